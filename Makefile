@@ -1,13 +1,16 @@
 # make         .venv/bin/loadstone and .venv/bin/loadstone-engine with its JVM host, and RocksDB in the local Maven repository
 # make demo    a first experiment on this machine, and its report
-# make wheel   dist/loadstone-….whl with the engine: needs neither cargo nor a JDK where it is installed
+# make wheel   dist/loadstone-….whl with the engine: its installation needs neither cargo nor a JDK
 # make release the same checks as CI on a clean tree, then the wheel and the release notes in dist/
+# make check   format, lints, types and unit tests, in a minute
 # make test    everything that CI runs
 # make bench   side by side with other tools
 # make soak    the tests that take minutes to hours
 # make docs    the generated files in docs/
 # make site    the docs site in site/
 # make clean   removes what make made, not results/
+#
+# One test: .venv/bin/pytest tests/unit/test_units.py -k decimals
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -22,17 +25,17 @@ VENV := .venv/bin
 # last line with a jar that is not for every system at once (11.0.4 to 11.8.1 have none). That jar, though named linux64,
 # carries the library of every Linux architecture; 5.11.3 has none for aarch64.
 ROCKSDB_VERSIONS ?= 10.10.1 $(if $(filter x86_64,$(shell uname -m)),5.11.3)
-# Where the engine looks too.
+# The engine searches the same repository.
 MAVEN_REPOSITORY := $(or $(LOADSTONE_MAVEN),$(HOME)/.m2/repository)
 ROCKSDB := $(MAVEN_REPOSITORY)/org/rocksdb/rocksdbjni
 ROCKSDB_JARS := $(foreach version,$(ROCKSDB_VERSIONS),$(ROCKSDB)/$(version)/rocksdbjni-$(version)-linux64.jar)
 
-# rustup leaves cargo here; a shell that has not read its profile since does not know.
+# rustup installs cargo here; a shell that has not read its profile since does not find it.
 ifeq ($(shell command -v cargo),)
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 endif
 
-# CI clones afresh each time: what cargo has built outlives the clone. Incremental builds never pay there.
+# CI makes a new clone each time, so cargo's build outlives the clone. Incremental builds never pay off there.
 ifeq ($(CI),true)
 export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loadstone/target
 export CARGO_INCREMENTAL := 0
@@ -46,26 +49,26 @@ PACKAGE = mvn --quiet --batch-mode --file java -Dmaven.repo.local=$(MAVEN_REPOSI
 
 PYTHON_SOURCES := python tests $(if $(wildcard benchmarks/*.py),benchmarks)
 
-# The tools of those who change Loadstone.
+# The tools of Loadstone's developers.
 DEVELOPER := $(VENV)/.developer
 
-.PHONY: all prerequisites build engine rocksdb demo wheel release test bench soak docs site clean
+.PHONY: all prerequisites build engine rocksdb demo wheel release check test bench soak docs site clean
 
 all: engine rocksdb
 
 prerequisites:
 	@PYTHON=$(PYTHON) bash scripts/prerequisites.sh
 
-# Cargo knows best whether anything under crates/ has changed, so it is always asked; pip is not, as that takes seconds.
+# Cargo checks for changes under crates/, so it is always run; pip is not, as that takes seconds.
 build: prerequisites $(HOST)
 	cargo build --release --package loadstone-engine $(LOCKED)
 
-# Offline if it can be: mvn asks the network for what it has all the same.
+# Offline if possible: otherwise mvn uses the network even for files that it already has.
 $(HOST): java/pom.xml $(shell find java/src -name '*.java') | prerequisites
 	$(PACKAGE) --offline >/dev/null 2>&1 || $(PACKAGE)
 	touch $@
 
-# setup.py takes the engine that is named instead of building it.
+# setup.py uses the named engine instead of building one.
 PIP_INSTALL = LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip install --quiet --disable-pip-version-check
 
 $(VENV)/.installed: pyproject.toml setup.py python/loadstone/__init__.py | build
@@ -77,7 +80,7 @@ $(DEVELOPER): $(VENV)/.installed
 	$(PIP_INSTALL) --editable '.[dev]'
 	touch $@
 
-# `install` puts a new file in the old one's place, so an engine that is running is left alone.
+# `install` replaces the file, so a running engine is not affected.
 engine: build $(VENV)/.installed
 	@cmp --silent $(ENGINE) $(VENV)/loadstone-engine || install $(ENGINE) $(VENV)/loadstone-engine
 
@@ -91,7 +94,7 @@ $(ROCKSDB)/%.jar:
 demo: all
 	$(VENV)/loadstone run experiments/quickstart.yaml
 
-# setuptools would also pack files that earlier builds have left in build/.
+# setuptools would also package files that earlier builds left in build/.
 wheel: $(VENV)/.installed
 	rm -rf build
 	LOADSTONE_ENGINE=$(abspath $(ENGINE)) $(VENV)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
@@ -105,28 +108,37 @@ release:
 	$(MAKE) wheel
 	$(PYTHON) scripts/release.py notes
 
-# The suite shares two processors among three workers and many servers. A test that fails there runs once more, alone, and
+define LINT
+cargo fmt --all --check
+$(VENV)/ruff check
+$(VENV)/ruff format --check
+$(VENV)/mypy $(PYTHON_SOURCES)
+cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
+endef
+
+check: engine $(DEVELOPER)
+	$(LINT)
+	$(VENV)/pytest -n 2 tests/unit
+
+# The suite shares two processors among three workers and many servers. A test that fails there runs again, alone, and
 # must pass; the second run prints its name.
 test: all $(DEVELOPER)
-	cargo fmt --all --check
-	$(VENV)/ruff check
-	$(VENV)/ruff format --check
-	$(VENV)/mypy $(PYTHON_SOURCES)
-	cargo clippy --workspace --all-targets $(LOCKED) -- --deny warnings
+	$(LINT)
 	cargo test --workspace $(LOCKED)
 	$(VENV)/pytest -n 3 || { test $$? = 1 && $(VENV)/pytest --last-failed --maxfail=1 -rA; }
 
 bench: all
 	$(VENV)/python benchmarks/run.py
 
-# A hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
+# The tests with the marker `soak`, a hundred times the fuzzing of `make test` (what fails is kept by proptest under proptest-regressions/), fifty crashes
 # of each kind, outages of up to 30 s with up to 2,000 clients, fifty pauses of a Cassandra and five kills of a Redis and a PostgreSQL whose writes are
 # all accounted for, the judge's simulations in full, forty experiments whose true difference is known, ten thousand damaged files to import, and ten thousand clients on real servers.
 soak: all $(DEVELOPER)
+	$(VENV)/pytest -n 3 -m soak
 	LOADSTONE_CRASHES=50 $(VENV)/pytest tests/lab/test_lab_crash.py
 	LOADSTONE_OUTAGES=all $(VENV)/pytest tests/engine/test_outages.py
 	LOADSTONE_SIMULATIONS=1 $(VENV)/pytest -n 2 -rP tests/unit/test_judge_simulations.py tests/unit/test_search_simulations.py
-	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s tests/servers/test_ledger_faults.py
+	LOADSTONE_PAUSES=50 LOADSTONE_KILLS=5 $(VENV)/pytest -s -m "soak or servers" tests/servers/test_ledger_faults.py
 	LOADSTONE_FLEET_KILLS=50 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py

@@ -1,6 +1,6 @@
-"""Our engine against another binary of it, in one run: CPU per operation of the trials of (a) to (c).
+"""Compares the engine with another binary of it, in one run: CPU per operation of the trials of (a) to (c).
 
-(d) is the lab's, which no engine takes part in.
+(d) measures the lab, and involves no engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GOAL = 0.97
 
 @dataclass(frozen=True)
 class Case:
-    """A trial that both binaries do."""
+    """A trial that both binaries run."""
 
     part: str
     store: str
@@ -29,7 +29,7 @@ class Case:
 
 
 def cases(scale: int) -> list[Case]:
-    """The trials of (a) to (c); `scale` times as many operations as it takes to see that they work."""
+    """The trials of (a) to (c); `scale` times the minimum number of operations."""
     few, many = 20_000 * scale, 100_000 * scale
     null = [
         Case("a", "null", "workloada", "run", 1, 1_000_000, 5 * many),
@@ -44,7 +44,7 @@ def cases(scale: int) -> list[Case]:
 
 
 def against_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
-    """CPU per operation of `engine` ÷ ours, pairs until the interval is within 2 % of the median, or `repeats`."""
+    """CPU per operation of `engine` ÷ the present engine's: up to `repeats` pairs, until the interval is narrow."""
     for case in cases(scale):
         if only not in (None, case.part):
             continue
@@ -73,7 +73,7 @@ def against_before(engine: Path, only: str | None, work: Path, scale: int, repea
 
 
 def words(case: Case, directory: Path) -> list[str]:
-    """The arguments of YCSB's for a case."""
+    """YCSB's arguments for a case."""
     counts = ["-p", f"recordcount={case.records}", "-p", f"operationcount={case.operations}", "-p", "seed=1"]
     place = [] if case.store == "null" else ["-p", f"{case.store}.dir={directory}"]
     workload = str(ROOT / "workloads" / case.workload)

@@ -1,4 +1,4 @@
-"""Files: DFSIO on local disks beside fio, and on HDFS beside Hadoop's own TestDFSIO, in one run, as ratios."""
+"""Files: DFSIO compared with fio on local disks, and with Hadoop's TestDFSIO on HDFS, in one run, as ratios."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from loadstone.systems.base.files.maven import class_path
 MB = 1 << 20
 HADOOP = "3.4.2"
 OPENED = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "sun.nio.ch", "java.nio")]
-# Name, fio's rw, our test, bytes of a buffer, share of the whole size.
+# Name, fio's rw, dfsio's test, buffer size in bytes, share of the total size.
 SHAPES = (
     ("sequential write, 1 MiB", "write", "-write", MB, 1.0),
     ("sequential read, 1 MiB", "read", "-read", MB, 1.0),
@@ -33,7 +33,7 @@ DEPTH = 8
 
 @dataclass(frozen=True)
 class Moved:
-    """What a tool did with files."""
+    """The result of a tool's run on files."""
 
     bytes_per_s: float
     cpu_s_per_gb: float
@@ -48,7 +48,7 @@ def spec_of(line: str, *more: str) -> dict[str, Any]:
 
 
 def moved(summary: dict[str, Any]) -> Moved:
-    """What a trial of ours did: from the first start to the last done, and the CPU of all its threads."""
+    """The result of a Loadstone trial: from the first start to the last end, and the CPU of all its threads."""
     files = summary["files"]
     if files["failed"] or files["unfinished"]:
         raise SystemExit(f"error: files failed: {summary['words']}")
@@ -57,11 +57,11 @@ def moved(summary: dict[str, Any]) -> Moved:
 
 
 def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
-    """The same by fio on a file of its own: io_uring with registered buffers, O_DIRECT, new content for each write."""
+    """The result of fio on a separate file: io_uring with registered buffers, O_DIRECT, new content for each write."""
     words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
     how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json"
     if rw == "write":
-        # As ours: a new file, and not one that has its blocks already. Both preallocate.
+        # A new file without blocks, as for Loadstone. Both preallocate.
         (directory / "fio").unlink(missing_ok=True)
     output = run(["fio", *words.split(), *how.split(), f"--filename={directory / 'fio'}"])
     job = json.loads(output.stdout[output.stdout.index("{") :])["jobs"][0]
@@ -72,7 +72,7 @@ def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
 
 
 def against_fio(work: Path, size: int, repeats: int) -> None:
-    """(i) O_DIRECT with io_uring, one file: bandwidth and CPU of ours ÷ fio's, and what verifying costs."""
+    """(i) O_DIRECT with io_uring, one file: bandwidth and CPU of Loadstone ÷ fio's, and the cost of verification."""
     if shutil.which("fio") is None:
         raise SystemExit("error: fio is not installed\nhint: apt-get install fio")
     directory = work / "files"
@@ -82,7 +82,7 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
         made = spec_of(f"{line} {how} -bufferSize {block} -fileSize {size}B", *more, str(directory))
         return moved(trial(made))
 
-    # Both have a file of the whole size; what is read was not written just before by the other side alone.
+    # Both have a file of the total size, so that neither side reads a file that only the other has just written.
     ours("-write", MB, size)
     fio(directory, "write", MB, size)
     for name, rw, line, block, share in SHAPES:
@@ -95,7 +95,7 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
                 os.sync()
                 mine = side == "ours"
                 found[side] = ours(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
-            # The first pair is for the caches of the device.
+            # The first pair warms the device's caches.
             if repeat:
                 pairs.append((found["ours"], found["fio"]))
         bandwidth = ratio_of([(mine.bytes_per_s, other.bytes_per_s) for mine, other in pairs])
@@ -116,7 +116,7 @@ def against_fio(work: Path, size: int, repeats: int) -> None:
 
 
 def hadoop_jars() -> str:
-    """Hadoop's TestDFSIO and all that it needs."""
+    """Hadoop's TestDFSIO and its dependencies."""
     group = "org.apache.hadoop"
     job = f"{group}:hadoop-mapreduce-client-jobclient:{HADOOP}"
     names = [f"{group}:{name}:{HADOOP}" for name in ("hadoop-common", "hadoop-hdfs-client", "hadoop-hdfs")]
@@ -145,7 +145,7 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
     disk would limit both clients alike.
     """
     small = max(size // 8, 1)
-    # Files of both tools, three copies of each.
+    # Files of both tools, with three copies each.
     needed = 2 * 3 * files * (size + small) * MB
     memory = Path("/dev/shm")
     in_memory = memory.is_dir() and shutil.disk_usage(memory).free > needed
@@ -169,7 +169,7 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
                 speeds, cpus = [], []
                 for repeat in range(repeats):
                     found = {}
-                    # The order alternates, and the disks have written what the run before left in memory.
+                    # The order alternates, and the disks have written all data that the previous run left in memory.
                     for side in ("ours", "theirs") if repeat % 2 else ("theirs", "ours"):
                         for bytes_each in (small, size):
                             os.sync()

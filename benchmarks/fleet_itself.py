@@ -1,4 +1,4 @@
-"""The fleet measures itself: a load has one latency from 1, 3 or 10 hosts. `benchmarks/fleet_itself.py [HOSTS …]`.
+"""The fleet measures itself: latency must not depend on the number of hosts. `benchmarks/fleet_itself.py [HOSTS …]`.
 
 A scripted server answers after 20 ms; 1,000 op/s. Needs root and Ray. Exit status 1 if p50 or mean differ by more than
 2 %, or p99 by more than 5 %, from the figures of the first number of hosts.

@@ -1,4 +1,4 @@
-"""What a fleet of many hosts costs the lab, without Ray: `python benchmarks/fleet_scale.py [HOSTS [ENGINES]]`.
+"""The cost of a fleet of many hosts for the lab, without Ray: `python benchmarks/fleet_scale.py [HOSTS [ENGINES]]`.
 
 Merges intervals of every host as the lab does, and simulates agents (tests/support/fleet_support.py).
 docs/concepts/scale.md has the figures.
@@ -36,7 +36,7 @@ def latencies(draw: random.Random) -> list[int]:
 
 
 def lines_of(k: int, templates: list[list[dict[str, Any]]]) -> list[str]:
-    """The k-th interval of each host; hosts share a few sets of latencies, which the merger cannot know."""
+    """The k-th interval of each host; hosts share a few sets of latencies, of which the merger takes no advantage."""
     return [json.dumps(interval(k, outcomes), separators=(",", ":")) for outcomes in templates]
 
 
@@ -61,7 +61,7 @@ def merge_intervals(hosts: int) -> dict[str, float]:
     elapsed = time.monotonic() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    # The summary holds as much as an interval.
+    # The summary contains as much data as an interval.
     parts = INTERVALS + 1
     return {
         "line_bytes": len(lines_of(0, templates)[0]),
@@ -112,7 +112,7 @@ def main() -> None:
     hosts = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     engines = int(sys.argv[2]) if len(sys.argv) > 2 else 10
     print("merge", json.dumps(merge_intervals(hosts)))
-    # What a host's agent does.
+    # The work of a host's agent.
     print("merge of a host", json.dumps(merge_intervals(engines)))
     for lost in (0, 3):
         print(f"{lost} lost", json.dumps(simulate(hosts, engines, lost)))

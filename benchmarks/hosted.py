@@ -1,4 +1,4 @@
-"""What the JVM host costs over a binding of YCSB's: a binding that does nothing, less the store that does nothing."""
+"""The cost of the JVM host: a YCSB binding that does nothing, less the store that does nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FEW, MANY = 1_000_000, 6_000_000
 def over_the_binding(class_path: str, repeats: int, scale: float = 1) -> None:
     """(h) CPU per operation of `jvm` with BasicDB less that of `null`, on one thread, medians of interleaved pairs."""
     few, many = int(FEW * scale), int(MANY * scale)
-    # A small heap: the pages that a growing one touches first would count as ours.
+    # A small heap: first touches of the pages of a growing heap would count as the host's cost.
     hosted = ["jvm", "-db", "site.ycsb.BasicDB", "-p", "basicdb.verbose=false"]
     hosted += ["-cp", class_path, "-jvm-args", "-Xmx256m"]
     for name, phase, workload in (

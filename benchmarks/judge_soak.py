@@ -1,4 +1,4 @@
-"""How often does the judge claim a difference where there is none, and how often does it find one that is there?
+"""How often does the judge claim a difference that does not exist, and how often does it find one that does?
 
 Twenty experiments in which nothing differs: each claim is a false one, and at 5 % three or fewer of twenty are to be
 expected in 98 % of all cases (binomial). Twenty in which one side takes 10 % longer for each operation: at least 15
@@ -25,7 +25,7 @@ measure: {{warmup: 500ms, duration: 3s}}
 repeats: {repeats}
 compare: {{by: {by}, metrics: [throughput]}}
 """
-# Name: dimensions, compared by, repeats, claims wanted of twenty (least, most).
+# Name: dimensions, compared by, repeats, expected number of claims in twenty (minimum, maximum).
 SERIES = {
     "same": ("{copy: [first, second], delay: [50]}", "copy", 6, (0, 3)),
     "slower": ("{delay: [50, 55]}", "delay", 10, (15, 20)),
@@ -33,7 +33,7 @@ SERIES = {
 
 
 def main() -> int:
-    """Runs them one after the other and prints a line for each."""
+    """Runs the experiments one after the other and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiments", type=int, default=20, help="how many of each kind (default: %(default)s)")
     parser.add_argument("--only", choices=SERIES, help="one kind")
@@ -49,9 +49,9 @@ def main() -> int:
 
 
 def claimed(directory: Path, name: str, seed: int) -> bool:
-    """Runs one experiment, prints what it found, and returns whether it claims a difference of throughput.
+    """Runs one experiment, prints its result, and returns whether it claims a difference of throughput.
 
-    Another seed is another order of the trials and another sequence of operations.
+    A different seed gives a different order of trials and a different sequence of operations.
     """
     vary, by, repeats, _ = SERIES[name]
     file = directory / f"{name}-{seed}.yaml"
@@ -59,7 +59,7 @@ def claimed(directory: Path, name: str, seed: int) -> bool:
     results = ["--results", str(directory)]
     run = [str(LOADSTONE), "run", str(file), *results, "--no-report", "--set", f"seed={seed}"]
     done = subprocess.run(run, capture_output=True, text=True)
-    # 1: valid only in part. The judgement below says in which.
+    # 1: only partly valid. The judgement below states which part.
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
     shown = subprocess.run([str(LOADSTONE), "show", file.stem, *results, "--json"], capture_output=True, text=True)

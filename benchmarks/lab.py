@@ -1,4 +1,4 @@
-"""The lab at scale: ten thousand trials planned, judged and reported; and the time that small commands take."""
+"""The lab at scale: ten thousand trials planned, judged and reported; and the time of small commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
 
 
 def small_commands(repeats: int) -> None:
-    """(d) CPU of commands on a run of a few trials: the suite, and every script, starts many of them."""
+    """(d) CPU of commands on a run of a few trials, which the suite and scripts start often."""
     results = ROOT / "tests/fixtures/results"
     show = ["show", str(results / "v2")]
     for arguments in (["--help"], ["list", "--results", str(results)], show, ["run", "--help"], ["check", "--help"]):
@@ -81,7 +81,7 @@ def timed(command: Sequence[str], times: int) -> tuple[float, int]:
 
 
 def made(path: Path, blocks: int) -> Folder:
-    """A result folder such as an experiment leaves, with figures of our own making."""
+    """A result folder like an experiment's, with synthetic figures."""
     question = Question(text="Which of five stores holds most?", by="system", baseline="lmdb", at_least=blocks)
     folder = Folder.create(path, "large", question, interleaved=True, environment={"environment": 1})
     draw = random.Random(1)

@@ -1,4 +1,4 @@
-"""What the live page costs: the first paint over many results, and the processors that a viewer takes from a trial.
+"""The cost of the live page: the first paint over many results, and a viewer's share of a processor.
 
     python benchmarks/live_page.py [--experiments 200] [--trials 50] [--seconds 20] [--viewers 2]
 
@@ -33,7 +33,7 @@ from live_support import write_folder  # noqa: E402
 from test_expectations import make_run, scatter  # noqa: E402
 
 PAINT_SECONDS = 1.0
-# The server's share of a processor: of the engine's CPU time, where the load keeps a processor busy.
+# The server's share of a processor, or of the engine's CPU time if the load keeps a processor busy.
 SHARE_MAX = 0.01
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 # The share of the window in which CPU time is measured.
@@ -127,7 +127,7 @@ def measure_share(home: Path, seconds: int, viewers: int) -> tuple[float, float]
 
 
 def read(path: Path) -> str:
-    """A file of /proc; empty where its process has ended."""
+    """A file of /proc; empty if its process has ended."""
     try:
         return path.read_text()
     except OSError:
@@ -140,7 +140,7 @@ def parent(entry: Path) -> str:
 
 
 def main() -> int:
-    """Prints both figures; exit status 1 if one is above its bound."""
+    """Prints both figures; exit status 1 if a figure is above its bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("experiments", 200), ("trials", 50), ("seconds", 20), ("viewers", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)

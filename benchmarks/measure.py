@@ -1,5 +1,5 @@
-"""Runs processes and says what they used; ratios with their intervals. No benchmark knows a number that is not measured
-in the same run as the one it is compared with."""
+"""Runs processes and measures their resources; ratios with their intervals. Benchmarks compare only numbers measured
+in the same run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio:
 
 @dataclass(frozen=True)
 class Used:
-    """What a finished process used and printed."""
+    """The resources and output of a finished process."""
 
     cpu_seconds: float
     stdout: str
@@ -60,7 +60,7 @@ class Used:
 
 
 def run(command: Sequence[str], stdin: str = "", environment: Mapping[str, str] | None = None) -> Used:
-    """Runs a command to its end; its own CPU time. Raises on a non-zero exit."""
+    """Runs a command to its end and measures its CPU time. Raises on a non-zero exit."""
     before = os.times()
     process = subprocess.Popen(
         command,
@@ -102,7 +102,7 @@ def summary(events: str) -> dict[str, Any]:
 
 
 def peak_of(command: Sequence[str]) -> int:
-    """Runs a command to its end, its output thrown away; its peak of resident memory, B. Raises on a non-zero exit."""
+    """Runs a command to its end without its output; returns its peak resident memory, B. Raises on a non-zero exit."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -112,7 +112,7 @@ def peak_of(command: Sequence[str]) -> int:
 
 
 def spec(words: list[str], engine: str = ENGINE) -> dict[str, object]:
-    """The TrialSpec of a YCSB command line, recording what we record."""
+    """The TrialSpec of a YCSB command line, with Loadstone's own recordings."""
     printed = subprocess.run([engine, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
     made = dict(json.loads(printed.stdout))
     made["sinks"] = [{"sink": "hdr_ns"}]
@@ -120,7 +120,7 @@ def spec(words: list[str], engine: str = ENGINE) -> dict[str, object]:
 
 
 def trial(made: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
-    """Runs a trial; its summary, with the seconds it took to connect."""
+    """Runs a trial; returns its summary, with the seconds that connecting took."""
     # Stdin must stay open: it is the lease.
     process = subprocess.Popen([engine, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None

@@ -27,7 +27,7 @@ BARE = str(TARGET / "release" / "examples" / "bare")
 
 
 def build() -> None:
-    """The engine and the bare loop, optimised."""
+    """Builds the engine and the bare loop, optimised."""
     cargo = [
         "cargo",
         "build",
@@ -44,7 +44,7 @@ def build() -> None:
 
 
 def ycsb_class_path(directory: Path) -> str:
-    """site.ycsb:core and what it needs, from Maven Central, and our consuming store."""
+    """site.ycsb:core and its dependencies from Maven Central, and the consuming store."""
     pom = ROOT / "benchmarks" / "java" / "pom.xml"
     mvn = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={directory}/lib"]
     subprocess.run(mvn, check=True)
@@ -54,7 +54,7 @@ def ycsb_class_path(directory: Path) -> str:
 
 
 def against_ycsb(work: Path, scale: int, repeats: int) -> None:
-    """(a) The null store against YCSB's client on stores that do nothing: CPU of the whole processes."""
+    """(a) The null store compared with YCSB's client on stores that do nothing: CPU of the whole processes."""
     class_path = ycsb_class_path(work)
     operations = 20_000_000 * scale // 10
     shapes = [
@@ -90,9 +90,9 @@ def against_ycsb(work: Path, scale: int, repeats: int) -> None:
 
 
 def against_bare(work: Path, scale: int, repeats: int) -> None:
-    """(b) The engine on embedded stores against a loop that measures nothing, with the same library, keys and values.
+    """(b) The engine on embedded stores compared with a loop without measurement, on the same library, keys and values.
 
-    CPU per operation of the bare loop ÷ ours, in rounds until the interval is within 2 % of the median, or as many as
+    CPU per operation of the bare loop ÷ the engine's, in rounds until the interval is within 2 % of the median, at most
     `repeats`. The same of the bare loop with two readings of the clock and a histogram: more than that nothing that
     measures can reach.
     """

@@ -1,4 +1,4 @@
-"""Loadstone on real servers side by side with the tools that came with them: cassandra-stress, redis-benchmark and
+"""Loadstone on real servers side by side with the tools shipped with them: cassandra-stress, redis-benchmark and
 HBase's PerformanceEvaluation, on the same server, in one run."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 @contextlib.contextmanager
 def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[Running]:
-    """A system of our own on its usual ports, its data `below` a directory, taken down however the benchmark ends."""
+    """Starts a system on its usual ports, with its data `below` a directory; always stopped at the end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir=below) as root:
         running = Running(name, Path(root) / name)
@@ -38,12 +38,12 @@ def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) ->
 
 
 def properties(running: Running) -> list[str]:
-    """How the engine reaches it."""
+    """The properties with which the engine connects."""
     return [word for name, value in running.properties().items() for word in ("-p", f"{name}={value}")]
 
 
 def throughput(used: Used) -> float:
-    """Operations per second of a YCSB report."""
+    """Operations per second in a YCSB report."""
     found = re.search(r"^\[OVERALL\], Throughput\(ops/sec\), ([0-9.E]+)", used.stdout, re.MULTILINE)
     if found is None:
         raise SystemExit(f"error: no throughput in\n{used.stdout}")
@@ -51,12 +51,12 @@ def throughput(used: Used) -> float:
 
 
 def words(**named: object) -> list[str]:
-    """Properties as the engine's command line takes them."""
+    """Properties as arguments of the engine's command line."""
     return [word for name, value in named.items() for word in ("-p", f"{name}={value}")]
 
 
 def sleep_cpu_us() -> float:
-    """CPU that this machine charges for a thread that sleeps and wakes, µs: what no paced tool can avoid."""
+    """CPU of a thread that sleeps and wakes on this machine, µs, which no paced tool can avoid."""
     wakes = 2_000
     before = time.thread_time()
     for _ in range(wakes):
@@ -65,12 +65,12 @@ def sleep_cpu_us() -> float:
 
 
 def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int) -> float:
-    """CPU of each of the `more` operations that a long run has over a short one, µs; a run is its CPU and its rate."""
+    """CPU per operation of the `more` operations in a long run, µs; a run is its CPU and its rate."""
     return (long[0] - short[0]) / more * 1e6
 
 
 def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
-    """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as each goes."""
+    """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as possible."""
     artifact = "-Dartifact=org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
     run(["mvn", "-B", "-q", "dependency:copy", artifact, f"-DoutputDirectory={work}"])
     (tarball,) = work.glob("apache-cassandra-*.tar.gz")
@@ -85,7 +85,7 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
         port = running.properties()["port"]
         running.fresh("usertable", {"fieldcount": "5"})
         engine = [ENGINE, "ycsb", "run", "cassandra", *properties(running), *WORKLOAD, "-threads", "20"]
-        # What cassandra-stress writes: five columns of 34 bytes.
+        # The data that cassandra-stress writes: five columns of 34 bytes.
         engine += words(fieldcount=5, fieldlength=34, readproportion=0, updateproportion=1, writeallfields="true")
         engine += words(recordcount=1_000_000, **{"cassandra.writeconsistencylevel": "ONE"})
 
@@ -165,11 +165,11 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
             everything,
             "org.apache.hadoop.hbase.PerformanceEvaluation",
         ]
-        # Reads come second: both tables are full then.
+        # Reads are second, when both tables are full.
         for command, phase in (("sequentialWrite", "load"), ("randomRead", "run")):
 
             def theirs(rows: int, command: str = command) -> tuple[float, float]:
-                """CPU seconds, and rows per second over all threads by its own account."""
+                """CPU seconds, and rows per second over all threads as the tool reports them."""
                 flags = [
                     "--nomapred",
                     f"--rows={rows // threads}",
@@ -182,7 +182,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
                 return used.cpu_seconds, sum(int(n) for _, n in found) / max(int(ms) for ms, _ in found) * 1e3
 
             def ours(rows: int, phase: str = phase) -> tuple[float, float]:
-                """The same of ours: a load writes so many records, a run reads as often from all of them."""
+                """CPU seconds and rows per second of Loadstone: a load writes `rows` records, a run reads them."""
                 shape = words(fieldcount=1, fieldlength=100, columnfamily="family", requestdistribution="uniform")
                 shape += words(recordcount=rows if phase == "load" else many, operationcount=rows)
                 shape += words(readproportion=1, updateproportion=0)

@@ -1,5 +1,5 @@
-"""10,000 clients in one engine on real servers: memory, the time it takes to connect, and lateness at half the
-saturation rate. Redis gets a connection for each of them; Cassandra's share those of the driver."""
+"""10,000 clients in one engine on real servers: memory, the time to connect, and lateness at half the
+saturation rate. Redis gets a connection per client; Cassandra's clients share connections."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ CLIENTS = 10_000
 RECORDS = 100_000
 SECONDS = 10.0
 MEMORY_MAX_BYTES = 1 << 30
-# Beyond it a run says `generator-limited`. Told, and no failure: here the server has the same processors.
+# Above it a run is `generator-limited`. This is reported, but not a failure, as the server uses the same processors.
 LATE_SHARE = 0.001
 
 
 def main() -> int:
-    """Both stores; exit status 1 if one needs more memory than it should, or an operation fails."""
+    """Runs both stores; exit status 1 if a store needs too much memory, or an operation fails."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < CLIENTS + 256:
         print(f"error: 10,000 connections need {CLIENTS + 256} open files, {hard} are allowed", file=sys.stderr)
@@ -28,7 +28,7 @@ def main() -> int:
 
 
 def held(store: str, **settings: str) -> int:
-    """Runs one store; 1 if a limit is broken."""
+    """Runs one store; returns 1 if a limit is broken."""
     with up(store, 1, None, **settings) as running:
         if store == "cassandra":
             running.fresh("usertable", {})

@@ -1,4 +1,4 @@
-"""Sorting: against Hadoop's TeraSort, the machine's bound, GNU sort, and the disk."""
+"""Sorting compared with Hadoop's TeraSort, the machine's bound, GNU sort, and the disk."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from loadstone.systems.base.files.maven import class_path
 from loadstone.systems.hdfs.system import OPENED
 
 HADOOP = "3.4.2"
-# What the report's cluster took to sort 10 GB.
+# Time that the report's cluster took to sort 10 GB.
 REPORT_S = 284
 BOUND = str(TARGET / "release" / "examples" / "sort_bound")
 
 
 class Cost:
-    """Seconds and CPU seconds of a process and its children, and what it printed."""
+    """Seconds and CPU seconds of a process and its children, and its output."""
 
     def __init__(self, line: list[str], directory: Path) -> None:
-        # The disk has written what the run before left in memory.
+        # Makes the disk write all data that the previous run left in memory.
         os.sync()
         start = time.monotonic()
         with (directory / "out").open("w+b") as out, (directory / "err").open("w+b") as err:
@@ -40,7 +40,7 @@ class Cost:
 
 
 def against_hadoop(work: Path, rows: int, repeats: int) -> None:
-    """(s) The same rows by Hadoop's local runner with a map task for each processor, through the same local files."""
+    """(s) Compared with Hadoop's local runner with a map task per processor, on the same rows and local files."""
     names = ("hadoop-mapreduce-examples", "hadoop-mapreduce-client-jobclient", "hadoop-common")
     jars = os.pathsep.join(map(str, class_path("terasort-local", [f"org.apache.hadoop:{n}:{HADOOP}" for n in names])))
     processors = os.cpu_count() or 1
@@ -76,7 +76,7 @@ def against_hadoop(work: Path, rows: int, repeats: int) -> None:
 
 
 def against_bound(rows: int, repeats: int) -> None:
-    """(s) In memory, against one sort of the entries and one copy of the rows."""
+    """(s) In memory, compared with one sort of the entries and one copy of the rows."""
     output = subprocess.run([BOUND, str(rows), str(repeats)], check=True, capture_output=True, text=True).stdout
     lines = [json.loads(line) for line in output.splitlines()]
     # The engine uses the standard library's.
@@ -91,7 +91,7 @@ def against_bound(rows: int, repeats: int) -> None:
 
 
 def against_gnu_sort(work: Path, rows: int, repeats: int) -> None:
-    """(s) GNU sort on the same keys as text: 20 digits for 10 bytes, and nothing else of the rows."""
+    """(s) GNU sort on the same keys as text: 20 digits for 10 bytes, without other bytes of the row."""
     source, text = work / "in", work / "keys"
     subprocess.run([ENGINE, "teragen", "--parts", "1", str(rows), source], check=True, capture_output=True)
     everything = (source / "part-m-00000").read_bytes()
@@ -100,7 +100,7 @@ def against_gnu_sort(work: Path, rows: int, repeats: int) -> None:
     for _ in range(repeats):
         ours = Cost([ENGINE, "terasort", str(source), str(work / "ours")], work)
         line = ["sort", f"--parallel={os.cpu_count() or 1}", "-S", "4G", "-o", str(work / "theirs"), str(text)]
-        # Bytes are compared, and not a language's letters.
+        # Compares bytes instead of a language's letters.
         theirs = Cost(["env", "LC_ALL=C", *line], work)
         pairs.append((theirs.seconds, ours.seconds))
         shutil.rmtree(work / "ours")
@@ -111,7 +111,7 @@ def against_gnu_sort(work: Path, rows: int, repeats: int) -> None:
 
 
 def against_disk(work: Path, rows: int, memory: int, repeats: int) -> None:
-    """(s) An external sort against reading and writing the data twice at the speed of the disk, measured around it."""
+    """(s) An external sort compared with reading and writing the data twice at the disk's speed."""
     source, pairs, peaks = work / "in", [], []
     for _ in range(repeats):
         words = ["--memory", str(memory), "--direct", "--disk", str(source), str(work / "ours")]

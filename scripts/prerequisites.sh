@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Names each program that building Loadstone takes and this machine lacks, with the command that installs it, one to a
-# line; exit status 2 when there is any. It runs no other program than those, so it works on the barest machine.
+# Lists the programs needed to build Loadstone that are missing on this machine, with the installing command, one per
+# line; exit status 2 if any is missing. It runs only these programs, so it works on a minimal machine.
 
 rust_needed=1.90 # Cargo.toml: rust-version
 python_needed=3.11
@@ -8,14 +8,14 @@ jdk_needed=17
 python=${PYTHON:-python3}
 
 missing=0
-lacks() { # what is wrong, the command that mends it
+lacks() { # the problem, the command that fixes it
     echo "error: $1: $2" >&2
     missing=2
 }
 
 found() { command -v "$1" >/dev/null; }
 
-older() { # version, the version needed; each major.minor, what follows does not count
+older() { # version, the version needed; each major.minor, further parts are ignored
     local major minor major_needed minor_needed
     IFS=. read -r major minor _ <<<"$1"
     IFS=. read -r major_needed minor_needed _ <<<"$2"

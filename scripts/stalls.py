@@ -1,7 +1,7 @@
-"""Takes all processors away now and then, as a hypervisor does to its guests. For root, until it is ended.
+"""Takes all processors away at random times, as a hypervisor does to its guests. Needs root; runs until it is killed.
 
-Every 2 to 14 seconds: for 0.1 to 0.3 s mostly, for up to 0.8 s three times in ten, and for up to 1.7 s once. Tests that
-run beside it show which of their bounds are the machine's. The kernel leaves 5 % of each second to others unless
+Every 2 to 14 seconds: mostly for 0.1 to 0.3 s, for up to 0.8 s three times in ten, and for up to 1.7 s once. Tests that
+run with it show which of their bounds depend on the machine. The kernel reserves 5 % of each second unless
 `/proc/sys/kernel/sched_rt_runtime_us` is -1.
 """
 
@@ -13,9 +13,9 @@ import time
 
 
 def stall(processor: int, begin: float, main: int) -> None:
-    """Burns a processor now and then, as long as the main process is there.
+    """Keeps a processor busy at random times, as long as the main process runs.
 
-    Everybody does it at the same moments, which follow from when they began.
+    All processes do so at the same times, which follow from the common start.
     """
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
@@ -32,7 +32,7 @@ def stall(processor: int, begin: float, main: int) -> None:
 
 
 def main() -> None:
-    """One process for each processor."""
+    """Starts one process per processor."""
     first, *others = sorted(os.sched_getaffinity(0))
     begin, pid = time.monotonic(), os.getpid()
     for processor in others:

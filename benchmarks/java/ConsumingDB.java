@@ -7,7 +7,7 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 
 /**
- * Does nothing, but builds every value: BasicDB never asks for them, so a load on it measures no values at all. Our null
+ * Does nothing, but builds every value: BasicDB never reads them, so a load on it measures no values at all. Our null
  * store always builds them.
  */
 public class ConsumingDB extends DB {

@@ -1,5 +1,5 @@
-//! Embeds the JVM host's jar, if it has been built: `make` does that before it calls cargo. Without it everything builds
-//! all the same, and a store that runs in a JVM reports what is missing.
+//! Embeds the JVM host's jar if it has been built: `make` does that before it calls cargo. Without the jar everything
+//! still builds, and a store that runs in a JVM reports that it is missing.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -12,7 +12,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rerun-if-changed=build.rs");
     let named = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // The directory and not the jar: cargo takes a missing file as changed at each build.
+    // The directory and not the jar: cargo treats a missing file as changed at each build.
     let watched = named.as_deref().unwrap_or(java);
     if watched.exists() {
         println!("cargo::rerun-if-changed={}", watched.display());

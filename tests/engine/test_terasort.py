@@ -481,8 +481,15 @@ def test_stages_run_as_separate_engines_for_every_segment(program: Path, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "report"]
 
 
-@pytest.mark.parametrize("keys", ["all equal", "Zipf"])
-@pytest.mark.parametrize(("memory", "sorting"), [(64 * MIB, ["sort", "merge"]), (256 * MIB, ["sort_in_memory"])])
+@pytest.mark.parametrize(
+    ("keys", "memory", "sorting"),
+    [
+        ("all equal", 64 * MIB, ["sort", "merge"]),
+        ("Zipf", 256 * MIB, ["sort_in_memory"]),
+        pytest.param("Zipf", 64 * MIB, ["sort", "merge"], marks=pytest.mark.soak),
+        pytest.param("all equal", 256 * MIB, ["sort_in_memory"], marks=pytest.mark.soak),
+    ],
+)
 def test_engine_memory_is_limited_for_any_keys(
     program: Path, tmp_path: Path, keys: str, memory: int, sorting: list[str]
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from lab_support import ROOT, command, environment, loadstone
+from command_server import run_command
+from lab_support import ROOT, environment, loadstone
 from loadstone.commands.example import FOLDER
 from loadstone.experiment.file import load
 from systems_support import free_port, temporary_root
@@ -44,15 +44,7 @@ def test_example_ends_with_report(name: str, tmp_path: Path, monkeypatch: pytest
         arguments = [word.format(port=free_port()) for word in RUNS[name]]
         # A search has no answer where the machine is too slow for enough operations.
         codes = {0, 1} if name == "redis-clients" else {0}
-        done = subprocess.run(
-            command("run", "my.yaml", *arguments),
-            cwd=tmp_path,
-            env=environment(tmp_path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+        done = run_command(["run", "my.yaml", *arguments], tmp_path, environment(tmp_path), 300)
         assert done.returncode in codes, done.stderr
     (report,) = tmp_path.glob("results/my/*/report.html")
     assert load(FOLDER / f"{name}.yaml").experiment.question in report.read_text()

@@ -48,7 +48,7 @@ def test_a_load_that_ends_early_fails_the_trial(tmp_path: Path, reuse: str) -> N
 
 
 def test_percentile_of_few_operations_is_recorded_but_hidden(tmp_path: Path) -> None:
-    result = loadstone(tmp_path, "run", experiment(tmp_path, FEW))
+    result = loadstone(tmp_path, "run", experiment(tmp_path, FEW), "--no-report")
     assert "\nread.p99 " in result.stdout
     assert "withheld" in result.stdout
     for trial in trials(only_folder(tmp_path)):

@@ -87,8 +87,15 @@ def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None
     assert ends(folder) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("pilot", [False, True])
+@pytest.mark.parametrize(
+    ("number", "pilot"),
+    [
+        (signal.SIGINT, False),
+        (signal.SIGTERM, False),
+        (signal.SIGKILL, True),
+        *(pytest.param(*case, marks=pytest.mark.soak) for case in ((2, True), (15, True), (9, False))),
+    ],
+)
 def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: signal.Signals, pilot: bool) -> None:
     file = experiment(tmp_path, LONG.replace("warmup: 0, ", "") if pilot else LONG)
     process = start(tmp_path, "run", file, "--no-report")

@@ -39,7 +39,7 @@ measure: {warmup: 0s, duration: 3s, ledger: true}
 
 
 def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
-    loadstone(tmp_path, "run", experiment(tmp_path, UPDATES), timeout=300)
+    loadstone(tmp_path, "run", experiment(tmp_path, UPDATES), "--no-report", timeout=300)
     for trial in trials(only_folder(tmp_path)):
         assert trial.end == "done", trial.notes
         updates = sum(trial.statuses["UPDATE"].values())

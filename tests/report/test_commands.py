@@ -54,14 +54,6 @@ def test_thread_sweep_violations_of_littles_law_are_named(tmp_path: Path) -> Non
     assert output.splitlines()[-1] == "hbase-read-only.csv: 34 trials, suspect (12 of 22 checks could run)"
 
 
-def test_page_cache_is_not_mistaken_for_a_disk(tmp_path: Path) -> None:
-    output = loadstone(tmp_path, "check", IMPORTS / "hdfs-read.csv", code=1).stdout
-    assert "impossible (invalid)" in output
-    assert "1,803.99 MB/s, but the device gives 1,690.2 MB/s" in output
-    assert "sides-differ (suspect)" in output
-    assert "number of data nodes (5 against 3)" in output
-
-
 def test_import_is_an_ordinary_result_folder(tmp_path: Path) -> None:
     words = ("import", REGULAR, ACCELERATED, "--name", "wal", "--question", "Do accelerated writes help?")
     path = loadstone(tmp_path, *words).stdout.strip()
@@ -160,11 +152,6 @@ def test_bad_usage_is_one_error_and_one_hint(
     assert done.stderr.startswith(message), done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
     assert find(tmp_path / "results") == []
-
-
-@pytest.mark.parametrize("command", ["run", "list", "show", "compare", "check", "report", "import", "export"])
-def test_every_command_has_help(tmp_path: Path, command: str) -> None:
-    assert loadstone(tmp_path, command, "--help").stdout.startswith(f"usage: loadstone {command}")
 
 
 def test_hints_of_an_experiment_name_what_to_write(tmp_path: Path) -> None:

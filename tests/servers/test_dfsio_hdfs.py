@@ -196,11 +196,11 @@ def test_a_write_is_flushed_or_synced_as_asked(
 
 
 def test_many_small_files_are_written_and_read(program: Path, tmp_path: Path, cluster: Cluster) -> None:
-    place, size = f"{cluster.uri}/small", "-nrFiles 2000 -fileSize 4KB -bufferSize 4096 --clients 64"
+    place, size = f"{cluster.uri}/small", "-nrFiles 500 -fileSize 4KB -bufferSize 4096 --clients 64"
     for test in (f"-write {size} -D dfs.replication=1", f"-read {size}"):
         result = dfsio(program, tmp_path, test, place)
-        assert (result.code, result.ours("files done")) == (0, "2000, 0, 0, 0"), result.err
-    assert result.counted("VERIFY") == result.counted("READ") == 2000
+        assert (result.code, result.ours("files done")) == (0, "500, 0, 0, 0"), result.err
+    assert result.counted("VERIFY") == result.counted("READ") == 500
     assert dfsio(program, tmp_path, "-clean", place).code == 0
 
 

@@ -60,7 +60,7 @@ measure: {{warmup: 0, duration: 200ms, settle: false}}
 hooks: {{before: [{hook}]}}
 repeats: 2
 """
-    loadstone(tmp_path, "run", experiment(tmp_path, text))
+    loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     for trial in trials(only_folder(tmp_path)):
         names = ("appendonly", "appendfsync", "durability", "replication", "data_in")
         assert [trial.facts[name] for name in names] == ["yes", "always", "device", 1, "memory"]

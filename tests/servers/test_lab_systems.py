@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lab_support import ROOT, command, environment, experiment, only_folder, trials
+from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, trials
 from loadstone.experiment.file import load
 from loadstone.experiment.plan.plan import Variant, plan
 from loadstone.judge.finding import Severity
@@ -66,17 +66,7 @@ def port() -> int:
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
     """Runs an experiment to its end, in its own folder."""
-    done = subprocess.run(
-        command("run", experiment(home, text + REST), "--no-report", *options),
-        cwd=home,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr, done.stderr
+    loadstone(home, "run", experiment(home, text + REST), "--no-report", *options, code=code, timeout=300)
     return only_folder(home)
 
 
@@ -164,15 +154,6 @@ def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: 
     assert note.name == "servers"
     assert note.message.startswith("servers: ")
     assert Running("redis", root).status() == []
-
-
-def test_servers_that_no_experiment_started_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
-    systems(root, "up", "redis", "--set", f"port={port}")
-    (before,) = Running("redis", root).processes()
-    text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    with pytest.raises(AssertionError, match="redis is up, and no experiment started it"):
-        run(tmp_path, text)
-    assert Running("redis", root).processes() == [before]
 
 
 def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: int) -> None:

@@ -13,6 +13,7 @@ import pytest
 from conftest import Engine
 from ledger_support import WORK, Liar, Proof, proof
 from loadstone.engine.events import Summary
+from loadstone.engine.histogram import decode
 from loadstone.fleet.interface import split
 from loadstone.fleet.local import Local
 from systems_support import Up
@@ -26,6 +27,8 @@ LINE = (
 )
 # Writes to one record that are due so far apart, in operations, have a known order: 200 ms.
 APART = RATE // 5
+# A trial with a slower operation is no evidence.
+ATTEMPTS = 5
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Trial:
 
     liar: Liar
     output: dict[str, Any]
+    # Whether each operation was done before the next one of a known order was due.
+    is_on_time: bool
 
 
 def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: dict[int, bool]) -> Trial:
@@ -46,12 +51,15 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
         spec = json.loads(redis.engine(*line, f"redis.port={liar.own_port}", "--print-spec").out)
         spec["ledger"]["file"] = str(redis.engine.home / f"part-{number}")
         with Local().launch(split(spec, ENGINES), lambda *_: None) as engines:
-            assert sum(isinstance(event, Summary) for _, event in engines.events()) == ENGINES
+            summaries = [event for _, event in engines.events() if isinstance(event, Summary)]
+    assert len(summaries) == ENGINES
+    responses = [decode(outcome.response) for summary in summaries for outcome in summary.outcomes if outcome.response]
+    slowest_ns = max(histogram.layout.highest_equivalent(max(histogram.counts)) for histogram in responses)
     redis.runs.append(f"part-{number}")
     verdict = redis.judge(line, *(f"part-{number}.{k}" for k in range(ENGINES)))
     assert verdict.output["proved"], verdict
-    assert verdict.code == (1 if drops else 0), verdict
-    return Trial(liar, verdict.output)
+    assert verdict.code == (1 if verdict.output["lost"]["writes"] else 0), verdict
+    return Trial(liar, verdict.output, slowest_ns < APART / RATE * 1e9)
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
@@ -89,14 +97,21 @@ def test_lost_writes_equal_dropped_writes(engine: Engine, retried: bool) -> None
         inserts = sorted(first[key] for key in dry.liar.inserted & first.keys())
         errors = {index: place % 2 == 0 for place, index in enumerate(inserts[::10])} if retried else {}
         ends = droppable(dry.liar, errors)
-        for number, count in enumerate((0, 1, 7, 100), 2):
+        for number, count in enumerate((0, 7, 100), 2):
             drops = choose(ends, count)
             # What a dropped insert's first attempt did would not be lost.
             passed_on = {index: done and index not in drops for index, done in errors.items()}
-            trial = run(redis, system, number, drops, passed_on)
-            assert trial.liar.dropped == dict.fromkeys(drops, 1)
-            assert trial.liar.failed == set(errors)
-            assert trial.output["lost"]["writes"] == count
-            assert trial.output["writes"]["retried"] == len(errors)
-            assert trial.output["writes"]["acknowledged"] == len(dry.liar.keys)
+            for attempt in range(ATTEMPTS):
+                trial = run(redis, system, 10 * number + attempt, drops, passed_on)
+                assert trial.liar.dropped == dict.fromkeys(drops, 1)
+                assert trial.liar.failed == set(errors)
+                assert trial.output["writes"]["retried"] == len(errors)
+                assert trial.output["writes"]["acknowledged"] == len(dry.liar.keys)
+                # A write without a known order may have been overwritten.
+                assert trial.output["lost"]["writes"] <= count
+                if trial.is_on_time:
+                    assert trial.output["lost"]["writes"] == count
+                    break
+            else:
+                pytest.skip("the host is too busy for writes of a known order")
     assert len(ends[0]) > 1, "a hot record"

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from cassandra_support import nodetool
+from conftest import Engine
+from ledger_support import PATIENT, Proof
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base import process
 from loadstone.systems.base.jvm import collections
@@ -211,57 +213,93 @@ def test_nodetool_fails_by_name(one: Running) -> None:
         nodetool(one.place, one.plan, 1, "nonsense")
 
 
-def test_three_nodes_lose_one_and_find_it_again(tmp_path: Path) -> None:
-    running = Running("cassandra", tmp_path)
-    settings = free_ports(3) | {
-        "heap": "768M",
-        "write_request_timeout": "20000ms",
-        "authenticator": "PasswordAuthenticator",
-    }
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Three nodes with passwords. Without the dynamic snitch, each is the first replica of a third of the records."""
+    running = Running("cassandra", tmp_path_factory.mktemp("three"))
+    login = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}
+    patient = {"read_request_timeout": "20000ms", "write_request_timeout": "20000ms"}
     try:
-        running.up(3, settings | {"authorizer": "CassandraAuthorizer"})
-        port = int(running.plan.settings["port"])
-        assert running.properties() == {
-            "hosts": "127.0.0.1,127.0.0.2,127.0.0.3",
-            "port": str(port),
-            "cassandra.username": "cassandra",
-            "cassandra.password": "cassandra",
-        }
-        for wrong in (None, ("cassandra", "wrong"), ("nobody", "cassandra")):
-            with pytest.raises(RefusedError, match=r"password|credentials") as caught:
-                Cql("127.0.0.2", port, wrong, PATIENT_S)
-            assert caught.value.name == "BadCredentials"
-        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-        running.fresh("usertable")
-        with connect(running.plan, 1, PATIENT_S) as cql:
-            cql.query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
-
-        running.kill("cassandra-2")
-        assert states(running) == {"cassandra-1": "up", "cassandra-2": "dead", "cassandra-3": "up"}
-        assert running.figures()["cassandra-2.up"] == 0
-        # Others may wait for it once more before they know.
-        until = time.monotonic() + PATIENT_S
-        while [running.figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
-            assert time.monotonic() < until
-            time.sleep(0.5)
-        with pytest.raises(UnreachableError, match=r"127\.0\.0\.2:\d+ does not answer CQL: .*refused"):
-            connect(running.plan, 2)
-
-        running.restart("cassandra-2")
-        assert set(states(running).values()) == {"up"}
-        assert ring(running) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-        # Its own copy, from its commit log or not: the reader waits for all.
-        with connect(running.plan, 2, PATIENT_S) as cql:
-            assert cql.query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
-        processes = running.processes()
+        running.up(3, free_ports(3) | login | patient | {"heap": "768M", "yaml.dynamic_snitch": "false"})
+        yield running
     finally:
         running.down()
+
+
+def kill_node(running: Running, node: int) -> None:
+    """Kills a node, and waits until the remaining nodes know."""
+    running.kill(f"cassandra-{node}")
+    until = time.monotonic() + PATIENT_S
+    while [running.figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
+        assert time.monotonic() < until
+        time.sleep(0.5)
+
+
+def test_three_nodes_lose_one_and_find_it_again(three: Running) -> None:
+    port = int(three.plan.settings["port"])
+    assert three.properties() == {
+        "hosts": "127.0.0.1,127.0.0.2,127.0.0.3",
+        "port": str(port),
+        "cassandra.username": "cassandra",
+        "cassandra.password": "cassandra",
+    }
+    for wrong in (None, ("cassandra", "wrong"), ("nobody", "cassandra")):
+        with pytest.raises(RefusedError, match=r"password|credentials") as caught:
+            Cql("127.0.0.2", port, wrong, PATIENT_S)
+        assert caught.value.name == "BadCredentials"
+    assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+    three.fresh("usertable")
+    with connect(three.plan, 1, PATIENT_S) as cql:
+        cql.query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
+
+    kill_node(three, 2)
+    assert states(three) == {"cassandra-1": "up", "cassandra-2": "dead", "cassandra-3": "up"}
+    assert three.figures()["cassandra-2.up"] == 0
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.2:\d+ does not answer CQL: .*refused"):
+        connect(three.plan, 2)
+
+    three.restart("cassandra-2")
+    assert set(states(three).values()) == {"up"}
+    assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
+    # Its own copy, from its commit log or not: the reader waits for all.
+    with connect(three.plan, 2, PATIENT_S) as cql:
+        assert cql.query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
+
+
+def test_killed_node_misses_writes_but_loses_none(three: Running, engine: Engine) -> None:
+    """Without hints its writes are stale at ONE, and not lost."""
+    properties = tuple(f"{name}={text}" for name, text in three.properties().items())
+    cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
+    three.fresh("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
+    cassandra.load()
+    for node in (1, 2, 3):
+        nodetool(three.place, three.plan, node, "disablehandoff")
+    kill_node(three, 3)
+    line = cassandra.line("operationcount=400", "target=100")
+    written = engine.run(*line, timeout=180).returns("UPDATE")["OK"]
+    # One of three replicas is down: the strongest readable level is QUORUM.
+    verdict = cassandra.judge(line, "--loaded")
+    assert verdict.sound, verdict
+    assert verdict.output["read"]["level"] == "QUORUM"
+    three.restart("cassandra-3")
+    verdict = cassandra.judge(line, "--loaded")
+    assert verdict.sound, verdict
+    assert verdict.output["read"]["level"] == "ALL"
+    assert 0 < verdict.output["stale"]["writes"] <= written
+    assert verdict.output["lost"]["writes"] == 0
+    # A read at ALL repairs the replicas.
+    assert cassandra.judge(line).output["stale"]["writes"] == 0
+
+
+def test_down_stops_all_nodes(three: Running) -> None:
+    processes = three.processes()
+    three.down()
     assert len(processes) == 3
     assert not [each for each in processes if process.alive(each)]
     assert not [each for each in processes if is_listening(each.address)]
-    assert running.status() == []
-    assert not running.place.data.exists()
-    assert {path.name for path in running.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
+    assert three.status() == []
+    assert not three.place.data.exists()
+    assert {path.name for path in three.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
 
 
 def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from lab_support import ROOT, command
+from command_server import Done, run_command
+from lab_support import ROOT
 from loadstone.systems import provide
 from loadstone.systems.base import elsewhere
 from loadstone.systems.postgres import cluster, system
@@ -32,13 +32,10 @@ def ask(server: Up, query: str) -> str:
     return cluster.ask(programs, "127.0.0.1", server.running.plan.settings, query)
 
 
-def ycsb(home: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def ycsb(home: Path, root: Path, *words: str) -> Done:
     """`loadstone ycsb …`."""
     environment = {**os.environ, "LOADSTONE_SYSTEMS": str(root), "LOADSTONE_SHARE_HOST": "1", "NO_COLOR": "1"}
-    arguments = command("ycsb", *words)
-    return subprocess.run(
-        arguments, cwd=home, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
-    )
+    return run_command(["ycsb", *words], home, environment, 120)
 
 
 @pytest.mark.parametrize("store", ["postgres", "jdbc", "postgrenosql"])
@@ -54,7 +51,7 @@ def test_load_creates_its_table_and_reuses_it(server: Up, tmp_path: Path, store:
     assert ask(server, f"SELECT count(*) FROM {table}") == "20"
 
 
-@pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
+@pytest.mark.parametrize("store", ["postgres", pytest.param("postgrenosql", marks=pytest.mark.soak)])
 def test_search_uses_system_properties_and_creates_its_table(server: Up, tmp_path: Path, store: str) -> None:
     (tmp_path / "lines").write_text(server.systems("properties", "postgres").stdout)
     words = ["run", store, *SMALL, "-P", "lines", "-p", f"table=search_{store}", *SEARCH]

@@ -73,7 +73,9 @@ def inputs(program: Path, uri: str) -> dict[str, str]:
 
 
 @pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
-@pytest.mark.parametrize("job", ["teragen", "terasort", "teravalidate"])
+@pytest.mark.parametrize(
+    "job", ["terasort", *(pytest.param(job, marks=pytest.mark.soak) for job in ("teragen", "teravalidate"))]
+)
 def test_killed_job_restarts_cleanly(program: Path, hdfs: Running, uri: str, inputs: dict[str, str], job: str) -> None:
     place = f"/killed-{job}"
     out = f"{uri}{place}/out"
@@ -105,7 +107,7 @@ def test_of_jobs_started_together_one_writes_the_output(
     program: Path, hdfs: Running, uri: str, inputs: dict[str, str]
 ) -> None:
     refused = 0
-    for n in range(15):
+    for n in range(5):
         out = f"/together/{n}/out"
         ended = started_together(program, [["terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
         assert sorted(each.code for each in ended).count(0) == 1, ended
@@ -160,10 +162,10 @@ WORDS = ["--threads", "2", "--parts", "2", "--memory"]
 @pytest.mark.parametrize(
     ("command", "memory", "kept"),
     [
-        ("teragen", "256MiB", "output"),
-        ("terasort", "1GiB", "output"),
         ("terasort", "128MiB", "output"),
         ("terasort", "128MiB", "run"),
+        pytest.param("teragen", "256MiB", "output", marks=pytest.mark.soak),
+        pytest.param("terasort", "1GiB", "output", marks=pytest.mark.soak),
     ],
 )
 def test_job_with_two_copies_survives_a_data_node(

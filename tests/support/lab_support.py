@@ -6,15 +6,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from command_server import LOADSTONE, Done, run_command
 from loadstone.results.folder import Folder, find
 from loadstone.results.trial_result import TrialResult
 
 ROOT = Path(__file__).parents[2]
-LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
 
 # Two variants, three repeats, a fifth of a second each.
 SMALL = """
@@ -49,20 +48,9 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **shared, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
 
 
-Done = subprocess.CompletedProcess[str]
-
-
 def loadstone(home: Path, *arguments: str | Path, code: int = 0, timeout: float = 120) -> Done:
     """Runs a command that must end with this status."""
-    done = subprocess.run(
-        command(*arguments),
-        cwd=home,
-        env=environment(home),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    done = run_command(arguments, home, environment(home), timeout)
     assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done

@@ -23,6 +23,8 @@ RECORDS = 1_000
 # Every operation is an update of one field. Load and run have one seed: it is in every value.
 WORK = f"-P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 readproportion=0 updateproportion=1"
 PROPERTIES = {"redis": "redis.", "postgres": "db."}
+# A busy machine may take long for three nodes of Cassandra.
+PATIENT = ("cassandra.readtimeoutmillis=60000", "cassandra.connecttimeoutmillis=60000")
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,14 @@ import random
 import re
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from command_server import Done, run_command
 from loadstone.systems.base.running import Running
 from loadstone.systems.registry import system
-
-LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
-Done = subprocess.CompletedProcess[str]
 
 
 @dataclass(frozen=True)
@@ -76,14 +72,7 @@ def systems(
     root: Path, *words: str, code: int = 0, timeout: float = 300, prefix: tuple[str, ...] = (), **variables: str
 ) -> Done:
     """Runs `loadstone systems …` below a root; it must end with this status."""
-    done = subprocess.run(
-        [*prefix, *LOADSTONE, "systems", *words],
-        env=environment(root, **variables),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-    )
+    done = run_command(["systems", *words], None, environment(root, **variables), timeout, prefix)
     assert done.returncode == code, f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done

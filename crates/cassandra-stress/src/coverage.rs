@@ -1,4 +1,4 @@
-//! The part of the population that has rows, determined by requests for some of them.
+//! The part of the population that has rows, found by requesting some of them.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use loadstone_wire::event::MissingRows;
 
 use super::translate;
 
-/// Rows that one round requests.
+/// Number of rows requested per round.
 const ROUND: i64 = 16;
 
 /// Explains reads that found no row, if the rows that exist begin with the population and have no gap.
@@ -49,9 +49,9 @@ pub fn explain(settings: &Settings, options: &Options, missing: MissingRows) -> 
 enum Coverage {
     /// None.
     Nothing,
-    /// All from the first to this one.
+    /// All numbers from the first to this one.
     Through(i64),
-    /// The server does not answer, or some numbers in between are missing.
+    /// The server does not answer, or there are gaps.
     Unknown,
 }
 

@@ -19,7 +19,8 @@ use loadstone_wire::error::{EngineError, ErrorKind, shorten};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
-/// Runs the front end. Returns the exit code. Errors of the command line are printed to standard output, as the tool does.
+/// Runs the front end. Returns the exit code. Errors of the command line are printed to standard output, as in the
+/// tool.
 pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
     let mut settings = match parse(arguments) {
         Ok(Request::Print(text)) => {
@@ -38,7 +39,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     read_node_file(&mut settings)?;
     let profiles = user::read_profiles(&settings).map_err(name_options)?;
     if let Some(user) = &settings.command.user {
-        // Before anything is defined.
+        // Checked before any table is created.
         user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
     }
     if settings.front_end.explain {
@@ -78,7 +79,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
 }
 
-/// Names the options of this command line where a hint names the store's properties, with the tool's exit status.
+/// Replaces the store's properties in a hint by options of this command line, and uses the tool's exit status.
 fn name_options(mut error: EngineError) -> EngineError {
     const OPTIONS: [(&str, &str); 3] = [
         (
@@ -88,7 +89,7 @@ fn name_options(mut error: EngineError) -> EngineError {
         ("set hosts and port", "set -node and -port native="),
         ("set cassandra.tls.ca to", "set -transport truststore= to"),
     ];
-    // The tool has no other status for a failure.
+    // The tool uses no other status for a failure.
     error.kind = ErrorKind::Failed;
     for (property, option) in OPTIONS {
         error.hint = error.hint.map(|hint| hint.replace(property, option));
@@ -96,7 +97,7 @@ fn name_options(mut error: EngineError) -> EngineError {
     error
 }
 
-/// The options that change nothing here although they change something in the tool.
+/// The options that have an effect in the tool but not here.
 fn list_ignored_options(settings: &Settings) -> impl Iterator<Item = &str> {
     let options = [
         (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),

@@ -1,4 +1,4 @@
-//! Prints a run as cassandra-stress does: rows for each interval, and the HDR log.
+//! Prints a run in cassandra-stress's format: rows for each interval, and the HDR log.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -73,7 +73,7 @@ impl Names {
     }
 }
 
-/// What a step has measured.
+/// The result of a step.
 #[derive(Debug)]
 pub struct Step {
     /// Its figures.
@@ -122,7 +122,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The figures, after the messages that belong to them.
+    /// Returns the figures, after printing the messages that belong to them.
     pub fn finish(self, end: &End) -> Result<Step, EngineError> {
         if let End::Failed(TrialFailure::Operation { key, status, message, attempts, .. }) = end {
             let error = (*attempts > 0).then_some((status.name(), message.as_str()));
@@ -134,7 +134,7 @@ impl<'a> Printer<'a> {
         self.step.ok_or_else(|| EngineError::failed("the run ended before the measurement started"))
     }
 
-    /// The printed one of a command's histograms: the response time with `fixed=`, otherwise the service time.
+    /// The index of the histogram to print: the response time with `fixed=`, otherwise the service time.
     fn choose_time(&self) -> usize {
         match self.settings.rate {
             RateSettings::Threads { limit: Limit::Fixed(_), .. } => 1,
@@ -142,7 +142,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The figures of an operation, or of all. `earlier`: what is not counted, of rows and partitions.
+    /// The figures of an operation, or of all operations. `earlier`: rows and partitions to subtract.
     fn figures(&self, readings: &Readings, operation: Option<usize>, seconds: f64, earlier: &[(u64, u64)]) -> Figures {
         let mut latencies = Reading::default();
         let (mut operations, mut errors, mut rows, mut partitions) = (0, 0, 0, 0);
@@ -220,7 +220,7 @@ impl Observer for Printer<'_> {
         if figures.operations == 0 {
             return;
         }
-        // The tool subtracts the largest latency from the interval; a latency may be longer than that.
+        // The tool subtracts the largest latency from the interval; a latency may be longer than the interval.
         let net = figures.net_row_rate();
         self.uncertainty.update(if net > 0.0 { net } else { figures.row_rate() });
         let total_operations = self.counts.values().sum();
@@ -238,7 +238,7 @@ impl Observer for Printer<'_> {
     }
 
     fn end(&mut self, closed: &Closed<'_>) {
-        // As in the tool, the time lasts until the last operation has ended.
+        // As in the tool, the time ends when the last operation has ended.
         let first_ns = closed.moment.borders.first_ns;
         let length_ns = closed.window.length_ns.max(closed.moment.totals.last_done_ns.saturating_sub(first_ns));
         let seconds = length_ns as f64 / 1e9;
@@ -269,7 +269,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// The file of `-log hdrfile=`: version 1.3 of HdrHistogram's log, a line for each interval, command and kind of time.
+/// The file of `-log hdrfile=`: version 1.3 of HdrHistogram's log, a line for each interval, command and type of time.
 #[derive(Debug)]
 pub struct HdrLog {
     path: String,
@@ -279,7 +279,7 @@ pub struct HdrLog {
 }
 
 impl HdrLog {
-    /// Creates the file. `open`: operations have due times, and so response times.
+    /// Creates the file. `open`: operations have due times, and therefore response times.
     pub fn create(path: &str, open: bool) -> Result<Self, EngineError> {
         let start = unix_ns() as f64 / 1e9;
         let head = format!(
@@ -320,7 +320,7 @@ impl HdrLog {
         }
     }
 
-    /// Reports the first error of writing.
+    /// Reports the first write error.
     pub fn finish(self) -> Result<(), EngineError> {
         match self.error {
             None => Ok(()),

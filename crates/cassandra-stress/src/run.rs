@@ -48,7 +48,7 @@ impl Log {
         Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
-    /// Prints to both.
+    /// Prints to both outputs.
     pub fn print(&mut self, text: &str) {
         out(text);
         if let Some(step) = &mut self.step {
@@ -63,7 +63,7 @@ impl Log {
     }
 }
 
-/// Performs what the settings ask for. Returns the exit code.
+/// Performs the requested steps. Returns the exit code.
 #[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]
 pub fn run(
     settings: &Settings,
@@ -85,7 +85,7 @@ pub fn run(
     let cluster = if creates { schema::create(settings, profiles, &options) } else { execute_script(&options, &[]) }?;
     out(&describe_cluster(&cluster, settings));
     if creates {
-        // The tool sleeps instead, a second for each contact point.
+        // The tool sleeps instead, one second per contact point.
         let part = if profiles.is_empty() { "keyspaces" } else { "schema" };
         out(&format!("Created {part}. All nodes agree on the schema.\n"));
     }
@@ -197,7 +197,7 @@ pub fn run(
     Ok(0)
 }
 
-/// The error of a run that failed; `explained`: why its reads found no row.
+/// The error of a failed run; `explained`: the reason why its reads found no row.
 fn explain_failure(explained: Option<String>, why: &TrialFailure) -> EngineError {
     const HINT: &str =
         "to continue after failed operations, use -errors ignore; to retry more often, raise -errors retries=";
@@ -215,7 +215,7 @@ fn finish(log: &mut Log, settings: &Settings, done: &[(u32, Summary, f64)], step
     log.print(&format!("{END}\n"));
 }
 
-/// Performs the warm-up of each operation. Its results do not count, and its errors end nothing.
+/// Performs the warm-up of each operation. Its results do not count, and its errors do not end the run.
 fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Control>) -> Result<(), EngineError> {
     for (label, spec) in translate_warmups(settings, profiles)? {
         out(&render_warmup(settings, &label));
@@ -232,7 +232,7 @@ fn warm_up(settings: &Settings, profiles: &[Profile], controls: &Receiver<Contro
     Ok(())
 }
 
-/// Counts what failed.
+/// Counts the failures.
 #[derive(Debug, Default)]
 struct WarmUp {
     failed: u64,

@@ -7,11 +7,11 @@ use loadstone_stress::settings::Settings;
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::output::err;
 
-/// Creates the keyspace and the tables, where they are missing.
+/// Creates the keyspace and the tables if they are missing.
 pub fn create(settings: &Settings, profiles: &[Profile], options: &Options) -> Result<Description, EngineError> {
     let statements = if profiles.is_empty() { schema_statements(settings) } else { profile_definitions(profiles) };
     match execute_script(options, &statements) {
-        // Cassandra 4.0 and later refuse it for new tables.
+        // Cassandra 4.0 and later refuse the option for new tables.
         Err(error) if refuses(&error, "COMPACT STORAGE") => {
             err("note: the server refuses COMPACT STORAGE; the tables are created without it\n");
             let statements: Vec<_> = statements.iter().map(|text| drop_compact_storage(text)).collect();
@@ -34,7 +34,7 @@ pub fn profile_definitions(profiles: &[Profile]) -> Vec<String> {
     profiles.iter().flat_map(Profile::definitions).collect()
 }
 
-/// Whether the server itself names a part of the definition as the reason of its refusal.
+/// Whether the server names this part of the definition as the reason of its refusal.
 fn refuses(error: &EngineError, part: &str) -> bool {
     error.message.contains(part)
         && ["Invalid: ", "ConfigError: ", "SyntaxError: "].iter().any(|name| error.message.starts_with(name))

@@ -1,4 +1,4 @@
-//! From the settings of a command line to a `TrialSpec`.
+//! Translates the settings of a command line into a `TrialSpec`.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use loadstone_wire::spec::{
 
 use super::user::columns_spec;
 
-/// The mean pause before a retry, s. The tool retries at once, and so floods a server that is overloaded (CASSANDRA-7821).
+/// The mean pause before a retry, s. The tool retries at once, and so floods an overloaded server (CASSANDRA-7821).
 const RETRY_SECONDS: f64 = 0.05;
-/// The clients of a warm-up, at most.
+/// The maximum number of clients in a warm-up.
 const WARMUP_THREADS: u32 = 100;
 
-/// The clients of the first step.
+/// The number of clients in the first step.
 pub fn first_threads(settings: &Settings) -> u32 {
     match settings.rate {
         RateSettings::Threads { threads, .. } => threads,
@@ -52,7 +52,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         Length::Duration { amount, unit } => {
             Until { operations: None, seconds: Some((amount * unit.seconds()) as f64) }
         }
-        // The printer ends the run as soon as the rate is known well enough.
+        // The printer ends the run as soon as the rate is known precisely enough.
         Length::Uncertainty { max, .. } => {
             let seconds = f64::from(max) * f64::from(settings.log.interval_ms) / 1e3;
             Until { operations: None, seconds: Some(seconds) }
@@ -68,7 +68,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
     trial(settings, profiles, work, (threads, pace, until))
 }
 
-/// The trials of the warm-up, one for each operation, with their names: without a rate, and errors do not end them.
+/// The trials of the warm-up, one for each operation, with their names: without a rate, and not ended by errors.
 pub fn translate_warmups(settings: &Settings, profiles: &[Profile]) -> Result<Vec<(String, TrialSpec)>, EngineError> {
     let operations = settings.warmup_operations();
     if operations == 0 {
@@ -154,7 +154,7 @@ fn trial(
     Ok(spec)
 }
 
-/// The work of these operations.
+/// The workload of these operations.
 pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result<StressSpec, EngineError> {
     let timestamp = settings.columns.timestamp.as_ref().map(|text| {
         text.parse().map_err(|_| EngineError::usage(format!("-col timestamp={text} is not a number of microseconds")))
@@ -162,7 +162,7 @@ pub fn stress_spec(settings: &Settings, mix: BTreeMap<Operation, f64>) -> Result
     Ok(StressSpec {
         compat: settings.compat,
         keyspace: settings.schema.keyspace.clone(),
-        // A run of this front end has defined them by then.
+        // A run of this front end has created the tables before.
         definitions: Vec::new(),
         mix,
         population: settings.population.selection.clone(),
@@ -186,7 +186,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let mut set = |name: &str, value: String| drop(properties.insert(name.to_owned(), value));
     let (mut hosts, mut port) = (Vec::new(), None);
     for node in &settings.node.nodes {
-        // An address with several colons is one of IPv6, without a port.
+        // An address with several colons is an IPv6 address without a port.
         let (host, own) = match node.rsplit_once(':') {
             Some((host, own)) if !host.contains(':') => (host, Some(own)),
             _ => (node.as_str(), None),
@@ -203,7 +203,8 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     let keyspace = profiles.first().map_or(&settings.schema.keyspace, |profile| &profile.table.keyspace);
     set("cassandra.keyspace", keyspace.to_lowercase());
     let level = match settings.command.consistency.as_str() {
-        // In the tool these set the level of conditional updates alone, and the driver's default holds for all others.
+        // In the tool these set only the level of conditional updates, and the driver's default applies to all other
+        // statements.
         "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
         level => level,
     };
@@ -228,7 +229,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     if let Some(truststore) = &settings.transport.truststore {
         set("cassandra.useSSL", "true".to_owned());
         set("cassandra.tls.ca", require_pem(truststore)?.to_owned());
-        // The tool's driver does not compare names.
+        // The tool's driver does not verify names.
         let verify = if settings.transport.hostname_verification { "full" } else { "ca" };
         set("cassandra.tls.verify", verify.to_owned());
         if let Some(keystore) = settings.transport.keystore.as_ref().filter(|keystore| *keystore != truststore) {
@@ -239,7 +240,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     Ok(properties)
 }
 
-/// A file in PEM; the stores of Java are refused with the commands that convert them.
+/// A PEM file; Java keystores are refused with the commands that convert them.
 fn require_pem(path: &str) -> Result<&str, EngineError> {
     // JKS begins with its magic number, PKCS#12 with a sequence in DER (RFC 7292).
     const JKS: [u8; 4] = [0xFE, 0xED, 0xFE, 0xED];

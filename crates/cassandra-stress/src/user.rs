@@ -8,7 +8,7 @@ use loadstone_stress::yaml::Mistake;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::output::err;
 
-/// Reads the profiles of a command line; none for another command.
+/// Reads the profiles of a command line; none for a command other than `user`.
 pub fn read_profiles(settings: &Settings) -> Result<Vec<Profile>, EngineError> {
     let Some(user) = &settings.command.user else { return Ok(Vec::new()) };
     user.profiles.iter().map(|path| read_profile(path)).collect()
@@ -25,7 +25,7 @@ fn read_profile(path: &str) -> Result<Profile, EngineError> {
     Profile::parse(&text).map_err(|mistakes| refuse(path, &mistakes))
 }
 
-/// The error of the last mistake; the mistakes before it are printed, each with its line.
+/// The error of the last mistake; earlier mistakes are printed, each with its line.
 fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
     let Some((last, earlier)) = mistakes.split_last() else { return EngineError::usage(format!("cannot read {path}")) };
     for Mistake { line, message, hint } in earlier {
@@ -34,7 +34,7 @@ fn refuse(path: &str, mistakes: &[Mistake]) -> EngineError {
     EngineError::usage(format!("{path}:{}: {}", last.line, last.message)).hint(last.hint.clone())
 }
 
-/// The work of these profiles.
+/// The workload of these profiles.
 pub fn columns_spec(
     settings: &Settings,
     profiles: &[Profile],
@@ -64,7 +64,7 @@ pub fn columns_spec(
     let visits = mean(Some(&settings.insert.visits)).map_err(EngineError::usage)?.round().clamp(1.0, 1e9) as u32;
     Ok(ColumnsSpec {
         compat: settings.compat,
-        // A run of this front end has defined them by then.
+        // A run of this front end has created the tables before.
         definitions: Vec::new(),
         tables,
         operations,
@@ -79,7 +79,7 @@ pub fn columns_spec(
     })
 }
 
-/// The operation of a name: `insert`, `QUERY`, or `SPECNAME.OPERATION`; the first profile is the default.
+/// The operation with this name: `insert`, `QUERY`, or `SPECNAME.OPERATION`; the first profile is the default.
 fn find_operation(name: &str, profiles: &[Profile]) -> Result<OperationSpec, EngineError> {
     let of_profile = |profile: &Profile, operation: &str| -> Option<OperationSpec> {
         let work = match operation {

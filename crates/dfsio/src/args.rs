@@ -1,4 +1,4 @@
-//! TestDFSIO's command line, and our additions.
+//! TestDFSIO's command line, and Loadstone's additions.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ const KNOWN: &[&str] = &[
     "--help",
 ];
 
-/// What to do.
+/// The test to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Work on files.
@@ -102,7 +102,7 @@ impl Test {
     }
 }
 
-/// How local files are accessed.
+/// The method of access to local files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
     /// By blocking calls, from a thread per client.
@@ -321,7 +321,7 @@ pub fn whole(name: &str, text: &str) -> Result<u64, EngineError> {
     })
 }
 
-/// `parseSize` of TestDFSIO: digits and a unit, which defaults to MB.
+/// `parseSize` of TestDFSIO: digits and a unit, by default MB.
 pub fn size(name: &str, text: &str) -> Result<u64, EngineError> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let shift = match text[digits..].to_uppercase().as_str() {

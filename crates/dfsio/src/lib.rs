@@ -47,11 +47,11 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{spec}\n"));
         return Ok(0);
     }
-    // Checks that the results can be written before hours of load.
+    // Checks that the results can be written before hours of load are spent.
     let results = Results::open(&args.res_file)?;
     let location = translate::location(&args)?;
     if action == Action::Write && access == Access::Sequential {
-        // As Hadoop does: files of an earlier test are not part of this one.
+        // As in Hadoop: files of an earlier test are not part of this one.
         clean(&location, &CREATED[..1])?;
     }
     let started = Instant::now();
@@ -60,7 +60,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     printer.report(&end, started.elapsed(), results)
 }
 
-/// The file that Hadoop's block is appended to.
+/// The file to which Hadoop's block is appended.
 #[derive(Debug)]
 struct Results {
     path: String,
@@ -89,17 +89,17 @@ impl Results {
 impl Drop for Results {
     /// Removes the empty file of a test without results.
     fn drop(&mut self) {
-        // Another test may have appended to it meanwhile.
+        // Another test may have appended to it since.
         if self.new && self.file.metadata().is_ok_and(|facts| facts.len() == 0) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// The directories that TestDFSIO creates (3.4; Loadstone creates the first).
+/// The directories that TestDFSIO creates (Hadoop 3.4; Loadstone creates only the first).
 const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
-/// The names of the first of these.
+/// The names of the first few entries.
 fn some_of<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
     let names: Vec<_> = entries.take(4).map(FileStat::name).collect();
     match names[..] {
@@ -108,8 +108,8 @@ fn some_of<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
     }
 }
 
-/// Deletes what TestDFSIO, Hadoop's or ours, leaves in a directory: `names` below it. Prints what, and returns whether there
-/// was any.
+/// Deletes the files that TestDFSIO (Hadoop's or Loadstone's) leaves in a directory: `names` below it. Prints their
+/// names, and returns whether there were any.
 fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
     async fn from(system: &impl FileSystem, base: &str, names: &[&str]) -> Result<bool, FsError> {
         let mut deleted = false;

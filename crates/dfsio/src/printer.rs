@@ -1,4 +1,4 @@
-//! Prints a run as TestDFSIO does: Hadoop's block, and what it leaves out under a separate heading.
+//! Prints a run in TestDFSIO's format: Hadoop's block, then further figures under a separate heading.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Printer<'a> {
     warnings: Vec<String>,
     unanswered: u64,
     clients: u64,
-    /// Bytes of a buffer, on average.
+    /// Mean size of a buffer, bytes.
     buffer_bytes: f64,
     course: Vec<Course>,
 }
@@ -56,7 +56,7 @@ impl<'a> Printer<'a> {
             _ => 0,
         };
         let not_started = report::not_started(&files, expected);
-        // If other files have Loadstone's mark, one without was damaged or replaced.
+        // If other files have Loadstone's mark, a file without it was damaged or replaced.
         let replaced = if files.foreign < files.done { files.foreign } else { 0 };
         let complete = files.done == expected && replaced == 0 && *end == End::Done;
         if complete {
@@ -181,13 +181,13 @@ impl Observer for Printer<'_> {
             (format!("{count} {}", FileStep::NAMES[usize::from(step.0)]), status, message)
         });
         let failures = group_by_cause(failures);
-        // The causes are more than the note of their sum says.
+        // The note with the sum of failures adds nothing to their causes.
         let notes = diagnostics::notes(closed).into_iter().filter(|note| note.name != "errors" || failures.is_empty());
         self.warnings.extend(failures.iter().cloned().chain(notes.map(|note| note.message)));
     }
 }
 
-/// One line for each cause of failures, with the steps that it made fail.
+/// One line for each cause of failures, with the steps that failed.
 fn group_by_cause<'a>(failures: impl Iterator<Item = (String, Status, &'a str)>) -> Vec<String> {
     let mut causes: Vec<(Status, &str, Vec<String>)> = Vec::new();
     for (steps, status, message) in failures {

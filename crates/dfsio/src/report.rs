@@ -1,4 +1,4 @@
-//! The results: exactly Hadoop's block, then what Hadoop's figures leave out.
+//! The results: exactly Hadoop's block, then figures that Hadoop omits.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use loadstone_wire::files::{FilesSummary, Reached};
 /// Bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
 
-/// Hadoop's block (`TestDFSIO.analyzeResult` of 3.4), as it is appended to `-resFile`.
+/// Hadoop's block (`TestDFSIO.analyzeResult` of 3.4), in the form appended to `-resFile`.
 pub fn hadoop(test: &str, date: &str, files: &FilesSummary, wall: Duration) -> String {
     let tasks = files.done as f64;
     let mean = files.rate_sum / tasks;
@@ -39,12 +39,12 @@ fn decimal(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// `EEE MMM dd HH:mm:ss zzz yyyy`, as Java's `Date` prints itself, local.
+/// `EEE MMM dd HH:mm:ss zzz yyyy`, the form of Java's `Date`, in local time.
 pub fn java_date(unix_seconds: u64) -> String {
     const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let seconds = unix_seconds as libc::time_t;
-    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a text that stays valid.
+    // SAFETY: both structs are local; localtime_r fills the second, whose zone is a string that stays valid.
     let (time, zone) = unsafe {
         let mut time = std::mem::zeroed::<libc::tm>();
         libc::localtime_r(&raw const seconds, &raw mut time);
@@ -79,12 +79,13 @@ pub struct Course {
     /// Its length, s.
     pub seconds: f64,
     pub bytes: f64,
-    /// Whether all clients were at work at its end.
+    /// Whether all clients were working at its end.
     pub busy: bool,
 }
 
-/// The least rate of an interval and the median, MB/s, and a warning if any was below half of that (of the mean, if nothing
-/// was moved in most). Only the time in which all clients were at work counts: with fewer, less is moved.
+/// The lowest rate of an interval and the median, MB/s, and a warning if any rate was below half of the median (of the
+/// mean, if most intervals moved nothing). Only the time with all clients working counts, because fewer clients move
+/// less.
 pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
     let busy = &intervals[..=intervals.iter().rposition(|each| each.busy)?];
     let rates: Vec<f64> = busy.iter().map(|each| each.bytes / MB / each.seconds).collect();
@@ -114,7 +115,7 @@ pub fn not_started(files: &FilesSummary, expected: u64) -> u64 {
     expected.saturating_sub(files.done + files.failed + files.unfinished)
 }
 
-/// What Hadoop's figures leave out, one line per figure. `expected`: how many files there should be.
+/// Figures that Hadoop omits, one line per figure. `expected`: the expected number of files.
 pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
         "files done, failed, unfinished, not started".to_owned(),
@@ -124,7 +125,7 @@ pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     if let Some(ns) = since(files.last_done_unix_ns) {
         lines.push(("aggregate MB/s, first start to last done".to_owned(), rate(files.bytes, ns)));
     }
-    // The bytes moved until then include those of files that failed later.
+    // The bytes moved until then include bytes of files that failed later.
     if let Some(ns) = since(files.first_done_unix_ns).filter(|_| files.failed == 0) {
         lines.push(("aggregate MB/s, first start to first done".to_owned(), rate(files.first_done_bytes, ns)));
     }
@@ -175,7 +176,7 @@ mod tests {
             course(&rates.iter().enumerate().map(each).collect::<Vec<_>>())
         };
         assert_eq!(run(&[100.0, 98.0, 0.5], 2), None, "too short");
-        // Clients that have ended move nothing.
+        // Clients that have ended move no bytes.
         assert_eq!(run(&[100.0, 98.0, 60.0, 99.0, 1.0], 4), Some(("60.00 at 2 s, 99.00".to_owned(), None)));
         let (line, warning) = run(&[100.0, 98.0, 30.0, 0.0, 99.0, 101.0, 97.0], 7).unwrap();
         assert_eq!(line, "0.00 at 3 s, 98.00");

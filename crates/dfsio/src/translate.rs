@@ -1,4 +1,4 @@
-//! From TestDFSIO's arguments to a TrialSpec.
+//! Translates TestDFSIO's arguments into a TrialSpec.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSp
 
 /// Hadoop's default directory (`TestDFSIO.getBaseDir`).
 const BASE: &str = "/benchmarks/TestDFSIO";
-/// At most this many files are worked on at a time by default.
+/// Maximum number of files processed at the same time by default.
 const CLIENTS_MAX: u64 = 16;
 /// Buffers in flight for each file.
 const DEPTH: u64 = 8;
 
-/// Hadoop's settings that are interpreted here and not only passed to HDFS.
+/// Hadoop's settings that Loadstone interprets, in addition to passing them to HDFS.
 const INTERPRETED: &[&str] = &["dfs.replication", "dfs.blocksize", "test.build.data", "fs.defaultFS", CLIENTS];
 const CLIENTS: &str = "mapreduce.local.map.tasks.maximum";
 
@@ -127,7 +127,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     Ok((spec, warnings))
 }
 
-/// Refuses what a file system does not support, before anything is changed.
+/// Refuses options that a file system does not support, before anything is changed.
 fn refuse(args: &Args, location: &Location) -> Result<(), EngineError> {
     let hdfs = location.scheme == Scheme::Hdfs;
     let writes = matches!(args.test, Test::Work(Action::Write | Action::Append, _));
@@ -194,7 +194,7 @@ fn replication(text: &str) -> Result<u32, EngineError> {
     }
 }
 
-/// Hadoop takes `134217728` and `128m` (`Configuration.getLongBytes`).
+/// Hadoop accepts `134217728` and `128m` (`Configuration.getLongBytes`).
 fn block_bytes(text: &str) -> Result<u64, EngineError> {
     let bytes = if text.ends_with(|c: char| c.is_ascii_digit()) {
         whole("dfs.blocksize", text)?

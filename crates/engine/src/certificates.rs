@@ -1,4 +1,4 @@
-//! `certificates`: PEM files for servers that are started for tests.
+//! `certificates`: PEM files for servers started for tests.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ Writes a CA, a server's certificate for the hosts, and a client's certificate fo
 
 const EXAMPLE: &str = "loadstone-engine certificates certificates localhost 127.0.0.1";
 
-/// Writes the files. The exit code.
+/// Writes the files. Returns the exit code.
 pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     let mut remaining: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let mut user = "client";

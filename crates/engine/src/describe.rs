@@ -1,4 +1,4 @@
-//! `loadstone-engine describe`: what this engine can do, as JSON, from the tables that it uses itself.
+//! `loadstone-engine describe`: the capabilities of this engine, as JSON, from the tables that it uses itself.
 //!
 //! The lab, the schemas and the reference pages read it, so that nothing about a store is listed twice.
 
@@ -19,7 +19,7 @@ Prints as JSON what this engine can do: stores with their properties, YCSB's pro
 workload kinds and front ends. docs/reference/schemas/describe.json has the format.
 ";
 
-/// What an engine can do.
+/// The capabilities of an engine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Description {
     /// The version of this description: 1.
@@ -30,7 +30,7 @@ pub struct Description {
     pub stores: Vec<StoreDescription>,
     /// The properties of the YCSB front end for any store.
     pub properties: Vec<PropertyDescription>,
-    /// The kinds of work that a TrialSpec can ask for.
+    /// The workload kinds that a TrialSpec can request.
     pub work: Vec<String>,
     /// The front ends: command lines of older tools.
     pub front_ends: Vec<String>,
@@ -41,9 +41,9 @@ pub struct Description {
 pub struct StoreDescription {
     /// Its name.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub about: String,
-    /// What it holds: `records` or `files`.
+    /// The type of its contents: `records` or `files`.
     pub holds: String,
     /// Whether its operations cross a network, unless a property says otherwise.
     pub networked: bool,
@@ -51,12 +51,12 @@ pub struct StoreDescription {
     pub properties: Vec<String>,
     /// Properties that are passwords: never printed or stored.
     pub secrets: Vec<String>,
-    /// Properties that are the directories of its files; empty if it keeps no files.
+    /// Properties that are the directories of its files; empty if it has no files.
     pub directories: Vec<String>,
     /// The property that names the hosts of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<String>,
-    /// The property that is the port of its servers.
+    /// The property that sets the port of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
 }
@@ -68,9 +68,9 @@ pub struct PropertyDescription {
     pub name: String,
     /// Its default, as text.
     pub default: String,
-    /// What it means.
+    /// Its meaning.
     pub meaning: String,
-    /// `ycsb` (YCSB 0.17.0, same meaning), `idle` (YCSB's, without effect here) or `extension`.
+    /// `ycsb` (YCSB 0.17.0, same meaning), `idle` (a YCSB property without effect here) or `extension`.
     pub source: String,
 }
 

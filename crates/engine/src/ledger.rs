@@ -1,4 +1,4 @@
-//! The ledger of a run's writes: created before the run, and afterwards compared with what the store returns.
+//! The ledger of a run's writes: created before the run, and afterwards compared with the store's records.
 
 mod findings;
 mod read_back;
@@ -15,7 +15,7 @@ use loadstone_wire::event::{Event, Unsettled};
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::{Phase, TrialSpec, WorkSpec};
 
-/// How far apart the clocks of two segments' hosts may be, ns.
+/// Largest difference between the clocks of two segments' hosts, ns.
 const SKEW_NS: u64 = 10_000_000;
 
 const USAGE: &str = "\
@@ -93,7 +93,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     let mut findings = judge(&spec, &args)?;
     findings.conclude();
     let json = serde_json::to_string(&findings)
-        .map_err(|error| EngineError::failed(format!("cannot print what was found: {error}")))?;
+        .map_err(|error| EngineError::failed(format!("cannot print the findings: {error}")))?;
     out(&format!("{json}\n"));
     let (line, exit) = match (findings.bad(), findings.unproven()) {
         (Some(bad), _) => (bad, 1),
@@ -123,7 +123,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let run = ledgers.first().map(Ledger::run).unwrap_or_default();
     if run.seed != spec.seed || run.spec != spec.fingerprint() {
         return Err(EngineError::usage(format!(
-            "the ledger {} belongs to another spec than {}",
+            "the ledger {} was made with a different spec than {}",
             args.files[0], args.spec
         ))
         .hint("print the spec with all properties of the run: its operations follow from them"));

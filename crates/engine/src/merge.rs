@@ -1,4 +1,4 @@
-//! `loadstone-engine merge`: the events of several segments in, the events of the whole trial out.
+//! `loadstone-engine merge`: reads the events of several segments and prints the events of the whole trial.
 
 use std::io::BufRead;
 
@@ -30,7 +30,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         let line = line.map_err(|error| EngineError::failed(format!("cannot read stdin: {error}")))?;
         let (segment, event) = line.split_once('\t').ok_or_else(|| refused(format!("a line without a tab: {line}")))?;
         let segment = segment.parse().ok().filter(|&segment: &usize| segment < segments);
-        let segment = segment.ok_or_else(|| refused(format!("a line of no segment below {segments}: {line}")))?;
+        let segment = segment.ok_or_else(|| refused(format!("a line of segment {segments} or above: {line}")))?;
         let complete = match event {
             "lost" => merger.lose(segment)?,
             event => {
@@ -40,7 +40,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
             }
         };
         print(&complete)?;
-        // The end of the answer.
+        // An empty line ends the answer.
         out("\n");
     }
     print(&merger.finish()?)?;

@@ -1,4 +1,4 @@
-//! `loadstone-engine schema`: writes the files that are generated from the code, so that they cannot drift from it.
+//! `loadstone-engine schema`: writes the files that are generated from the code.
 
 use std::fmt::Write as _;
 use std::fs;

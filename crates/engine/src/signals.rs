@@ -8,16 +8,16 @@ use signal_hook::iterator::Signals;
 
 use loadstone_measure::control::{Control, Stop};
 
-/// Turns signals into controls from now on.
+/// Converts signals to controls from now on.
 pub fn listen(controls: Sender<Control>) {
     let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
     std::thread::spawn(move || {
         let mut asked = false;
         for signal in signals.forever() {
-            // A terminal that ends may send several SIGHUP: the kernel does, and the shell does.
+            // A terminal that ends may send several SIGHUP: the kernel and the shell both do.
             if asked && signal != SIGHUP {
-                // SAFETY: ends the process at once, which is what a second Ctrl-C asks for.
+                // SAFETY: ends the process at once, which is the purpose of a second Ctrl-C.
                 unsafe { libc::_exit(130) };
             }
             asked = true;
@@ -26,9 +26,9 @@ pub fn listen(controls: Sender<Control>) {
     });
 }
 
-/// Whether whatever started this process has it ignore a signal, as `nohup` does.
+/// Whether the parent process set a signal to be ignored, as `nohup` does.
 fn ignored(signal: i32) -> bool {
-    // SAFETY: only asks for the present action, into memory of the right type; all zeros is a valid value of it.
+    // SAFETY: only reads the present action, into memory of the right type; all zeros is a valid value of it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN

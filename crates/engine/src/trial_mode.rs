@@ -1,8 +1,8 @@
-//! `loadstone-engine trial`: a TrialSpec and control lines in, events out.
+//! `loadstone-engine trial`: reads a TrialSpec and control lines, and prints events.
 //!
-//! With `lease_ms`, stdin is a lease. The lab writes a line now and then; when stdin closes, or stays silent for longer than
-//! the lease, the load stops by itself, so a lab that dies cannot leave a fleet of engines hammering a system. A spec
-//! without it runs to its end even if stdin closes: `… --print-spec | loadstone-engine trial`.
+//! With `lease_ms`, stdin is a lease. The lab writes a line regularly; when stdin closes, or stays silent for longer
+//! than the lease, the load stops automatically, so a killed lab cannot leave a fleet of engines loading a system. A
+//! spec without it runs to its end even if stdin closes: `… --print-spec | loadstone-engine trial`.
 
 use std::io::BufRead;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -34,9 +34,9 @@ is refused, 130 ended by a signal
 pub enum ControlLine {
     /// Start the load at this Unix time, ns.
     StartAt(u64),
-    /// End it now.
+    /// End the trial now.
     Stop,
-    /// A heartbeat; any other line counts as one, too.
+    /// A heartbeat; any other line also counts as one.
     Heartbeat,
 }
 
@@ -78,14 +78,14 @@ fn read_controls(controls: Sender<Control>, alive: Option<Sender<()>>) {
             };
             let _ = controls.send(control);
         }
-        // Dropping `alive` tells the watcher of the lease, for which this is the end anyhow.
+        // Dropping `alive` notifies the watcher of the lease, which treats it as the end of the lease.
         if alive.is_none() {
             let _ = controls.send(Control::StdinClosed);
         }
     });
 }
 
-/// Ends the load when no heartbeat comes for the length of the lease, or stdin is closed.
+/// Ends the load when no heartbeat arrives for the length of the lease, or stdin is closed.
 fn watch_lease(lease: Duration, controls: Sender<Control>) {
     let (alive, heartbeats) = channel::<()>();
     read_controls(controls.clone(), Some(alive));

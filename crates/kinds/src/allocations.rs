@@ -18,12 +18,12 @@ pub fn on_this_thread() -> u64 {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as required of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as required of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.dealloc(ptr, layout) }
     }
 }

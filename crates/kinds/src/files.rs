@@ -32,7 +32,7 @@ pub struct FileWork {
 }
 
 impl FileWork {
-    /// The workload of a spec. An error if the spec is invalid.
+    /// The workload of a spec. Fails if the spec is invalid.
     pub fn new(spec: &FilesSpec, seed: u64) -> Result<Self, EngineError> {
         let files = Files::new(spec.clone(), seed);
         let workload = files.map_err(|(message, hint)| EngineError::usage(message).hint(hint))?;

@@ -48,7 +48,7 @@ macro_rules! load_or_run {
     };
 }
 
-/// The workload of a workload kind, whose own type adds the state that its clients share.
+/// Forwards the workload of a workload kind, whose own type adds the shared state of its clients.
 macro_rules! forward_workload {
     ($kind:ident $(<$parameter:ident: $bound:path>)?, $operation:ty) => {
         impl$(<$parameter: $bound>)? Workload for $kind$(<$parameter>)? {

@@ -1,4 +1,4 @@
-//! The timing loop against simulated time and a scripted store.
+//! Tests of the timing loop with simulated time and a scripted store.
 
 mod outages;
 mod outcomes;
@@ -90,7 +90,7 @@ struct Setting<'a> {
     pace: Option<&'a Pace>,
     clients: usize,
     segment: Segment,
-    /// How late the generator wakes.
+    /// Delay of the generator's wake-ups.
     late_ns: u64,
     /// Whether the clients share an executor instead of having threads.
     executor: bool,
@@ -101,7 +101,7 @@ struct Setting<'a> {
     insert_policy: RetryPolicy,
     /// The script of inserts, if it differs.
     inserts: Option<&'a Script>,
-    /// File of the ledger, if there is one.
+    /// File of the ledger, if any.
     ledger: Option<&'a str>,
 }
 
@@ -183,7 +183,7 @@ fn task_of<W: RecordWorkload>(
     }
 }
 
-/// Runs a segment of a workload; each client has its own recorder.
+/// Runs a segment of a workload; each client has a separate recorder.
 fn run<W: RecordWorkload + fmt::Debug + 'static>(workload: W, setting: &Setting<'_>, script: &Script) -> Simulated<W> {
     run_in(&SimTimer::default(), workload, setting, script)
 }
@@ -212,7 +212,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
             Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();
-    // As the conductor does.
+    // As in the conductor.
     if timed {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));

@@ -19,8 +19,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A new file of this many words, all zero. Its space is allocated at once: if the device filled up later, a store into
-    /// memory would kill the process.
+    /// Creates a file of this many words, all zero. Its space is allocated at once: if the device filled up later, a
+    /// write to the mapped memory would kill the process.
     pub fn create(path: &str, length: usize) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(|error| {
             let hint = if error.kind() == std::io::ErrorKind::AlreadyExists {
@@ -71,7 +71,7 @@ impl Mapping {
     }
 }
 
-/// Sets the length of the file, and allocates its space where the file system supports that.
+/// Sets the length of the file, and allocates its space if the file system supports that.
 fn allocate(file: &File, bytes: usize) -> std::io::Result<()> {
     file.set_len(bytes as u64)?;
     // SAFETY: the file is open.
@@ -95,7 +95,7 @@ impl AsRef<[AtomicU64]> for Mapping {
 impl Drop for Mapping {
     fn drop(&mut self) {
         if self.length > 0 {
-            // SAFETY: the range was mapped, and no reference into it is left.
+            // SAFETY: the range was mapped, and no reference to it remains.
             unsafe { libc::munmap(self.start.cast(), self.length * 8) };
         }
     }

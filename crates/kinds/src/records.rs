@@ -35,13 +35,13 @@ pub struct Records<W> {
     pub inserts: Option<InsertLog>,
     /// Reads that missed inserts of other segments.
     pub misses: Misses,
-    /// What happens after a failed insert.
+    /// The response to a failed insert.
     pub insert_policy: RetryPolicy,
-    /// Reads whose whole values were compared, and not their versions alone.
+    /// Number of reads whose whole values were compared, and not only their versions.
     pub compared: AtomicU64,
-    /// The ledger of the run's writes, if the spec asks for one.
+    /// The ledger of the run's writes, if the spec requests one.
     pub ledger: Option<Ledger<Mapping>>,
-    /// Ticks of the ledger so far.
+    /// Number of ticks of the ledger so far.
     ledger_ticks: AtomicU64,
     /// The records that the inserts of the run overwrite.
     overwrites: OnceLock<Overwrites>,
@@ -97,7 +97,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
         }
     }
 
-    /// Notes in the ledger, if there is one, how many operations have been claimed.
+    /// Notes the number of claimed operations in the ledger, if there is one.
     fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
         let Some(ledger) = &self.ledger else { return u64::MAX };
         ledger.tick(claimed, now_ns);
@@ -138,8 +138,8 @@ impl<S: Session, W: RecordWorkload + fmt::Debug + 'static> Work<S> for Records<W
     }
 }
 
-/// The workload on YCSB's records, a load or a run, as one type: the loop is compiled once for each store, and not for each
-/// store and workload. The branch that this costs is perfectly predictable.
+/// The workload on YCSB's records, a load or a run, as one type: the loop is compiled once per store, and not per store
+/// and workload. The additional branch is perfectly predictable.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a process has only one")]
 pub enum RecordsOf {
@@ -148,7 +148,7 @@ pub enum RecordsOf {
 }
 
 impl RecordsOf {
-    /// The workload of a phase, in the run with this number. An error if it has no operations.
+    /// The workload of a phase, in the run with this number. Fails if it has no operations.
     pub fn new(spec: &CoreSpec, phase: Phase, seed: u64, run: Option<u64>) -> Result<Self, EngineError> {
         Ok(match phase {
             Phase::Load => Self::Load(CoreLoad::new(spec.clone(), seed)),

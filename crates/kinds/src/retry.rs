@@ -11,12 +11,12 @@ use loadstone_measure::control::TrialFailure;
 use loadstone_measure::task::Task;
 use loadstone_wire::spec::{Phase, TrialSpec};
 
-/// What happens after a failed operation.
+/// The response to a failed operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RetryPolicy {
     /// Attempts after the first.
     pub retries: u64,
-    /// Mean sleep before a retry, ns; each is drawn from 0.8 to 1.2 times this, as in YCSB.
+    /// Mean sleep before a retry, ns; each sleep is drawn from 0.8 to 1.2 times this, as in YCSB.
     pub interval_ns: u64,
     /// Whether an operation whose last attempt failed stops the trial.
     pub stop: bool,
@@ -38,13 +38,14 @@ impl RetryPolicy {
 pub struct Retried<'a> {
     pub index: u64,
     pub step: StepId,
-    /// Its name in the message of a failure: `insert`.
+    /// Its name in the message of a failure, such as `insert`.
     pub name: &'static str,
     pub key: &'a [u8],
 }
 
-/// Retries an operation whose first attempt ended with `status` at `done`, and records it. `attempt` makes another one. Returns the
-/// status and the end of the last attempt, and whether no attempt was sent, because no server could be reached.
+/// Retries an operation whose first attempt ended with `status` at `done`, and records it. `attempt` makes another
+/// attempt. Returns the status and the end of the last attempt, and whether no attempt was sent, because no server
+/// could be reached.
 #[cold]
 pub async fn retry<T: Timer, S: Connection, W>(
     task: &Task<W>,

@@ -64,7 +64,7 @@ enum SeriesOf {
 }
 
 impl SeriesWork {
-    /// The workload of a phase. An error if the spec is invalid.
+    /// The workload of a phase. Fails if the spec is invalid.
     pub fn new(spec: &TimeSeriesSpec, phase: Phase, seed: u64) -> Result<Self, EngineError> {
         let workload = match phase {
             Phase::Load => SeriesOf::Load(TimeSeriesLoad::new(spec.clone(), seed).map_err(EngineError::usage)?),
@@ -158,7 +158,7 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
                 (self.session.scan(key, count, wanted, &mut self.rows).await, self.rows.len() as u64)
             }
             Kind::Delete => (self.session.delete(key).await, 1),
-            // Not in any mix.
+            // These are in no mix.
             Kind::ReadModifyWrite | Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0),
         };
         let done_ns = watch.now_ns();

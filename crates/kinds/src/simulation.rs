@@ -18,25 +18,25 @@ struct World {
     now_ns: Cell<u64>,
     /// Pending wake-ups.
     wakes: RefCell<BinaryHeap<Reverse<u64>>>,
-    /// No client runs from the first instant to the second.
+    /// A period in which no client runs.
     paused_ns: Cell<(u64, u64)>,
 }
 
-/// A clock that stands still while any client computes, and jumps when all of them wait.
+/// A clock that stands still while any client computes, and jumps when all clients wait.
 #[derive(Clone, Debug, Default)]
 pub struct SimTimer {
     world: Rc<World>,
-    /// How late this timer wakes, ns: a generator that waits for a processor.
+    /// Delay of this timer's wake-ups, ns: a generator that waits for a processor.
     late_ns: u64,
 }
 
 impl SimTimer {
-    /// The same world for a generator that wakes late.
+    /// The same simulation for a generator that wakes late.
     pub fn waking_late(&self, late_ns: u64) -> Self {
         Self { world: Rc::clone(&self.world), late_ns }
     }
 
-    /// No client runs and no clock is read between two instants, as if the process were stopped.
+    /// Makes no client run and no clock advance between two instants, as if the process were stopped.
     pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
         self.world.paused_ns.set((from_ns, to_ns));
     }
@@ -98,7 +98,7 @@ impl Timer for SimTimer {
 /// A client, ready to be polled.
 pub type Client<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// What the scripted store does with a key: how long it takes, ns, and the status.
+/// The scripted store's response to a key: its duration, ns, and its status.
 pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 
 /// A session whose every call follows a script.
@@ -106,24 +106,24 @@ pub type Script = Rc<dyn Fn(&[u8]) -> (u64, Status)>;
 pub struct Scripted {
     timer: SimTimer,
     script: Script,
-    /// For inserts, if they have a separate one.
+    /// The script of inserts, if they have a separate one.
     inserts: Option<Script>,
     error: Option<String>,
     unsent: bool,
 }
 
 impl Scripted {
-    /// A session in a world.
+    /// A session in a simulation.
     pub fn new(timer: &SimTimer, script: &Script) -> Self {
         Self { timer: timer.clone(), script: Rc::clone(script), inserts: None, error: None, unsent: false }
     }
 
-    /// The same with a separate script for inserts.
+    /// The session with a separate script for inserts.
     pub fn inserting(self, script: Option<&Script>) -> Self {
         Self { inserts: script.cloned(), ..self }
     }
 
-    /// Every answer takes `service_ns`, but none arrives between the two instants.
+    /// A session in which every answer takes `service_ns`, but none arrives between the two instants.
     pub fn silent_between(timer: &SimTimer, from_ns: u64, to_ns: u64, service_ns: u64) -> Script {
         let timer = timer.clone();
         Rc::new(move |_| {
@@ -132,7 +132,7 @@ impl Scripted {
         })
     }
 
-    /// How long it rests after a failure.
+    /// Pause after a failure.
     pub const REST_NS: u64 = 50_000_000;
 
     /// The status of a write that was certainly refused.

@@ -1,4 +1,4 @@
-//! The driver of sorts: runs one stage for one segment, and watches it. Events and terminals are elsewhere.
+//! The driver of sorts: runs and monitors one stage for one segment. Events and terminals are elsewhere.
 
 pub mod trial;
 
@@ -34,16 +34,16 @@ pub struct Places {
 }
 
 impl Places {
-    /// Finds them, for a job of which this process runs all stages.
+    /// Finds the file systems, for a job of which this process runs all stages.
     pub fn of(job: &Job) -> Result<Self, SortError> {
         Self::owned(job, Owner::this_process())
     }
 
-    /// The same for a job of which `owner` starts an engine for each stage.
+    /// Finds them for a job of which `owner` starts an engine for each stage.
     pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
         let at = |place: &str, direct| locate(place, job, direct);
-        // What a sort writes must be on the disk before it ends, so the page cache saves nothing and costs fresh memory. The
-        // input of a sort, and what `teragen` leaves for one, may be in memory.
+        // The output of a sort must be on the disk before the sort ends, so the page cache would only cost memory. The
+        // input of a sort, and the output of `teragen`, may be in memory.
         let direct = job.direct || (job.input.is_some() && job.output.is_some());
         let output = match &job.output {
             Some(output) => at(output, direct)?,
@@ -53,13 +53,13 @@ impl Places {
         Ok(Self { input, output, owner })
     }
 
-    /// The speed of the disk that the scratch directory is on, past the page cache.
+    /// The speed of the scratch directory's disk, bypassing the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true)?;
         disk::measure(&*files, &Scratch::of(&path)?.path, name)
     }
 
-    /// A stage of the job on them.
+    /// A stage of the job on these file systems.
     pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
         Task {
             job,
@@ -78,15 +78,15 @@ impl Places {
 /// A stage that has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What it found, or why it failed.
+    /// The result, or the reason of the failure.
     pub outcome: Result<Outcome, SortError>,
-    /// What it did until then.
+    /// The progress until then.
     pub done: Done,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
-/// Runs a stage on a thread of its own. `watch` is called now and then, at least every `every`, and may end the stage.
+/// Runs a stage on a separate thread. `watch` is called at least every `every`, and may end the stage.
 pub fn run(
     (places, job): (&Places, &Job),
     stage: Stage,
@@ -117,7 +117,7 @@ pub fn run(
     (Ended { outcome, done: progress.done(), took: start.elapsed() }, early)
 }
 
-/// The end that a control asks for, if it does.
+/// The end that a control requests, if any.
 pub fn end_of(control: Control) -> Option<End> {
     match control {
         Control::Stop(who) => Some(End::Stopped(who)),

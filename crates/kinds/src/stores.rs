@@ -1,4 +1,4 @@
-//! A trial that is to be run, and the stores that can be its target.
+//! A trial, and the stores that can be its target.
 
 use std::sync::mpsc::Receiver;
 
@@ -27,7 +27,7 @@ pub struct Stores {
     pub statements: &'static [StatementTarget],
 }
 
-/// Runs statements with generated values to the end of the trial. The types of the columns are the server's.
+/// Runs statements with generated values to the end of the trial. The server determines the types of the columns.
 pub type RunColumns = fn(&TrialSpec, &ColumnsSpec, &Receiver<Control>, &mut dyn Observer) -> Result<End, EngineError>;
 
 /// A type of store of statements.

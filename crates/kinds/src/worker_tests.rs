@@ -152,7 +152,7 @@ fn spec(name: &str, clients: u64, segment: Segment) -> TrialSpec {
     }
 }
 
-/// The store with a loop for its own sessions, or behind virtual calls.
+/// The store with a loop for its session type, or with virtual calls.
 fn target<S: RecordStore>() -> RecordTarget {
     if S::ABOUT.networked { RecordTarget::new_remote::<S>() } else { RecordTarget::new_embedded::<S>() }
 }
@@ -244,7 +244,7 @@ impl Session for BrokenSession {
     }
 }
 
-/// Keeps the length of the measured window, ns, and the number of operations without an answer.
+/// Stores the length of the measured window, ns, and the number of operations without an answer.
 #[derive(Default)]
 struct Measured(u64, u64);
 
@@ -283,7 +283,7 @@ fn a_store_that_hangs_does_not_look_faster() {
     assert_eq!(measured_ns, 1_000_000_000);
 }
 
-/// Whether the store's JVM has exited, as by `System.exit`: while it is queried for its collections, or in a scan.
+/// Whether the store's JVM has exited, as by `System.exit`: during a query of its collections, or in a scan.
 static ENDED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 /// A store in a JVM that exits: a thread that is in the JVM then never returns.
@@ -303,7 +303,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
     fn session(&self) -> Result<BrokenSession, EngineError> {
         let scan = || {
-            // Longer than the trial, which by then waits for its clients.
+            // Longer than the trial, which is then waiting for its clients.
             std::thread::sleep(Duration::from_millis(500));
             ENDED[1].store(true, Ordering::SeqCst);
             hangs();
@@ -328,7 +328,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
     }
 }
 
-/// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with a report or without.
+/// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with or without a report.
 #[test]
 fn a_jvm_that_exits_leaves_the_results_so_far_whichever_thread_is_in_it() {
     let until = |seconds| Until { operations: None, seconds: Some(seconds) };

@@ -1,8 +1,8 @@
-//! What the parts of the hot loop cost, ns per operation: the table in docs/concepts/performance.md.
+//! The cost of each part of the hot loop, ns per operation: the source of the table in docs/concepts/performance.md.
 //!
 //! `cargo run --release -p loadstone-load --example hot_loop`
 
-// A program: printing is what it is for, and a panic is how it fails.
+// A program: it exists to print, and it reports a failure by a panic.
 #![allow(clippy::print_stdout)]
 
 use std::hint::black_box;
@@ -21,7 +21,7 @@ use loadstone_load::{Kind, Operation, Workload};
 const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
-/// The median of some repeats; the spread shows how idle the machine was.
+/// The median of some repeats; the spread shows how busy the machine was.
 fn part(name: &str, mut each: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {

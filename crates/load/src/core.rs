@@ -22,24 +22,24 @@ pub use spec::CoreSpec;
 /// values. All other reads check only the versions of their values.
 pub const COMPARED_ONE_IN: u64 = 16;
 
-/// What both phases share: the shape of records.
+/// The shape of records, which the load and the run share.
 #[derive(Debug)]
 struct Shape {
     spec: CoreSpec,
     seed: u64,
-    /// What keys and values are drawn from.
+    /// The random streams of keys and values.
     keys: Streams,
     values: Streams,
-    /// Of the versions in its values.
+    /// The phase in the versions of its values.
     phase: Phase,
     run: RunMark,
     names: Vec<String>,
-    /// Of the fields of these names.
+    /// The head of each field, by field number.
     heads: Vec<Head>,
     hashes: Vec<FieldHash>,
-    /// Of a whole record, where its values are random text of one length.
+    /// The heads of a whole record, if its values are random text of equal length.
     equal: Option<EqualHeads>,
-    /// Field numbers in the order in which Java's `HashMap` hands them to a binding, so that stored bytes are YCSB's.
+    /// Field numbers in the iteration order of Java's `HashMap`, so that the stored bytes equal YCSB's.
     order: Vec<usize>,
     lengths: Lengths,
     pool: Pool,
@@ -97,13 +97,13 @@ impl Shape {
         Stamp::new(self.seed, key).with_run(self.run)
     }
 
-    /// Where the values of a write are read from.
+    /// The place in the pool from which the values of a write are read.
     #[inline]
     fn place(&self, phase: Phase, draws: &mut Draws) -> Place {
         self.pool.place_turned(draws, if phase == Phase::Run { self.run.turn } else { 0 })
     }
 
-    /// Generates the value that a write put into `field`, with the same draws as the write.
+    /// Generates the value that a write put into `field` again, with the draws of that write.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
         let mut draws = self.values.at(version.index);
         let mut place = self.place(version.phase, &mut draws);
@@ -148,7 +148,7 @@ impl Shape {
         self.write_field(operation, field, self.stamped(operation).as_ref(), &mut draws, &mut place);
     }
 
-    /// Where the values of a write to one field are read from, and which field it is.
+    /// The field of a one-field write, and the place in the pool from which its value is read.
     #[inline]
     fn choose_field(&self, draws: &mut Draws) -> (Place, usize) {
         (self.place(self.phase, draws), draws.below(self.names.len() as u64) as usize)
@@ -235,18 +235,19 @@ impl CoreRun {
         self
     }
 
-    /// What a value of a record's field names as its origin; `None` if its check is wrong.
+    /// The write that a value of a record's field names as its origin; `None` if its check is wrong.
     #[inline]
     pub fn origin(&self, key: &[u8], name: &[u8], value: &[u8]) -> Option<Origin> {
         self.shape.stamp(key).read(value, name)
     }
 
-    /// Makes in `out` the value that a write of the load or of this run put into a record's field; `false` if it put none
-    /// there.
+    /// Writes to `out` the value that a write of the load or of this run put into a record's field; `false` if that
+    /// write did not write the field.
     pub fn expect(&self, version: Version, record: u64, key: &[u8], field: usize, out: &mut Vec<u8>) -> bool {
         let write = match version.phase {
             Phase::Run => self.write(version.index),
-            // Several loads, each with its `insertstart`, may have written the records, so the index does not identify one.
+            // Several loads with different `insertstart` may have written the records, so the index does not identify
+            // one.
             Phase::Load => self.loaded(record).then_some(Write { record, field: None, delete: false }),
         };
         let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
@@ -255,7 +256,7 @@ impl CoreRun {
         true
     }
 
-    /// Whether every value read equals the value that its write put there; `false` if a version is wrong.
+    /// Whether every value read equals the value that its write wrote; `false` if a version is wrong.
     #[cold]
     fn compare(&self, operation: &Operation, read: &Row) -> bool {
         let mut expected = Vec::new();
@@ -265,15 +266,15 @@ impl CoreRun {
                 (Some(Origin::Own(version)), Some(field)) => {
                     self.expect(version, operation.record, &operation.key, field, &mut expected) && expected == value
                 }
-                // Of another run nothing but the first half of the check is known.
+                // For another run, only the first half of the check is known.
                 (Some(Origin::OtherRun(_)), Some(_)) => true,
                 _ => false,
             }
         })
     }
 
-    /// The records that surely exist when the operation at a place is sent: those loaded, plus the inserts before it
-    /// less the lag, less the records deleted from the low end (with the same lag ahead).
+    /// The records that certainly exist when the operation at a position is sent: the loaded records, plus earlier
+    /// inserts except the most recent (the lag), less the records deleted from the low end (with the same lag ahead).
     #[inline]
     fn existing(&self, at: Position) -> Existing {
         let spec = &self.shape.spec;
@@ -388,13 +389,14 @@ impl RecordWorkload for CoreRun {
             seen += 1;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if let Some(stamp) = stamp {
-                // While writes are under way the right version is unknown; that it is one of this field's is certain.
+                // While writes are in flight the expected version is unknown, but the value must be a version of this
+                // field.
                 if length || stamp.read(value, name).is_none() {
                     return Some(Check::Wrong);
                 }
                 continue;
             }
-            // Values over 1 KiB are rare enough for a separate buffer.
+            // Values over 1 KiB are rare, so they get a separate buffer.
             let mut longer = Vec::new();
             let buffer = if value.len() <= expected.len() {
                 &mut expected[..value.len()]
@@ -413,7 +415,7 @@ impl RecordWorkload for CoreRun {
 
     #[inline]
     fn compares(&self, index: u64) -> bool {
-        // Drawn, as indices of a segment or a kind of operation may have a period.
+        // Chosen at random, because the indices of a segment or of a kind of operation may be periodic.
         self.shape.spec.versions && mix(index).is_multiple_of(COMPARED_ONE_IN)
     }
 

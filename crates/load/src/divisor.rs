@@ -1,11 +1,11 @@
-//! Division by a number that is known before the loop and not to the compiler.
+//! Division by a number that is fixed before the loop but unknown to the compiler.
 
 use std::hint::select_unpredictable;
 
 /// A divisor.
 ///
-/// The quotient is taken from a multiplication with its reciprocal, rounded down: at most one too small, which the remainder
-/// tells. So it is exact, and a third of what a division costs in latency.
+/// The quotient is a multiplication by the reciprocal, rounded down. It is at most 1 too small, which the remainder
+/// reveals, so the result is exact, at a third of the latency of a division.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     by: u64,
@@ -14,7 +14,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// By `by`, or by 1 for 0.
+    /// Divides by `by`, or by 1 if `by` is 0.
     pub const fn new(by: u64) -> Self {
         let by = if by == 0 { 1 } else { by };
         Self { by, reciprocal: u64::MAX / by }
@@ -31,7 +31,7 @@ impl Divisor {
     pub fn divide(self, n: u64) -> (u64, u64) {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
         let remainder = n - quotient * self.by;
-        // Which of the two it is cannot be predicted.
+        // The outcome is unpredictable, so a branch would be mispredicted.
         let short = remainder >= self.by;
         (quotient + u64::from(short), select_unpredictable(short, remainder.wrapping_sub(self.by), remainder))
     }
@@ -64,7 +64,7 @@ mod tests {
         fn it_divides_as_a_division(n: u64, by in 1u64.., shift in 0u32..64, factor: u64) {
             let divisor = Divisor::new((by >> shift).max(1));
             let by = divisor.get();
-            // Multiples and their neighbours are where a quotient would be off by one.
+            // A quotient that is off by one would show at multiples and their neighbours.
             let multiple = factor.wrapping_mul(by);
             for n in [n, multiple, multiple.wrapping_sub(1), multiple.wrapping_add(1)] {
                 prop_assert_eq!(divisor.divide(n), (n / by, n % by));

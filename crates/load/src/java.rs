@@ -1,18 +1,18 @@
-//! What Java decides about bytes and order, reproduced: string hashes and the iteration order of its hash maps.
+//! Java's string hashes and the iteration order of its hash maps.
 //!
-//! YCSB's outputs depend on both. A value under `dataintegrity=true` is made of `String.hashCode` texts, the fields of
-//! a record reach a binding (and its serialised bytes) in `java.util.HashMap` order, and metrics and return codes are
+//! YCSB's outputs depend on both. A value under `dataintegrity=true` is made of `String.hashCode` texts, a binding
+//! receives (and serialises) the fields of a record in `java.util.HashMap` order, and metrics and return codes are
 //! reported in `java.util.concurrent.ConcurrentHashMap` order.
 //!
-//! Source: the classes of those names in `OpenJDK`, compared with real runs of JDK 17 on random key sets. Not modelled: bins that Java turns into trees, which needs a ninth key in one bin of a table of
-//! at least 64 bins; there the order within that bin may differ. Below 64 bins Java enlarges the table instead, and so
-//! do we.
+//! Source: these classes in `OpenJDK`, compared with real runs of JDK 17 on random key sets. Bins that Java turns into
+//! trees are not modelled. They need a ninth key in one bin of a table of at least 64 bins; the order within that bin
+//! may differ. Below 64 bins Java enlarges the table instead, and so does this module.
 
-/// Bins of `new HashMap<>()` and `new ConcurrentHashMap<>()` once the first key is in.
+/// Number of bins of `new HashMap<>()` and `new ConcurrentHashMap<>()` after the first key was put.
 const INITIAL_BINS: usize = 16;
-/// A bin that already holds this many keys when another is appended is too full (`TREEIFY_THRESHOLD`).
+/// A bin with this many keys is too full when another key is appended (`TREEIFY_THRESHOLD`).
 const FULL_BIN: usize = 8;
-/// From this many bins on a too full bin becomes a tree instead of enlarging the table (`MIN_TREEIFY_CAPACITY`).
+/// In a table of at least this many bins, a bin that is too full becomes a tree instead of enlarging the table
 const TREE_BINS: usize = 64;
 
 /// `String.hashCode()`: Σ unit·31^(n−1−i) over the UTF-16 units, in wrapping 32-bit arithmetic.
@@ -23,16 +23,16 @@ pub fn string_hash(s: &str) -> i32 {
 
 /// The hash of a text that hashes to `seed_hash` (0 for the empty text) with `bytes` appended.
 ///
-/// Exact for ASCII, and for bytes above 127 if they stand for ISO-8859-1 characters.
+/// Exact for ASCII, and for bytes above 127 if they represent ISO-8859-1 characters.
 #[inline]
 #[must_use]
 pub fn hash_ascii(seed_hash: i32, bytes: &[u8]) -> i32 {
     bytes.iter().fold(seed_hash, |hash, &byte| push(hash, i32::from(byte)))
 }
 
-/// `Arrays.hashCode` of elements with these hashes, which is also what IDEs generate for the fields of a class.
+/// `Arrays.hashCode` of elements with these hashes, which IDEs also generate for the fields of a class.
 ///
-/// `site.ycsb.Status` has it over description, then name.
+/// `site.ycsb.Status` computes it over its description, then its name.
 #[must_use]
 pub fn fields_hash(hashes: &[i32]) -> i32 {
     hashes.iter().fold(1, |hash, &field| push(hash, field))
@@ -68,13 +68,14 @@ pub fn hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
     bins.concat()
 }
 
-/// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after putting `keys` in the order given, by
-/// one thread (threads that collide on its size counter may put off an enlargement).
+/// Iteration order of a `new java.util.concurrent.ConcurrentHashMap<>()` after one thread has put `keys` in the given
+/// order (several threads that collide on its size counter may delay an enlargement).
 ///
-/// Keys that share a bin come in the order they were first put: of YCSB's metrics UPDATE, INSERT, VERIFY, READ-FAILED
-/// and READ-MODIFY-WRITE-FAILED do, and so do READ and UPDATE-FAILED. So give metrics in the order of first use.
+/// Keys in one bin are in the order in which they were first put. This concerns YCSB's metrics UPDATE, INSERT, VERIFY,
+/// READ-FAILED and READ-MODIFY-WRITE-FAILED, and also READ and UPDATE-FAILED. So pass metrics in the order of first
+/// use.
 ///
-/// Returns indices into `keys`; a key given twice appears once, as its first index.
+/// Returns indices into `keys`; a key that occurs twice appears once, as its first index.
 #[must_use]
 pub fn concurrent_hash_map_order<T: AsRef<str>>(keys: &[T]) -> Vec<usize> {
     let hashes: Vec<i32> = keys.iter().map(|key| string_hash(key.as_ref())).collect();
@@ -95,14 +96,14 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
         let table = bins.len();
         let bin = &mut bins[hashes[index] as usize & (table - 1)];
         let found = bin.iter().position(|&other| same(other, index));
-        // `putVal` counts the nodes that it walked past, also when the last of them was the key itself.
+        // `putVal` counts the nodes that it passed, even if the last of them was the key itself.
         let walked = found.map_or(bin.len(), |place| place + 1);
         if found.is_none() {
             bin.push(index);
             size += 1;
         }
         if walked >= FULL_BIN && table < TREE_BINS {
-            // `tryPresize(2 × table)` goes on until the limit is no longer below `tableSizeFor(3 × table + 1)`.
+            // `tryPresize(2 × table)` continues until the limit is at least `tableSizeFor(3 × table + 1)`.
             while limit(&bins) < 4 * table {
                 transfer(&mut bins, &hashes);
             }
@@ -119,7 +120,7 @@ const fn spread(hash: i32) -> u32 {
     hash as u32 ^ (hash as u32 >> 16)
 }
 
-/// The load factor .75: a `HashMap` grows when it holds more than this, a `ConcurrentHashMap` when it holds as many.
+/// The load factor 0.75: a `HashMap` grows above this number of keys, a `ConcurrentHashMap` at this number.
 const fn limit(bins: &[Vec<usize>]) -> usize {
     bins.len() / 4 * 3
 }
@@ -133,8 +134,8 @@ fn resize(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     bins.append(&mut high);
 }
 
-/// `ConcurrentHashMap.transfer`: twice the bins. The longest tail of a bin that stays together keeps its order (its
-/// nodes are reused for readers' sake); the keys before it are prepended one by one, so each half gets them reversed.
+/// `ConcurrentHashMap.transfer`: twice the bins. The longest tail of a bin that moves to one half keeps its order (its
+/// nodes are reused, for concurrent readers). The keys before the tail are prepended one by one, which reverses them.
 fn transfer(bins: &mut Vec<Vec<usize>>, hashes: &[u32]) {
     let bit = bins.len() as u32;
     let is_high = |key: usize| hashes[key] & bit != 0;
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn strings_hash_as_in_java() {
-        // As JDK 17 printed them; the second is a well-known text whose hash is Integer.MIN_VALUE.
+        // As printed by JDK 17; the hash of the second text is known to be Integer.MIN_VALUE.
         assert_eq!(string_hash(""), 0);
         assert_eq!(string_hash("polygenelubricants"), i32::MIN);
         assert_eq!(string_hash("e\u{e9}\u{1d4b3}"), 5_005_122, "two units outside the basic plane");
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(hash_ascii(0, &[b'e', 0xe9]), string_hash("e\u{e9}"), "bytes are ISO-8859-1");
     }
 
-    /// The value of dataintegrity=true: the text grows by `:`, then by its own hash with that colon.
+    /// The value of dataintegrity=true: `:` is appended to the text, then the hash of the text including that colon.
     #[test]
     fn hashes_of_growing_texts_make_the_integrity_values_of_ycsb() {
         let mut text = "user6284781860667377211:field9:".to_owned();
@@ -193,7 +194,7 @@ mod tests {
 
     #[test]
     fn maps_grow_at_their_own_moment_and_order() {
-        // HashMap doubles with the 13th key, ConcurrentHashMap with the 12th and turning parts of bins around.
+        // HashMap doubles at the 13th key; ConcurrentHashMap doubles at the 12th, and reverses parts of bins.
         let hash_map = [
             19, 17, 18, 22, 23, 20, 21, 26, 27, 24, 25, 28, 29, 11, 12, 1, 0, 10, 15, 16, 13, 14, 7, 6, 9, 8, 3, 2, 5,
             4,
@@ -236,7 +237,7 @@ mod tests {
         assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
         assert_eq!(metrics("SCAN INSERT CLEANUP"), "CLEANUP INSERT SCAN");
         assert_eq!(metrics("READ UPDATE READ-MODIFY-WRITE CLEANUP"), "READ READ-MODIFY-WRITE CLEANUP UPDATE");
-        // Keys of one bin in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
+        // Keys of one bin, in the order of first use: READ before UPDATE-FAILED, UPDATE before READ-FAILED.
         assert_eq!(
             metrics("READ UPDATE READ-MODIFY-WRITE UPDATE-FAILED READ-FAILED CLEANUP"),
             "READ UPDATE-FAILED READ-MODIFY-WRITE CLEANUP UPDATE READ-FAILED"
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(concurrent_hash_map_order(&names), [4, 1, 2, 11, 5, 9, 12, 7, 0, 10, 6, 3, 8]);
     }
 
-    /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as JDK 17 printed it, description.
+    /// `site.ycsb.Status` of YCSB 0.17.0: name, `hashCode()` as printed by JDK 17, description.
     const STATUSES: &str = "\
 OK 975615059 The operation completed successfully.
 ERROR -306229504 The operation failed.

@@ -1,4 +1,4 @@
-//! Which record an operation touches, and the text of its key.
+//! The choice of the record that an operation touches, and the text of its key.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,31 +8,31 @@ use crate::random::Draws;
 use crate::refusal::{Refusal, check_range};
 use crate::zipf::{GrowingZipfian, ScrambledZipfian, THETA, TrueZipfian};
 
-/// After this many draws outside the records that exist, the draw is folded into them instead: a range with one record
-/// left must not hang the run.
+/// After this many draws that hit no existing record, the draw is folded into the existing range instead: a range with
+/// one remaining record must not hang the run.
 const REDRAWS: u64 = 64;
-/// YCSB draws without end, and for its zipfian that decides which keys are hot: with room for a hundred times the records,
-/// one draw in a hundred hits. As many more draws are made, up to this many.
+/// YCSB redraws without limit, and for its zipfian that decides which keys are hot: with room for a hundred times the
+/// records, one draw in a hundred hits. The number of redraws grows with the room, up to this limit.
 const REDRAWS_MAX: u64 = 10_000;
 
-/// How keys follow from record numbers.
+/// The mapping from record numbers to keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InsertOrder {
-    /// `user` + FNV hash of the number: neighbours scatter.
+    /// `user` + FNV hash of the number: neighbouring numbers scatter.
     #[default]
     Hashed,
     /// `user` + the number.
     Ordered,
 }
 
-/// How requests choose records; the names and defaults are YCSB's `requestdistribution`.
+/// The choice of records by requests; the names and defaults are YCSB's `requestdistribution`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum KeyDistribution {
-    /// Every record alike.
+    /// Every record is equally likely.
     Uniform,
-    /// One after the other, round and round.
+    /// Records in order, starting again after the last.
     Sequential,
     /// YCSB's scrambled zipfian: 10^10 ranks hashed onto the records, whatever their number.
     Zipfian,
@@ -42,17 +42,17 @@ pub enum KeyDistribution {
     Hotspot {
         /// Share of the records that is hot.
         data_fraction: f64,
-        /// Share of the operations that goes there.
+        /// Share of the operations that goes to these records.
         operation_fraction: f64,
     },
     /// Exponential over recency.
     Exponential {
-        /// This share, in percent, of the operations …
+        /// This percentage of the operations …
         percentile: f64,
         /// … goes to this share of the records.
         fraction: f64,
     },
-    /// A zipfian that is one: rank r of the actual records has weight r^−θ.
+    /// An exact zipfian: rank r of the actual records has weight r^−θ.
     TrueZipfian {
         /// The exponent θ.
         theta: f64,
@@ -87,14 +87,15 @@ impl KeyDistribution {
 /// The records that exist for an operation: numbers `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Existing {
-    /// The lowest number not deleted.
+    /// The lowest number that is not deleted.
     pub first: u64,
-    /// The highest number surely inserted.
+    /// The highest number that was certainly inserted.
     pub last: u64,
 }
 
 impl Existing {
-    /// Draws until a record that exists comes, at most `redraws` times; then the last draw is folded into them.
+    /// Draws until an existing record is hit, at most `redraws` times; then folds the last draw into the existing
+    /// range.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     fn draw(self, redraws: u64, mut draw: impl FnMut() -> Option<u64>) -> u64 {
@@ -110,12 +111,12 @@ impl Existing {
     }
 }
 
-/// The range a chooser draws from: what YCSB calls insertstart and insertcount.
+/// The range from which a chooser draws: YCSB's insertstart and insertcount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// First record number.
     pub start: u64,
-    /// How many records.
+    /// Number of records.
     pub count: u64,
     /// Room for records that the run itself will insert; YCSB adds twice the expected number, for `zipfian` only.
     pub growth: u64,
@@ -128,11 +129,11 @@ pub enum Chooser {
     Uniform(Range),
     /// See [`KeyDistribution::Sequential`].
     Sequential(Range),
-    /// See [`KeyDistribution::Zipfian`]: the range, the ranks, how often to draw again.
+    /// See [`KeyDistribution::Zipfian`]: the range, the ranks, and the limit of redraws.
     Zipfian(Range, ScrambledZipfian, u64),
     /// See [`KeyDistribution::Latest`].
     Latest(GrowingZipfian),
-    /// See [`KeyDistribution::Hotspot`]: the range, how many records are hot, the share of operations.
+    /// See [`KeyDistribution::Hotspot`]: the range, the number of hot records, the share of operations.
     Hotspot(Range, u64, f64),
     /// See [`KeyDistribution::Exponential`]: records per unit of the exponential.
     Exponential(f64),
@@ -147,8 +148,8 @@ impl Chooser {
         match *distribution {
             KeyDistribution::Uniform => Self::Uniform(range),
             KeyDistribution::Sequential => Self::Sequential(range),
-            // YCSB's range end is inclusive, so the modulus is one more than there are records; the one past the end
-            // is drawn again. Hot keys depend on it.
+            // YCSB's range end is inclusive, so the modulus is one more than the number of records, and a draw of the
+            // extra record is repeated. The hot keys depend on this.
             KeyDistribution::Zipfian => Self::zipfian(range, ScrambledZipfian::new(range.count + range.growth + 1)),
             KeyDistribution::Latest => Self::Latest(GrowingZipfian::new(records)),
             KeyDistribution::Hotspot { data_fraction, operation_fraction } => {
@@ -163,21 +164,20 @@ impl Chooser {
         }
     }
 
-    /// A zipfian over a range. Records that deletes have taken from it are not waited for: only what is still to be inserted
-    /// is room.
+    /// A zipfian over a range. Its room counts only records still to be inserted, and not records already deleted.
     pub fn zipfian(range: Range, zipfian: ScrambledZipfian) -> Self {
         Self::Zipfian(range, zipfian, (REDRAWS * (1 + range.growth / range.count.max(1))).min(REDRAWS_MAX))
     }
 
-    /// A record number within `existing`. `turn` counts the choices made before this one.
+    /// A record number within `existing`. `turn` is the number of earlier choices.
     #[expect(clippy::inline_always, reason = "a call on the hot path")]
     #[inline(always)]
     pub fn choose(&self, turn: u64, existing: Existing, draws: &mut Draws) -> u64 {
-        // One loop for each distribution, not one with the choice inside: what is the same for all draws of one
-        // distribution (two powers for `latest`) must not be computed ahead of the loop for the others as well.
+        // One loop per distribution, not one loop with the choice inside: the constants of one distribution (two powers
+        // for `latest`) would otherwise be computed before the loop for the other distributions as well.
         match self {
             Self::Uniform(range) => existing.draw(REDRAWS, || Some(range.start + draws.below(range.count))),
-            // Drawn again it would be the same.
+            // A redraw would give the same record.
             Self::Sequential(range) => existing.draw(1, || Some(range.start + turn % range.count)),
             Self::Zipfian(range, zipfian, redraws) => {
                 existing.draw(*redraws, || Some(range.start + zipfian.next(draws)))
@@ -226,18 +226,18 @@ pub fn write_key(out: &mut Vec<u8>, number: u64, order: InsertOrder, zero_paddin
     out.extend_from_slice(digits);
 }
 
-/// The least number of [`LONG_DIGITS`] digits. Only one hash in a thousand is less.
+/// The smallest number with [`LONG_DIGITS`] digits. Only one hash in a thousand is smaller.
 const LONG: u64 = 10_000_000_000_000_000;
 const LONG_DIGITS: usize = 17;
 /// Eight zeros as text.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The key of a number of at least [`LONG_DIGITS`] digits: put together in registers and written in one piece.
+/// Writes the key of a number of at least [`LONG_DIGITS`] digits, assembled in registers, in one piece.
 #[inline]
 fn write_long_key(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (number / LONG, number % LONG);
     let words = [high, low / 100_000_000, low % 100_000_000].map(digits);
-    // The zeros that it begins with: four to seven, as `high` has at most four digits and is not 0.
+    // The leading zeros: four to seven, as `high` has at most four digits and is not 0.
     let zeros = words[0].trailing_zeros() & !7;
     let [a, b, c] = words.map(|word| word + ZEROS);
     let joined = |word: u64, next: u64| (word >> zeros | next << (64 - zeros)).to_le_bytes();
@@ -251,8 +251,8 @@ fn write_long_key(out: &mut Vec<u8>, number: u64) {
     out.truncate(text.len() - zeros as usize / 8);
 }
 
-/// The eight decimal digits of a number below 10^8, one a byte, the first in the lowest: all fours, then all twos, then all
-/// ones are divided at once, by multiplications that are exact for numbers as small.
+/// The eight decimal digits of a number below 10^8, one per byte, the first in the lowest byte. All groups of four,
+/// then of two, then of one are divided at once, by multiplications that are exact for numbers this small.
 #[inline]
 const fn digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);

@@ -1,6 +1,6 @@
 //! The steps of YCSB's workloads.
 
-/// A step that is timed: its place in the list of names that [`Workload::steps`](crate::Workload::steps) gives.
+/// A timed step: its index in the names of [`Workload::steps`](crate::Workload::steps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub u16);
 
@@ -18,16 +18,16 @@ pub enum Kind {
     Scan,
     /// Removes a record.
     Delete,
-    /// Reads a record, then updates it; timed as one, and its two halves as themselves.
+    /// Reads a record, then updates it; timed as one operation, and each half also separately.
     ReadModifyWrite,
-    /// Compares what was read with what must stand there (`dataintegrity`).
+    /// Compares a read value with the expected value (`dataintegrity`).
     Verify,
     /// Closes a session.
     Cleanup,
 }
 
 impl Kind {
-    /// How many kinds there are.
+    /// Number of kinds.
     pub const COUNT: usize = 8;
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -41,11 +41,11 @@ impl Kind {
         Self::Cleanup,
     ];
 
-    /// The names of all, by [`Kind::step`].
+    /// The names of all kinds, by [`Kind::step`].
     pub const NAMES: [&'static str; Self::COUNT] =
         ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE", "VERIFY", "CLEANUP"];
 
-    /// Its number among the steps of a workload that names them by [`Kind::NAMES`].
+    /// Its step in a workload that names its steps by [`Kind::NAMES`].
     #[inline]
     pub const fn step(self) -> StepId {
         StepId(self as u16)

@@ -1,23 +1,23 @@
-//! Which kind of operation has which index: seeded shuffles with exact quotas.
+//! The kind of the operation at each index: seeded shuffles with exact quotas.
 //!
-//! YCSB draws the kind of each operation at random, so two runs of one workload do not have the same number of inserts, and
+//! YCSB draws the kind of each operation at random, so two runs of one workload have different numbers of inserts, and
 //! the inserts before operation i can only be counted. Here the operations are dealt from decks that hold each kind in
-//! proportion, so "inserts before i" is a division and a table look-up.
+//! proportion, so the number of inserts before i is a division and a table look-up.
 //!
 //! The number of operations of a kind differs from its proportion by less than one at the end of each deck, at borders
-//! about 100 operations apart, and at the planned end of the run. Between borders the order is random, as
-//! if cards were drawn without replacement from about 100 (standard deviation of the count: at most 2.5). This keeps some
-//! of the bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
+//! about 100 operations apart, and at the planned end of the run. Between borders the order is random, as if cards were
+//! drawn without replacement from about 100 (standard deviation of the count: at most 2.5). This keeps some of the
+//! bursts of YCSB's random kinds; counts that were exact at every index would alternate reads and updates.
 
 use crate::divisor::Divisor;
 use crate::kind::Kind;
 use crate::random::{Draws, Purpose};
 
-/// All shuffles together have about this many cards (1 byte each): they fit into the L2 cache, except for the largest decks.
+/// Approximate number of cards in all shuffles (1 byte each): they fit into the L2 cache, except for the largest decks.
 const CARDS: usize = 1 << 16;
-/// The smallest deck, and the distance of the borders in larger ones.
+/// Size of the smallest deck, and the distance between borders in larger decks.
 const DECK_MIN: usize = 100;
-/// The largest deck (`before` counts to 65,535).
+/// Size of the largest deck (`before` counts to 65,535).
 const DECK_MAX: usize = 50_000;
 /// No operation is in this deck: a deck has at least 100.
 const NO_BLOCK: u64 = u64::MAX;
@@ -28,39 +28,39 @@ pub struct KindSequence {
     seed: u64,
     deck: Divisor,
     shuffles: u64,
-    /// The deck in which the run ends: its shuffle, the last one, has a border there.
-    /// [`NO_BLOCK`] without a planned end.
+    /// The deck in which the run ends; its shuffle, the last one, has a border at the end. [`NO_BLOCK`] without a
+    /// planned end.
     last: u64,
     kinds: Vec<Kind>,
     quota: [u64; Kind::COUNT],
-    /// For the counted kinds: how many cards of the kind precede each position of each shuffle.
+    /// For each counted kind: the number of its cards before each position of each shuffle.
     before: [Vec<u16>; Kind::COUNT],
 }
 
-/// Where an operation stands in the sequence.
+/// The position of an operation in the sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct Position {
     block: u64,
-    /// Among the cards of all shuffles.
+    /// The card's index among the cards of all shuffles.
     card: usize,
 }
 
-/// The deck of the last position, and the sequence to which it belongs: seed, size of deck and end decide its shuffles.
+/// The deck of the last position, and the identity of its sequence: seed, deck size and end determine the shuffles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
     seed: u64,
     last: u64,
     /// 0 before the first position.
     deck: u64,
-    /// Index of its first card.
+    /// Index of the deck's first card.
     from: u64,
     block: u64,
-    /// Of the first, among the cards of all shuffles.
+    /// The first card's index among the cards of all shuffles.
     card: usize,
 }
 
 impl KindSequence {
-    /// Each kind occurs at least once in this many operations.
+    /// A kind occurs at least once in this many operations.
     pub const RAREST: usize = DECK_MAX;
 
     /// A sequence with these `weights` (proportions ≥ 0 that need not sum to 1, in order of choice), counting `counted` kinds.
@@ -89,7 +89,7 @@ impl KindSequence {
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
-                // In the order of choice, as before there were parts: decks of one part keep their order.
+                // In the order of choice within each part, which keeps the order of decks with a single part.
                 part.sort_by_key(|kind| one.iter().position(|(other, _)| other == kind));
                 draws.shuffle(part);
                 start = first + border;
@@ -111,7 +111,7 @@ impl KindSequence {
         Some(Self { seed, deck: divisor, shuffles: shuffles as u64, last, kinds, quota, before })
     }
 
-    /// Where the operation at `index` stands: a caller with several questions about it looks this up once.
+    /// The position of the operation at `index`, for callers with several questions about it.
     #[inline]
     pub fn position(&self, index: u64) -> Position {
         let (block, at) = self.deck.divide(index);
@@ -123,7 +123,7 @@ impl KindSequence {
         Position { block, card: (shuffle * self.deck.get() + at) as usize }
     }
 
-    /// The same, for a caller that asks for many indices near each other: a deck is found once.
+    /// [`Self::position`] for callers that ask for many neighbouring indices: each deck is looked up once.
     #[inline]
     pub fn position_near(&self, index: u64, cursor: &mut Cursor) -> Position {
         let deck = self.deck.get();
@@ -149,13 +149,13 @@ impl KindSequence {
         self.kind_at(self.position(index))
     }
 
-    /// How many operations of a counted `kind` have an index below `index`.
+    /// The number of operations of a counted `kind` before `index`.
     #[inline]
     pub fn before(&self, kind: Kind, index: u64) -> u64 {
         self.before_at(kind, self.position(index))
     }
 
-    /// How many operations of a counted `kind` stand before a position.
+    /// The number of operations of a counted `kind` before a position.
     #[inline]
     pub fn before_at(&self, kind: Kind, position: Position) -> u64 {
         let quota = self.quota[kind as usize];
@@ -165,7 +165,7 @@ impl KindSequence {
         position.block * quota + u64::from(self.before[kind as usize][position.card])
     }
 
-    /// How many operations of any of the counted `kinds` stand before a position.
+    /// The number of operations of any of the counted `kinds` before a position.
     #[inline]
     pub fn before_any(&self, kinds: &[Kind], position: Position) -> u64 {
         kinds.iter().map(|&kind| self.before_at(kind, position)).sum()
@@ -209,8 +209,8 @@ impl KindSequence {
     }
 }
 
-/// The smallest deck in which all shares are whole numbers of cards, or that in which they are rounded least. A share that
-/// is too rare for any has one card in the largest.
+/// The size of the smallest deck in which all shares are whole numbers of cards, or else of the deck with the smallest
+/// rounding error. A share too rare for any deck has one card in the largest.
 fn deck_size(shares: &[(Kind, f64)]) -> usize {
     let shares = || shares.iter().map(|&(_, share)| share).filter(|&share| share > 0.0);
     let error = |deck: usize| {
@@ -226,9 +226,9 @@ fn deck_size(shares: &[(Kind, f64)]) -> usize {
     exact.or_else(nearest).filter(|&deck| error(deck).is_finite()).unwrap_or(DECK_MAX)
 }
 
-/// The cards of a deck, arranged so that the number of each kind before any position is its share of the position to within
-/// one card: the nth card of a kind with q cards has a place from floor(n·deck ÷ q) to below ceil((n + 1)·deck ÷ q), and the
-/// card with the earliest end of these comes first (Baruah et al. 1996, "Proportionate progress").
+/// The cards of a deck, arranged so that the number of each kind before any position is within one card of its share of
+/// the position. The nth card of a kind with q cards lies from floor(n·deck ÷ q) to below ceil((n + 1)·deck ÷ q), and
+/// the card with the earliest end comes first (Baruah et al. 1996, "Proportionate progress").
 fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
     let mut dealt = vec![0; quotas.len()];
     (0..deck)
@@ -242,8 +242,8 @@ fn spread_evenly(quotas: &[(Kind, usize)], deck: usize) -> Vec<Kind> {
         .collect()
 }
 
-/// Whole numbers that sum to `deck` and stray least from `shares` (Hamilton's largest remainders), but that no positive
-/// share is rounded to nothing.
+/// Whole numbers that sum to `deck` and differ least from `shares` (Hamilton's largest remainders), except that every
+/// positive share gets at least 1.
 fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
     let mut out: Vec<(Kind, usize)> =
         shares.iter().map(|&(k, s)| (k, (s * deck as f64 + 1e-9).floor() as usize)).collect();
@@ -331,7 +331,7 @@ mod tests {
         }
     }
 
-    /// YCSB's core workloads, with proportions left at their defaults, of no common scale, and rare.
+    /// YCSB's core workloads; mixes with default proportions, with no common scale, and with a rare kind.
     const MIXES: [&[(Kind, f64)]; 7] = [
         &[(Kind::Read, 0.95), (Kind::Update, 0.05)],
         &[(Kind::Read, 1.0), (Kind::Update, 0.05)],

@@ -1,11 +1,11 @@
 //! The ledger of a segment's writes: two bits each, in memory that outlives the engine.
 //!
-//! After a crash of the server it says which writes were acknowledged; after a crash of the engine as well, if the words
-//! are a shared mapping of a file. Nothing here opens a file, reads a clock or starts a thread: the caller does.
+//! After a crash of the server it states which writes were acknowledged, and also after a crash of the engine if the
+//! memory is a shared mapping of a file. Nothing here opens a file, reads a clock or starts a thread: the caller does.
 //!
-//! A worker notes its writes in a ring of its own and turns them into bits when that is full, so that threads do not
-//! contend for the words in which neighbouring writes lie. A ring that was not emptied any more is in the same memory;
-//! [`Ledger::settle`] turns it into bits later.
+//! A worker notes its writes in a separate ring and converts a full ring to bits, so that threads do not contend for
+//! the words of neighbouring writes. The rings are in the same memory: after a crash, [`Ledger::settle`] converts what
+//! they still hold.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,8 +23,8 @@ pub use layout::Layout;
 use layout::{EXCEPTION, HEADER, RING, TICK, WRITES_PER_WORD};
 pub use pen::Pen;
 
-/// A write that took longer gets a separate exception, ns. The first bound is in force until a quarter of the room for
-/// exceptions is used, the second until half of it is: the lower the bound, the more writes have a known order.
+/// A write slower than this gets a separate exception, ns. The first bound applies until a quarter of the space for
+/// exceptions is used, the second until half of it is: a lower bound gives more writes a known order.
 pub const SLOW_NS: [u64; 3] = [1_000_000, 10_000_000, 100_000_000];
 /// In an exception's status: an attempt before the acknowledged one may still be applied.
 const RETRIED: u64 = 1 << 32;
@@ -33,7 +33,7 @@ const RETRIED: u64 = 1 << 32;
 const MAGIC: u64 = u64::from_be_bytes(*b"loadledg");
 const VERSION: u64 = 2;
 
-/// Places in the header.
+/// Word offsets in the header.
 mod at {
     pub const MAGIC: usize = 0;
     pub const VERSION: usize = 1;
@@ -62,22 +62,22 @@ mod at {
 pub struct Run {
     /// Its seed.
     pub seed: u64,
-    /// Its number, which is in its values.
+    /// The run's number, which its values contain.
     pub number: Option<u64>,
-    /// A hash of all that its operations follow from.
+    /// A hash of everything that determines the run's operations.
     pub spec: u64,
 }
 
-/// What is known of a write.
+/// The known state of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing: it may have been claimed, and sent.
+    /// Unknown: the write may have been claimed, and sent.
     Unknown = 0,
     /// The system acknowledged it.
     Acknowledged = 1,
-    /// It is certain that it was not done.
+    /// The write was certainly not done.
     Refused = 2,
-    /// It may have been done, or may still be.
+    /// The write may have been done, or may still be done.
     Maybe = 3,
     /// The system acknowledged it, and an earlier attempt may still be applied. Its two bits mean acknowledged; an
     /// exception records the earlier attempt.
@@ -94,7 +94,7 @@ impl State {
         }
     }
 
-    /// Of a write that was tried once more. A write is noted once, after its last attempt.
+    /// The state of a write after another attempt. A write is noted once, after its last attempt.
     #[must_use]
     pub const fn then(self, again: Self) -> Self {
         match (self, again) {
@@ -106,22 +106,22 @@ impl State {
     }
 }
 
-/// A write that was not acknowledged at once, or not by its first attempt, with its times on the clients' clock.
+/// A write that was acknowledged late or not by its first attempt, with its times on the clients' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// Index of the operation.
     pub index: u64,
     /// When its first attempt was sent, ns.
     pub sent: u64,
-    /// When its last attempt was answered or given up, ns.
+    /// When its last attempt was answered or abandoned, ns.
     pub done: u64,
-    /// How it ended; `None` if the status is unknown.
+    /// The status with which it ended; `None` if unknown.
     pub status: Option<Status>,
     /// Whether an attempt before the acknowledged one may still be applied.
     pub retried: bool,
 }
 
-/// A ledger in memory that it does not own: a slice, a vector, a mapping.
+/// A ledger in borrowed or owned memory: a slice, a vector, a mapping.
 #[derive(Debug)]
 pub struct Ledger<M> {
     memory: M,
@@ -161,7 +161,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         Ok(Self { memory, layout, places })
     }
 
-    /// A ledger that is there, its rings turned into bits. Errors are one line for the user.
+    /// Opens an existing ledger and converts its rings to bits. Errors are one line for the user.
     pub fn open(memory: M) -> Result<Self, String> {
         let words = memory.as_ref();
         let get = |place: usize| words.get(place).map_or(0, |word| word.load(Ordering::Acquire));
@@ -198,32 +198,32 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.words()[place].store(value, Ordering::Release);
     }
 
-    /// What it holds.
+    /// The ledger's layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Whose writes it records.
+    /// The run whose writes it records.
     pub fn run(&self) -> Run {
         let number = (self.get(at::NUMBERED) != 0).then(|| self.get(at::NUMBER));
         Run { seed: self.get(at::SEED), number, spec: self.get(at::SPEC) }
     }
 
-    /// Whose it is.
+    /// The segment whose writes it records.
     pub fn segment(&self) -> Segment {
         Segment { k: self.get(at::K), n: self.get(at::N) }
     }
 
-    /// Says when the first operation may be claimed, before it is: ns on the clients' clock, and what that clock is to be
-    /// added to for Unix time (wrapping).
+    /// Records the start, before the first operation may be claimed: ns on the clients' clock, and the (wrapping)
+    /// difference between Unix time and that clock.
     pub fn start(&self, now_ns: u64, to_unix_ns: u64) {
         self.set(at::START_NS, now_ns);
         self.set(at::TO_UNIX_NS, to_unix_ns);
     }
 
-    /// Says how many operations of the segment had been claimed. The counter is read before the clock, so that what it
-    /// counted was surely claimed by `now_ns`. For one thread, which does it every 10 ms or so: however late it is, the
-    /// times that follow are true, only coarser.
+    /// Records the number of operations claimed so far in the segment. The caller reads the counter before the clock,
+    /// so that these operations were certainly claimed by `now_ns`. One thread does this about every 10 ms: if it is
+    /// late, the following times remain correct but are coarser.
     pub fn tick(&self, claims: u64, now_ns: u64) {
         let noted = self.get(at::TICKS_NOTED);
         if noted < self.layout.ticks {
@@ -241,12 +241,12 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         self.settle();
     }
 
-    /// How many operations of the segment were claimed in all; `None` if the ledger was not closed.
+    /// The total number of claimed operations of the segment; `None` if the ledger was not closed.
     pub fn closed(&self) -> Option<u64> {
         self.get(at::CLOSED).checked_sub(1)
     }
 
-    /// The pen of a worker. Its clients may share it as long as they run on one thread.
+    /// The pen of a worker. The worker's clients may share it if they run on one thread.
     ///
     /// # Panics
     /// If the layout has no such worker.
@@ -263,8 +263,8 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         }
     }
 
-    /// A write without an exception was acknowledged within this of its claim or due time, whichever was later, ns. It
-    /// only rises.
+    /// Limit of the time from a write's claim or due time, whichever was later, to its acknowledgement, for writes
+    /// without an exception, ns. It only increases.
     #[inline]
     pub fn slow_ns(&self) -> u64 {
         self.words()[at::SLOW].load(Ordering::Relaxed)
@@ -285,12 +285,12 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             self.set(place + 2, exception.done);
             let status = exception.status.map_or(u64::from(u32::MAX), |status| status as u64);
             self.set(place + 3, if exception.retried { status | RETRIED } else { status });
-            // Last, and never zero: half an exception does not count.
+            // Written last and never zero, so that a partly written exception does not count.
             self.set(place, exception.index + 1);
         }
     }
 
-    /// The exceptions that found room.
+    /// The recorded exceptions.
     pub fn exceptions(&self) -> impl Iterator<Item = Exception> {
         let noted = self.get(at::EXCEPTIONS_NOTED).min(self.layout.exceptions) as usize;
         (0..noted).map(|slot| self.places[2] + slot * EXCEPTION).filter_map(|place| {
@@ -301,29 +301,30 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         })
     }
 
-    /// Exceptions that found none. If there are any, a write that is not in the list may have taken any time.
+    /// Number of exceptions beyond the ledger's space. If it is above 0, a write without an exception may have taken
+    /// any time.
     pub fn exceptions_lost(&self) -> u64 {
         self.get(at::EXCEPTIONS_NOTED).saturating_sub(self.layout.exceptions)
     }
 
-    /// Ticks that found none. If there are any, the later writes have no times.
+    /// Number of ticks beyond the ledger's space. If it is above 0, later writes have no times.
     pub fn ticks_lost(&self) -> u64 {
         self.get(at::TICKS_NOTED).saturating_sub(self.layout.ticks)
     }
 
-    /// Writes noted whose numbers are beyond the ledger: nothing is known of them.
+    /// Number of noted writes whose numbers are beyond the ledger, so that their states are unknown.
     pub fn beyond(&self) -> u64 {
         self.get(at::BEYOND) + (0..self.layout.workers as usize).map(|worker| self.pen(worker).fold()).sum::<u64>()
     }
 
-    /// Turns into bits what is left in the rings. It may be done while workers note, and any number of times.
+    /// Converts the remaining entries of the rings to bits. It may run while workers note, and any number of times.
     pub fn settle(&self) {
         for worker in 0..self.layout.workers as usize {
             self.pen(worker).fold();
         }
     }
 
-    /// What is known of a write; nothing of one beyond the ledger. What is in the rings is not looked at.
+    /// The known state of a write; `Unknown` beyond the ledger. Entries in the rings are not considered.
     #[inline]
     pub fn state(&self, number: u64) -> State {
         if number >= self.layout.writes {
@@ -333,7 +334,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         State::of(word >> (number % WRITES_PER_WORD * 2))
     }
 
-    /// The number after the last write of which anything is known.
+    /// The number after the last write with a known state.
     pub fn end(&self) -> u64 {
         let bits = &self.words()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);

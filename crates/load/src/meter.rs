@@ -1,9 +1,9 @@
 //! Histograms that a worker writes while a reporter reads: no lock, no hand-over, no allocation per operation.
 //!
 //! The layout of buckets is `HdrHistogram`'s with three significant digits (Tene, <https://hdrhistogram.org>). Each
-//! bucket is an atomic that only one thread ever writes, with a plain load and a plain store, so recording costs what
-//! it would in a `Vec<u32>`. A reporter may read at any time: counts only grow, an interval is the difference of two
-//! readings, and a reading that falls between two stores is off by an operation that the next one has.
+//! bucket is an atomic that only one thread ever writes, with a plain load and a plain store, so recording costs as
+//! much as in a `Vec<u32>`. A reporter may read at any time: counts only grow, an interval is the difference of two
+//! readings, and a reading between two stores misses one operation, which the next reading includes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -17,16 +17,16 @@ use crate::status::Status;
 /// 2,048 exact values first, then 1,024 per doubling: three significant digits.
 const SUB_BITS: u32 = 11;
 const HALF: u64 = 1 << (SUB_BITS - 1);
-/// Values up to 2^47 − 1: 39 hours in ns, over four years in µs.
+/// Values up to 2^47 − 1: 39 hours in ns, or over four years in µs.
 const VALUE_BITS: u32 = 47;
 /// Larger values are recorded as this, and counted as saturated.
 pub const VALUE_MAX: u64 = (1 << VALUE_BITS) - 1;
 /// Buckets of a histogram.
 pub const BUCKETS: usize = ((VALUE_BITS - SUB_BITS + 2) as u64 * HALF) as usize;
-/// Buckets that take their memory together.
+/// Number of buckets that are allocated together.
 const BLOCK: usize = 64;
 const BLOCKS: usize = BUCKETS / BLOCK;
-/// A sum is kept as its lower 63 bits and how often these were full.
+/// A sum is stored as its lower 63 bits and the number of their overflows.
 const SUM_BITS: u32 = 63;
 const SUM_LOW: u64 = (1 << SUM_BITS) - 1;
 
@@ -49,15 +49,14 @@ const fn lowest(bucket: usize) -> u64 {
 
 /// One histogram with a single writer.
 pub struct Grid {
-    /// The blocks in use, one after the other, as each was first needed: thousands of threads have a few outliers each,
-    /// and would otherwise keep a page of memory for every one of them. Counts are of 4 bytes, to leave the processor's
-    /// cache to the store.
+    /// The blocks in use, in the order of first use. Thousands of threads have a few outliers each, and would otherwise
+    /// keep a page of memory for each outlier. Counts have 4 bytes, to leave the processor's cache to the store.
     counts: Box<[AtomicU32]>,
-    /// Of each block of buckets its place in `counts`, from 1; 0: it is not in use.
+    /// For each block of buckets, its place in `counts`, from 1; 0 if it is not in use.
     places: Box<[AtomicU16; BLOCKS]>,
-    /// How many are in use.
+    /// Number of blocks in use.
     placed: AtomicU16,
-    /// How often a bucket was full and began again at 0. Held while either is changed or both are read.
+    /// How often each bucket overflowed and restarted at 0. Locked while either is changed or both are read.
     wraps: Mutex<BTreeMap<usize, u64>>,
     sum: AtomicU64,
     /// How often the sum's highest bit has changed.
@@ -73,7 +72,7 @@ impl std::fmt::Debug for Grid {
 
 impl Default for Grid {
     fn default() -> Self {
-        // Zeroed pages are not backed by memory before they are touched.
+        // Zeroed pages occupy no memory until they are touched.
         let mut counts = Vec::with_capacity(BUCKETS);
         counts.resize_with(BUCKETS, AtomicU32::default);
         Self {
@@ -95,7 +94,7 @@ fn add(cell: &AtomicU64, n: u64) {
 }
 
 impl Grid {
-    /// Counts one value. Only ever called by the grid's one writer.
+    /// Counts one value. Only the grid's one writer may call this.
     #[inline]
     pub fn record(&self, value: u64) {
         if value > VALUE_MAX {
@@ -115,11 +114,11 @@ impl Grid {
         let sum = old.wrapping_add(value);
         self.sum.store(sum, Ordering::Relaxed);
         if (old ^ sum) > SUM_LOW {
-            // A reader that sees this change sees a sum that is at least as it is now.
+            // A reader that sees this change also sees a sum that includes it.
             self.sum_high.store(self.sum_high.load(Ordering::Relaxed) + 1, Ordering::Release);
         }
         let count = &self.counts[(usize::from(place) - 1) * BLOCK + at % BLOCK];
-        // Last, so that nothing is kept for after the call.
+        // The last step, so that no register is saved across the call.
         match count.load(Ordering::Relaxed).checked_add(1) {
             Some(n) => count.store(n, Ordering::Relaxed),
             None => self.wrap(at, count),
@@ -135,7 +134,7 @@ impl Grid {
         place
     }
 
-    /// Counts one value in a bucket that is full.
+    /// Counts one value in a full bucket.
     #[cold]
     fn wrap(&self, at: usize, count: &AtomicU32) {
         let mut wraps = self.wraps();
@@ -147,7 +146,7 @@ impl Grid {
         self.wraps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a value that is too large. In the sum it is itself, but nothing beyond 292 years.
+    /// Counts a value that is too large. The sum contains the value itself, up to 292 years.
     #[cold]
     fn saturate(&self, value: u64) {
         add(&self.saturated, 1);
@@ -182,7 +181,7 @@ impl Grid {
         self.used().map(|(_, n)| n).sum()
     }
 
-    /// Forgets all values. Only while its writer does not write.
+    /// Clears all values. The writer must not write at this time.
     pub fn clear(&self) {
         self.wraps().clear();
         for bucket in self.blocks().flat_map(|(_, block)| block) {
@@ -200,14 +199,14 @@ impl Grid {
 /// A reading of one or many grids, added together exactly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// By the number of the block; empty blocks are left out.
+    /// Counts by block number; empty blocks are omitted.
     blocks: BTreeMap<usize, [u64; BLOCK]>,
     sum: u128,
     saturated: u64,
 }
 
 impl Reading {
-    /// Adds what a grid holds now.
+    /// Adds the present contents of a grid.
     pub fn add(&mut self, grid: &Grid) {
         for (at, n) in grid.used() {
             *self.bucket(at) += n;
@@ -250,7 +249,7 @@ impl Reading {
         self.saturated += other.saturated;
     }
 
-    /// What came since an earlier reading of the same grids.
+    /// The values recorded since an earlier reading of the same grids.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut blocks = self.blocks.clone();
@@ -264,7 +263,7 @@ impl Reading {
         Self { blocks, sum: self.sum.saturating_sub(earlier.sum), saturated }
     }
 
-    /// How many values.
+    /// The number of values.
     pub fn count(&self) -> u64 {
         self.blocks.values().flatten().sum()
     }
@@ -278,17 +277,17 @@ impl Reading {
         each.filter(|&(_, n)| n > 0)
     }
 
-    /// The exact sum of the values (those above [`VALUE_MAX`] included as they were).
+    /// The exact sum of the values, including values above [`VALUE_MAX`].
     pub const fn sum(&self) -> u128 {
         self.sum
     }
 
-    /// How many values were above [`VALUE_MAX`] and stand there in the histogram.
+    /// The number of values above [`VALUE_MAX`], which the histogram contains as `VALUE_MAX`.
     pub const fn saturated(&self) -> u64 {
         self.saturated
     }
 
-    /// The buckets in use: lowest and highest value, and how many values, in rising order.
+    /// The buckets in use in increasing order: lowest value, highest value, number of values.
     pub fn used(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets().map(|(at, n)| (lowest(at), lowest(at + 1) - 1, n))
     }
@@ -307,19 +306,19 @@ impl Reading {
     }
 }
 
-/// Something for each step and status, made when the first is counted: no later one allocates.
+/// A cell for each step and status, allocated when first used.
 #[derive(Debug)]
 pub struct Table<T = Grid> {
     steps: Box<[[OnceLock<T>; Status::COUNT]]>,
 }
 
 impl<T> Table<T> {
-    /// An empty table for a workload with this many steps.
+    /// An empty table for a workload with this number of steps.
     pub fn new(steps: usize) -> Self {
         Self { steps: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect() }
     }
 
-    /// The cell of a step and status; `make` makes it. Panics on a step that the workload does not have.
+    /// The cell of a step and status, created by `make` on first use. Panics on a step that the workload does not have.
     #[inline]
     pub fn cell(&self, step: StepId, status: Status, make: impl FnOnce() -> T) -> &T {
         self.steps[usize::from(step.0)][status as usize].get_or_init(make)
@@ -430,7 +429,7 @@ mod tests {
     }
 
     proptest! {
-            /// However values are spread over grids and intervals, adding gives what one histogram would have held.
+            /// However values are distributed over grids and intervals, their sum equals one histogram of all values.
             #[test]
             fn merging_is_exact(values in proptest::collection::vec(0u64..1 << VALUE_BITS, 1..300), split in 1usize..7) {
                 let mut whole = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();

@@ -1,4 +1,4 @@
-//! How often which kind of operation is asked for.
+//! The proportions of the kinds of operation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Mix {
         ]
     }
 
-    /// The smallest positive share, if it is rounded up: none is below one in [`KindSequence::RAREST`].
+    /// The smallest positive share, if it is rounded up: no share is below 1 in [`KindSequence::RAREST`].
     pub fn too_rare(&self) -> Option<f64> {
         let weights = self.weights().map(|(_, weight)| weight.max(0.0));
         let total: f64 = weights.iter().sum();

@@ -1,23 +1,23 @@
-//! What a workload is: operations as a pure function of their index, and the steps that are timed in them.
+//! The definition of a workload: operations as a pure function of their index, and their timed steps.
 //!
-//! [`Operation`] is that of YCSB's records; a workload with other operations has a separate type.
+//! [`Operation`] is for YCSB's records; a workload with other operations has a separate type.
 
 use crate::kind::{Kind, StepId};
 use crate::kind_sequence::Cursor;
 use crate::row::{Row, Wanted};
 
-/// Which fields of a record are wanted.
+/// The fields of a record to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Selection {
     /// All of them (YCSB passes `null`).
     #[default]
     All,
-    /// One, by its place in the workload's list of field names.
+    /// One field, by its index in the workload's list of field names.
     One(usize),
 }
 
 impl Selection {
-    /// As names, given the workload's list.
+    /// The selected names, from the workload's list.
     #[inline]
     pub fn wanted(self, names: &[String]) -> Wanted<'_> {
         match self {
@@ -27,13 +27,13 @@ impl Selection {
     }
 }
 
-/// One operation on YCSB's records. The workload fills it, an actor performs it, the next one overwrites it: no allocation once its
-/// buffers have grown to the workload's size.
+/// One operation on YCSB's records. The workload fills it, an actor performs it, and the next operation overwrites it:
+/// no allocation is needed once the buffers have grown to the workload's size.
 #[derive(Debug)]
 pub struct Operation {
     /// Its number in the whole trial.
     pub index: u64,
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
     /// The key's text.
     pub key: Vec<u8>,
@@ -43,9 +43,9 @@ pub struct Operation {
     pub row: Row,
     /// The fields to read, for read, scan and read-modify-write.
     pub selection: Selection,
-    /// How many records a scan wants.
+    /// Number of records that a scan reads.
     pub scan_count: usize,
-    /// The position of the last operation in the sequence of kinds: a cache, as the next one is near it.
+    /// The position of the last operation in the sequence of kinds: a cache, as the next position is nearby.
     pub(crate) cursor: Cursor,
 }
 
@@ -66,10 +66,10 @@ impl Default for Operation {
 
 /// Operations as a pure function of their index.
 pub trait Workload: Send + Sync {
-    /// What an operation is, in buffers that are used again for the next one.
+    /// The type of an operation, with reused buffers.
     type Operation: Default;
 
-    /// Names of the steps that are timed, by [`StepId`].
+    /// Names of the timed steps, by [`StepId`].
     fn steps(&self) -> &'static [&'static str];
 
     /// Fills `operation` with the one at `index`.
@@ -81,38 +81,39 @@ pub trait Workload: Send + Sync {
     /// The total number of operations; `None`: unlimited.
     fn operations(&self) -> Option<u64>;
 
-    /// Whether operations may be begun in any order: none depends on how many of the earlier ones have begun.
+    /// Whether operations may begin in any order, that is, none depends on the number of earlier operations that have
+    /// begun.
     fn any_order(&self) -> bool {
         false
     }
 
-    /// How many operations belong together: one client performs them, in their order, and a segment has all of them.
+    /// Number of operations that belong together: one client performs them in order, and one segment has all of them.
     fn unit(&self) -> u64 {
         1
     }
 
-    /// Bytes that an operation moves, where that is what it costs.
+    /// Bytes that an operation moves, if bytes determine its cost.
     fn operation_bytes(&self) -> u64 {
         0
     }
 }
 
-/// A workload on YCSB's records: what is needed to judge a store's answers.
+/// A workload on YCSB's records, with the functions that check a store's answers.
 pub trait RecordWorkload: Workload<Operation = Operation> {
     /// Names of the fields, for [`Selection::One`].
     fn field_names(&self) -> &[String];
 
-    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
+    /// Whether any reads are checked; called once per read, before the clock is read for the check.
     fn verifies(&self) -> bool {
         false
     }
 
-    /// Compares what was read with what must stand there; `None` when this workload does not check.
+    /// Compares the fields read with the expected fields; `None` if this workload does not check reads.
     fn verify(&self, _operation: &Operation, _read: &Row) -> Option<Check> {
         None
     }
 
-    /// Whether the values that the operation at `index` reads are compared as a whole, and not by their versions alone.
+    /// Whether the values that the operation at `index` reads are compared entirely, and not only by their versions.
     fn compares(&self, _index: u64) -> bool {
         false
     }
@@ -127,21 +128,21 @@ pub trait RecordWorkload: Workload<Operation = Operation> {
         None
     }
 
-    /// The number of the write at `index` among all writes of the trial, where they are counted.
+    /// The number of the write at `index` among all writes of the trial, if writes are counted.
     fn write_number(&self, _index: u64) -> Option<u64> {
         None
     }
 
-    /// The index of the operation that deletes a record, if one is to.
+    /// The index of the operation that deletes a record, if any.
     fn index_of_delete(&self, _record: u64) -> Option<u64> {
         None
     }
 }
 
-/// The outcome of comparing what was read with what must stand there.
+/// The result of comparing a read with the expected fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
-    /// Every field is as it must be.
+    /// Every field is as expected.
     Right,
     /// A field differs.
     Wrong,

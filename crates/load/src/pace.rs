@@ -1,9 +1,9 @@
-//! When operations are due: arithmetic on their index, never read off a timer.
+//! The due times of operations: arithmetic on their index, independent of any timer.
 //!
 //! Arrivals are a unit-rate process (the i-th arrives when i, or for Poisson a sum of i exponentials, operations should
-//! have been sent) put through the inverse of the rate's integral. That time change makes a Poisson process of any
+//! have been sent) transformed by the inverse of the rate's integral. That time change gives a Poisson process for any
 //! ramp or staircase (Çinlar 1975, "Introduction to Stochastic Processes", ch. 4.7), and the due time of operation i
-//! needs no other operation's.
+//! depends on no other operation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,41 +12,41 @@ use poisson::{Block, Poisson};
 
 mod poisson;
 
-/// How clients are driven.
+/// The pacing of clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "mode", rename_all = "lowercase", deny_unknown_fields)]
 pub enum PaceSpec {
-    /// Each client sends its next operation when the last is done.
+    /// Each client sends its next operation when its last one is done.
     Closed,
-    /// Operations are due by a rate, whether or not clients are free.
+    /// Operations become due at a rate, whether or not clients are free.
     Open {
-        /// The rate over time: pieces one after the other; the last one goes on for ever.
+        /// The rate over time: consecutive pieces; the last one continues without end.
         rate: Vec<RatePiece>,
-        /// How arrivals are spaced.
+        /// The spacing of arrivals.
         arrival: Arrival,
     },
 }
 
-/// A stretch of time in which the rate is constant or moves linearly.
+/// A period in which the rate is constant or changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RatePiece {
-    /// Operations per second, of the whole trial, at its start.
+    /// Rate at its start, operations per second of the whole trial.
     pub from: f64,
-    /// Operations per second at its end.
+    /// Rate at its end, operations per second.
     pub to: f64,
-    /// How long, seconds; the last piece goes on at `to` after it.
+    /// Length, seconds; after the last piece the rate remains at `to`.
     pub seconds: f64,
 }
 
-/// How arrivals are spaced.
+/// The spacing of arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrival {
     /// Evenly.
     #[default]
     Uniform,
-    /// With exponential gaps, as independent users arrive.
+    /// With exponential gaps, like the arrivals of independent users.
     Poisson,
 }
 
@@ -75,8 +75,8 @@ impl Piece {
     fn time_of(&self, units: u128) -> u128 {
         let flat = |rate: u128| (units * NS * MICRO / rate.max(1)) >> FRACTION_BITS;
         let Some(length) = self.ns.filter(|_| self.from != self.to) else { return flat(self.from) };
-        // units = from·t + (to − from)·t² / (2·length): the positive root, written so that nothing is subtracted from
-        // nearly itself: t = 2·units / (from + sqrt(from² + 2·(to − from)·units / length)).
+        // units = from·t + (to − from)·t² / (2·length): the positive root, written without cancellation: t = 2·units /
+        // (from + sqrt(from² + 2·(to − from)·units / length)).
         let (from, to) = (self.from as f64 / MICRO as f64, self.to as f64 / MICRO as f64);
         let amount = units as f64 / f64::from(1u32 << FRACTION_BITS);
         let seconds = length as f64 / NS as f64;
@@ -144,8 +144,8 @@ impl Pace {
         Ok(Some(Self { pieces, poisson }))
     }
 
-    /// When the operation at `index` is due, ns after the trial's start. `cursor` remembers the last look-up of the
-    /// caller; it changes the speed only.
+    /// When the operation at `index` is due, ns after the trial's start. `cursor` caches the caller's last look-up; it
+    /// affects only speed.
     #[inline]
     pub fn due_ns(&self, index: u64, cursor: &mut Cursor) -> u64 {
         let units = match &self.poisson {
@@ -173,8 +173,8 @@ impl Pace {
         if !before(0) {
             return 0;
         }
-        // From where it would be without chance outwards: the sums of a Poisson process are made up to what is asked for,
-        // and so hardly further than the load itself will need them.
+        // Searches outwards from the expected index: the sums of a Poisson process are computed up to the request, and
+        // so hardly further than the load itself needs them.
         let guess = self.expected(ns);
         let (mut low, mut high) = (0, u64::MAX);
         let mut step = 1;
@@ -215,7 +215,7 @@ impl Pace {
         high
     }
 
-    /// How many operations the rate alone makes due until `ns`.
+    /// The expected number of operations due until `ns`, from the rate alone.
     fn expected(&self, ns: u64) -> u64 {
         let ns = u128::from(ns);
         let piece = self.pieces.iter().rev().find(|piece| piece.start_ns <= ns).unwrap_or(&self.pieces[0]);
@@ -224,7 +224,7 @@ impl Pace {
     }
 }
 
-/// What a caller remembers between look-ups.
+/// A caller's state between look-ups.
 #[derive(Clone, Debug, Default)]
 pub struct Cursor {
     piece: usize,

@@ -1,26 +1,26 @@
-//! Random text: YCSB's alphabet, read from a pool and made each record's own.
+//! Random text in YCSB's alphabet, read from a pool and transformed for each record.
 
 use crate::random::{Draws, Purpose};
 
 /// The alphabet's period: one random int gives six bytes.
 const PERIOD: usize = 6;
-/// Size of the pool, 192 KiB: it stays in an L2 cache of 512 KiB, beside what the store has there.
+/// Size of the pool, 192 KiB: it leaves room for the store in an L2 cache of 512 KiB.
 const POOL_BYTES: usize = PERIOD * 32_768;
-/// What is turned at once.
+/// Bytes transformed at once.
 const BLOCK: usize = 16;
-/// What is turned alike: whole periods of whole blocks.
+/// Bytes transformed with one key: whole periods and whole blocks.
 const STRIDE: usize = 3 * BLOCK;
-/// The blank, with which YCSB's alphabet begins.
+/// The blank, the first character of YCSB's alphabet.
 const BLANK: u8 = 32;
 
 /// A pool of YCSB's random text.
 ///
-/// Making 1,000 fresh bytes costs 400–500 ns, reading them from here a fifth of it. Each record reads from a drawn place,
-/// and turns what it reads by six drawn bytes: two records of one place are no more alike than any two, so a compressor
-/// finds the alphabet and nothing else, in whatever window.
+/// Generating 1,000 new bytes costs 400–500 ns, reading them from the pool a fifth of that. Each record reads from a
+/// random place, and combines the text with six random bytes: two records from one place are no more alike than any two
+/// records, so a compressor finds only the alphabet, in a window of any size.
 #[derive(Debug)]
 pub struct Pool {
-    /// Less the blank, so that turning them is one operation.
+    /// The bytes less the blank, so that transforming them is one operation.
     bytes: Vec<u8>,
 }
 
@@ -35,21 +35,21 @@ impl Pool {
         Self { bytes }
     }
 
-    /// A drawn place to start reading at. The fields of a record follow each other from there: one draw and one cache
-    /// miss a record instead of one a field.
+    /// A random place at which to start reading. The fields of a record follow each other from there: one draw and one
+    /// cache miss per record instead of one per field.
     #[inline]
     pub fn place(&self, draws: &mut Draws) -> Place {
         self.place_turned(draws, 0)
     }
 
-    /// The same, turned further: the same draws give another text for each `turn`.
+    /// [`Self::place`] with a further transformation: the same draws give a different text for each `turn`.
     #[inline]
     pub fn place_turned(&self, draws: &mut Draws, turn: u32) -> Place {
         let at = draws.below((POOL_BYTES / PERIOD) as u64) as usize * PERIOD;
         Place::new(at, draws.next_u64() as u32 ^ turn)
     }
 
-    /// Moves `place` on as filling a value of `len` bytes does.
+    /// Advances `place` as if a value of `len` bytes had been filled.
     pub fn skip(&self, mut len: usize, place: &mut Place) {
         while len > 0 {
             if place.at >= POOL_BYTES {
@@ -61,27 +61,27 @@ impl Pool {
         }
     }
 
-    /// Fills `out` from `place` on.
+    /// Fills `out` from `place`, and advances it.
     #[inline]
     pub fn fill(&self, out: &mut [u8], place: &mut Place) {
         match self.bytes.get(place.at..place.at + out.len()) {
             Some(from) if out.len() >= BLOCK => {
                 turned_blocks(out, from, &place.by);
-                // Values begin where the alphabet's pattern does.
+                // Values begin at a period of the alphabet.
                 place.at += out.len().next_multiple_of(PERIOD);
             }
             _ => self.fill_in_parts(out, place),
         }
     }
 
-    /// Fills values of `len` bytes each, one after the other from `place` on.
+    /// Fills values of `len` bytes each, one after the other from `place`.
     #[inline]
     pub fn fill_each<'a>(&self, values: impl ExactSizeIterator<Item = &'a mut [u8]>, len: usize, place: &mut Place) {
         let advance = len.next_multiple_of(PERIOD);
         match self.bytes.get(place.at..place.at + advance * values.len()) {
             Some(from) if len >= BLOCK => {
                 place.at += from.len();
-                // A copy, which no writing to the values can change.
+                // A copy, which writes to the values cannot change.
                 let by = place.by;
                 for (value, from) in values.zip(from.chunks_exact(advance)) {
                     turned_blocks(&mut value[..len], &from[..len], &by);
@@ -91,7 +91,7 @@ impl Pool {
         }
     }
 
-    /// [`Pool::fill`] for values that are very short, or go round the pool.
+    /// [`Pool::fill`] for values that are very short or wrap around the pool.
     #[inline(never)]
     fn fill_in_parts(&self, mut out: &mut [u8], place: &mut Place) {
         while !out.is_empty() {
@@ -107,12 +107,12 @@ impl Pool {
     }
 }
 
-/// Where a record's values are read from the pool, and how they are turned.
+/// The place in the pool from which a record's values are read, and their transformation.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     at: usize,
     turn: u32,
-    /// The letters of `turn`, again and again: a stride, and a block more, so that a block can begin anywhere in it.
+    /// The letters of `turn`, repeated: a stride and one block more, so that a block can begin anywhere in it.
     by: [u8; STRIDE + BLOCK],
 }
 
@@ -129,14 +129,14 @@ impl Place {
         Self { at, turn, by }
     }
 
-    /// The start of the pool after its end. From there on the pool repeats itself, so it is turned differently.
+    /// The start of the pool after its end. From there the pool repeats, so the text is transformed differently.
     fn around(self) -> Self {
         Self::new(0, self.turn.wrapping_add(0x9e37_79b9))
     }
 }
 
-/// Writes letters turned by others. Each of a letter's bits is a bit of the random int, so the letters of x, exclusive or
-/// those of y, are those of x ^ y: text that YCSB makes as well, and as often.
+/// Writes letters combined with other letters. Each bit of a letter is a bit of the random int, so the letters of x XOR
+/// the letters of y are the letters of x ^ y: text that YCSB generates too, and with the same probability.
 #[inline]
 fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     for ((to, from), by) in out.iter_mut().zip(from).zip(by[..STRIDE].iter().cycle()) {
@@ -144,7 +144,7 @@ fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     }
 }
 
-/// The same for at least a block. The last block ends where `out` does, and so writes some of the one before it again.
+/// [`turned`] for at least a block. The last block ends at the end of `out`, and so overlaps the block before it.
 #[inline(always)]
 fn turned_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     #[inline]
@@ -180,7 +180,7 @@ fn turned_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
 
 /// YCSB's `RandomByteIterator`: six printable bytes from one random int, here less the blank.
 const fn letters(x: u32) -> [u8; PERIOD] {
-    // Java shifts arithmetically; the masks cut the difference away, but for the last two bits of the last byte.
+    // Java's shift is arithmetic; the masks remove the difference, except in the last two bits of the last byte.
     let x = x as i32;
     [
         (x & 31) as u8,
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn random_text_has_ycsbs_alphabet_by_place() {
         let pool = Pool::new(1);
-        // To the end of a value that is longer than the pool.
+        // Up to the end of a value that is longer than the pool.
         for out in [text(&pool, 1, 999), text(&pool, 2, POOL_BYTES * 2 + 5)] {
             let mut seen = [[0u32; 128]; 3];
             for (i, &byte) in out.iter().enumerate() {
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn values_are_not_found_again_in_others_or_in_themselves() {
         let pool = Pool::new(1);
-        // Sequences of twelve bytes: 60 bits or more of chance, so that none comes twice by itself.
+        // Sequences of twelve bytes: at least 60 random bits, so that none repeats by chance.
         let twice = |text: &[u8]| {
             let mut seen = std::collections::HashSet::new();
             text.windows(12).filter(|window| !seen.insert(*window)).count()
@@ -238,7 +238,7 @@ mod tests {
     fn blocks_are_turned_as_letters_are_one_by_one() {
         let pool = Pool::new(1);
         for len in 0..=200 {
-            // Some places from which the value goes round the pool, too.
+            // Some of these places make the value wrap around the pool.
             for at in [0, 6, 600, POOL_BYTES - 204, POOL_BYTES - 96, POOL_BYTES - 6] {
                 let mut place = Place::new(at, 0x1234_5678 + len as u32);
                 let (mut one_by_one, mut in_blocks) = (vec![0; len], vec![0; len]);

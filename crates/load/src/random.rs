@@ -1,17 +1,17 @@
 //! Random draws as a pure function of (seed, index, purpose).
 //!
-//! An operation must be the same on any client, so no generator has a state that a thread could
-//! advance: every operation opens its own short stream, addressed by its index. The mixing function is `SplitMix64`
-//! (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), whose finaliser passes
-//! `BigCrush`; opening a stream costs two multiplications, a draw costs two more.
+//! An operation must be the same on any client, so no generator has a state that a thread could advance: every
+//! operation opens a separate short stream, addressed by its index. The mixing function is `SplitMix64` (Steele, Lea &
+//! Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014), whose finaliser passes `BigCrush`; opening a
+//! stream costs two multiplications, a draw costs two more.
 
-/// What a stream of draws is used for; keeps, say, key choice independent of value bytes of the same operation.
+/// The purpose of a stream of draws; it keeps, for example, key choice independent of value bytes of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
-    /// Which kind of operation stands at a place of the deck.
+    /// The kind of operation at a position of the deck.
     KindSequence = 0x6465_616c,
-    /// Which record an operation touches, and how many a scan reads.
+    /// The record that an operation touches, and the number of records that a scan reads.
     Key = 0x6b65_7973,
     /// Value bytes and field choice.
     Value = 0x7661_6c75,
@@ -32,20 +32,20 @@ pub const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The streams of one purpose under one seed: for a caller that opens many, half of the work is done once.
+/// The streams of one purpose under one seed, for callers that open many: half of the work is done once.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams(u64);
 
 impl Streams {
-    /// Those of `purpose` under `seed`.
+    /// The streams of `purpose` under `seed`.
     #[inline]
     #[must_use]
     pub const fn of(seed: u64, purpose: Purpose) -> Self {
-        // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of one stream.
+        // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of a stream.
         Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
 
-    /// The one at `index`.
+    /// The stream at `index`.
     #[inline]
     #[must_use]
     pub const fn at(self, index: u64) -> Draws {
@@ -79,7 +79,7 @@ impl Draws {
     }
 
     /// Uniform in `[0, n)`; 0 for `n` = 0. By multiplication (Lemire 2019) without the rejection step: the bias is
-    /// below n ÷ 2^64, far under anything a run could show.
+    /// below n ÷ 2^64, far too small for a run to show.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -92,7 +92,8 @@ impl Draws {
         -(1.0 - self.next_f64()).ln()
     }
 
-    /// Standard normal (Box & Muller 1958); one of the pair is thrown away, as it is drawn once per 1,024 operations.
+    /// Standard normal (Box & Muller 1958); the second of the pair is discarded, as this is drawn once per 1,024
+    /// operations.
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.next_f64()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.next_f64()).cos()

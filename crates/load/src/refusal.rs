@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-/// One line for the user, and a hint. Fields of the spec are named by their paths in braces (`{work.insert_start}`), so that a
-/// front end can write the names of the older tool.
+/// One line for the user, and a hint. Fields of the spec appear as their paths in braces (`{work.insert_start}`), so
+/// that a front end can replace them by the names of the older tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The problem.
@@ -29,7 +29,7 @@ impl Refusal {
         after.split_once('}').map(|(field, _)| field)
     }
 
-    /// Message and hint with the names that `name` gives the fields.
+    /// Message and hint, with each field replaced by the result of `name`.
     #[must_use]
     pub fn rename_fields(&self, name: impl Fn(&str) -> String) -> Self {
         let rename = |text: &str| {

@@ -10,36 +10,36 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("not a record of this workload: byte {at} of {len} starts no field")]
 pub struct RowError {
-    /// Where reading stopped.
+    /// The byte at which reading stopped.
     pub at: usize,
     /// The record's length in bytes.
     pub len: usize,
 }
 
-/// Which fields of a stored record are to be read.
+/// The fields of a stored record to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// All of them.
     All,
-    /// The one of this name.
+    /// The field of this name.
     One(&'a [u8]),
-    /// Those of these names.
+    /// The fields of these names.
     Names(&'a [String]),
 }
 
-/// What every value of a field has before its length: the name in the stored form.
+/// The start of every value of a field: its name in the stored form.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// At least [`HEAD`] bytes, with zeros behind a shorter one.
+    /// At least [`HEAD`] bytes; a shorter head is padded with zeros.
     bytes: Vec<u8>,
     len: usize,
 }
 
-/// Heads are copied as this many bytes, as few are longer: a copy of known length is two instructions, any other a call.
+/// Heads are copied in this size, which few exceed: a copy of known length is two instructions, any other is a call.
 const HEAD: usize = 16;
 
 impl Head {
-    /// Of the field with this name.
+    /// The head of the field with this name.
     pub fn new(name: &[u8]) -> Self {
         let mut bytes = (name.len() as u32).to_be_bytes().to_vec();
         bytes.extend_from_slice(name);
@@ -55,21 +55,20 @@ impl Head {
     }
 }
 
-/// The heads of a record whose fields are all as long as each other: what the row needs to know is worked out once, and not for
-/// each value.
+/// The heads of a record whose fields have equal lengths: the row computes its layout once, instead of once per value.
 #[derive(Clone, Debug)]
 pub struct EqualHeads {
-    /// Names and lengths of values, with zeros behind them.
+    /// Names and lengths of values, padded with zeros.
     blocks: Vec<[u8; HEAD]>,
-    /// How much of a block is used.
+    /// Number of bytes used in a block.
     head: usize,
     /// Length of a value.
     value: usize,
 }
 
 impl EqualHeads {
-    /// Of fields with these names, in the order of the record, whose values have `value` bytes; `None` where they differ in length,
-    /// or a block and a value are no field.
+    /// The heads of fields with these names, in the order of the record, whose values have `value` bytes; `None` if the
+    /// heads differ in length, or a block and a value do not form a field.
     pub fn new<'a>(names: impl Iterator<Item = &'a str>, value: usize) -> Option<Self> {
         let heads: Vec<Vec<u8>> = names
             .map(|name| {
@@ -95,7 +94,7 @@ impl EqualHeads {
 /// Fields with names and values.
 #[derive(Clone, Default)]
 pub struct Row {
-    /// The fields, then what longer rows have left: bytes that are written anyway need not be zeroed for each row again.
+    /// The fields, then remains of longer rows: bytes that are overwritten anyway need not be zeroed for each row.
     buffer: Vec<u8>,
     len: usize,
 }
@@ -115,7 +114,7 @@ impl PartialEq for Row {
 impl Eq for Row {}
 
 impl Row {
-    /// Forgets the fields, keeps the buffer.
+    /// Removes the fields but keeps the buffer.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -137,7 +136,7 @@ impl Row {
         fill(value);
     }
 
-    /// The same for a field whose name is known beforehand.
+    /// [`Self::push_with`] for a field whose name is known in advance.
     #[inline]
     pub fn push_after(&mut self, head: &Head, len: usize, fill: impl FnOnce(&mut [u8])) {
         let start = self.len;
@@ -147,7 +146,7 @@ impl Row {
         }
         let field = &mut self.buffer[start..];
         match (field.first_chunk_mut::<HEAD>(), head.bytes.first_chunk::<HEAD>()) {
-            // The bytes after a short head are overwritten by the value, or lie after the row.
+            // The bytes after a short head are overwritten by the value, or lie beyond the row.
             (Some(to), Some(from)) if head.len <= HEAD => *to = *from,
             _ => field[..head.len].copy_from_slice(&head.bytes[..head.len]),
         }
@@ -156,8 +155,8 @@ impl Row {
         fill(&mut field[4..4 + len]);
     }
 
-    /// Makes the row the fields of `heads`, and hands out their values, to be written: what they hold is an older row's. A field
-    /// is one only once the iterator has reached it.
+    /// Makes the row the fields of `heads`, and returns their values for writing; they still contain an older row. A
+    /// field exists only once the iterator has reached it.
     #[inline]
     pub fn set<'a>(&'a mut self, heads: &'a EqualHeads) -> impl ExactSizeIterator<Item = &'a mut [u8]> {
         let field = heads.head + heads.value;
@@ -166,7 +165,7 @@ impl Row {
             self.grow();
         }
         self.buffer[..self.len].chunks_exact_mut(field).zip(&heads.blocks).map(|(field, head)| {
-            // The bytes after the head are the value's.
+            // The bytes after the head belong to the value.
             if let Some(to) = field.first_chunk_mut() {
                 *to = *head;
             }
@@ -179,7 +178,7 @@ impl Row {
         self.buffer.resize(self.len + HEAD, 0);
     }
 
-    /// The next `len` bytes, to be written: what they hold is an older row's.
+    /// The next `len` bytes, for writing; they still contain an older row.
     #[inline]
     fn more(&mut self, len: usize) -> &mut [u8] {
         let (start, end) = (self.len, self.len + len);
@@ -202,7 +201,7 @@ impl Row {
         self.len == 0
     }
 
-    /// The fields, in order. Only well-formed bytes get into a row, so the iterator ends only at the end.
+    /// The fields, in order. A row contains only well-formed bytes, so the iterator ends only at the end.
     #[inline]
     pub fn fields(&self) -> Fields<'_> {
         Fields { bytes: self.bytes(), at: 0 }
@@ -213,7 +212,7 @@ impl Row {
         self.fields().flatten().find(|&(n, _)| n == name).map(|(_, value)| value)
     }
 
-    /// Adds the wanted fields of a stored record. Adds nothing on error.
+    /// Adds the selected fields of a stored record. Adds nothing on error.
     #[inline]
     pub fn read(&mut self, stored: &[u8], wanted: Wanted<'_>) -> Result<(), RowError> {
         if matches!(wanted, Wanted::All) {
@@ -238,8 +237,8 @@ impl Row {
         Ok(())
     }
 
-    /// Writes into `out` the stored record `old` with this row's fields merged in: known names are replaced where
-    /// they stand, new ones appended. `out` is cleared first.
+    /// Writes to `out` the stored record `old` with this row's fields merged in: existing names are replaced in place,
+    /// new names are appended. `out` is cleared first.
     #[inline]
     pub fn merge_into(&self, old: &[u8], out: &mut Vec<u8>) -> Result<(), RowError> {
         out.clear();
@@ -266,7 +265,7 @@ fn push_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Walks stored fields; after an error it ends.
+/// Iterates over stored fields; it ends after an error.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -322,7 +321,7 @@ mod tests {
 
     #[test]
     fn known_heads_make_the_same_row() {
-        // A block is 16 bytes: 12 of a name's head, or 8 of a name with a length behind it.
+        // A block is 16 bytes: 12 of a name's head, or 8 of a name followed by a length.
         for name in ["", "f", "field0", "fieldfie", "fieldfieldfi", "fieldfieldfie", "a name that is much longer"] {
             for len in [0, 1, 7, 100] {
                 let value = vec![b'v'; len];

@@ -1,18 +1,18 @@
 //! A segment `k/n`: the k-th of n equal shares of a trial.
 //!
-//! Shares are stripes (index mod n), so each segment's own rate is 1/n of the whole at any time, and no segment needs
-//! to talk to another to know its share.
+//! Shares are stripes (index mod n), so each segment's rate is always 1/n of the whole, and no segment needs to
+//! communicate with another to know its share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Share `k` of `n`; a run that is not split is `0/1`.
+/// Share `k` of `n`; an undivided run is `0/1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
     /// Which share, from 0.
     pub k: u64,
-    /// Of how many.
+    /// The number of shares.
     pub n: u64,
 }
 
@@ -38,13 +38,13 @@ impl Segment {
         step.saturating_mul(self.n).saturating_add(self.k)
     }
 
-    /// How many of `total` things fall into this segment.
+    /// The number of items in this segment, of `total` items.
     #[inline]
     pub const fn share(self, total: u64) -> u64 {
         total / self.n + (total % self.n > self.k) as u64
     }
 
-    /// Whether the thing numbered `index` in the whole trial belongs to this segment.
+    /// Whether the item with this `index` in the whole trial belongs to this segment.
     #[inline]
     pub const fn owns(self, index: u64) -> bool {
         index % self.n == self.k

@@ -6,25 +6,25 @@
 pub enum Status {
     /// Done.
     Ok,
-    /// Failed, without a better word.
+    /// Failed, with no more specific status.
     Error,
     /// The record does not exist.
     NotFound,
-    /// The store cannot do this.
+    /// The store does not support this.
     NotImplemented,
-    /// Done, but the answer is not what it must be.
+    /// Done, but the answer is not the expected one.
     UnexpectedState,
-    /// The request is not valid for this store (a key too long, say).
+    /// The request is not valid for this store (for example, the key is too long).
     BadRequest,
     /// Not allowed.
     Forbidden,
-    /// The system is not there, or not able to serve.
+    /// The system is down or unable to serve.
     ServiceUnavailable,
-    /// Put in a batch, to be done later.
+    /// Added to a batch, to be done later.
     BatchedOk,
-    /// No answer in time.
+    /// No answer before the timeout.
     Timeout,
-    /// The record's insert is still under way, or its delete began meanwhile: neither a success nor a failure of the
+    /// The record's insert is still in flight, or its delete has begun since: neither a success nor a failure of the
     /// store.
     NotYet,
     /// The device or quota is full.
@@ -32,7 +32,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// How many there are.
+    /// Number of statuses.
     pub const COUNT: usize = 12;
     /// Every status, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -50,7 +50,7 @@ impl Status {
         Self::NoSpace,
     ];
 
-    /// The name that reports show.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "OK",
@@ -68,7 +68,7 @@ impl Status {
         }
     }
 
-    /// Whether the operation did what it should.
+    /// Whether the operation succeeded.
     #[inline]
     pub const fn is_ok(self) -> bool {
         matches!(self, Self::Ok | Self::BatchedOk)

@@ -7,7 +7,7 @@
 //!
 //! What is different, and why:
 //!
-//! - Queries ask for points that the load wrote (`insertcount` of them, if that is less than `recordcount`), delayed
+//! - Queries read points that the load wrote (`insertcount` of them, if that is less than `recordcount`), delayed
 //!   and sparse series included. YCSB asks for places of the undelayed, full grid, where it often finds nothing. With
 //!   `randomwritetimestamporder` YCSB reckons from the time that its thread happened to draw first.
 //! - `recordcount` below the number of series: the run uses the points that there are; YCSB's ends at its first query.
@@ -63,23 +63,23 @@ use crate::zipf::ScrambledZipfian;
 use layout::Point;
 use shape::Shape;
 
-/// One operation on time series: as YCSB puts it, a metric as the key, and either a point to write as fields or a query as
-/// clauses.
+/// One operation on time series, in YCSB's form: a metric as the key, and either a point to write as fields or a query
+/// as clauses.
 #[derive(Debug)]
 pub struct SeriesOperation {
     /// Its number in the whole trial.
     pub index: u64,
-    /// What is done.
+    /// The kind of operation.
     pub kind: Kind,
     /// The key's text: the metric; for a delete the tags and the time as well.
     pub key: Vec<u8>,
-    /// The number of the series that it is about.
+    /// The number of its series.
     pub series: u64,
     /// The point with its tags, for insert and update.
     pub row: Row,
-    /// Tags, time and what is done with the points, for read and scan: YCSB's bindings get them as names of fields.
+    /// Tags, time and processing of the points, for read and scan: YCSB's bindings receive them as field names.
     pub clauses: Vec<String>,
-    /// How many records a scan wants.
+    /// Number of records that a scan reads.
     pub scan_count: usize,
 }
 
@@ -97,14 +97,14 @@ impl Default for SeriesOperation {
     }
 }
 
-/// What both phases of a time series workload have in common.
+/// The functions common to both phases of a time series workload.
 pub trait SeriesWorkload: Workload<Operation = SeriesOperation> {
-    /// Whether reads are checked at all; asked once per read, before the clock is read for the check.
+    /// Whether any reads are checked; called once per read, before the clock is read for the check.
     fn verifies(&self) -> bool {
         false
     }
 
-    /// Compares what was read with the point that was asked for; `None` when this workload does not check.
+    /// Compares the fields read with the requested point; `None` if this workload does not check reads.
     fn verify(&self, _operation: &SeriesOperation, _read: &Row) -> Option<Check> {
         None
     }
@@ -156,19 +156,19 @@ impl SeriesWorkload for TimeSeriesLoad {}
 pub struct TimeSeriesRun {
     shape: Shape,
     kinds: KindSequence,
-    /// Chooses the metrics of reads, by their place in the order of writing.
+    /// Chooses the metrics of reads, by their position in the order of writing.
     chooser: Chooser,
     scan_length: Lengths,
     loaded: Loaded,
-    /// How many time steps beyond its own a delete may reach.
+    /// Number of time steps beyond its own that a delete may reach.
     delete_reach: u64,
 }
 
-/// The points that a run finds.
+/// The loaded points that a run uses.
 #[derive(Clone, Copy, Debug)]
 struct Loaded {
     points: u64,
-    /// The position after the last of them.
+    /// The position after the last point.
     end: u64,
     /// Complete time steps, at least 1.
     steps: u64,
@@ -204,19 +204,19 @@ impl TimeSeriesRun {
         };
         let range = Range { start: 0, count: loaded.keys, growth: 0 };
         let chooser = match spec.keys {
-            // Here the range's end is YCSB's own; the modulus is the number of metrics.
+            // Here the end of the range is YCSB's; the modulus is the number of metrics.
             KeyDistribution::Zipfian => Chooser::zipfian(range, ScrambledZipfian::new(loaded.keys)),
             ref other => Chooser::new(other, range, loaded.keys),
         };
         let width = spec.width().unsigned_abs();
         let span = if spec.query_span > 0 { spec.query_span / width + 1 } else { 0 };
-        // A delete of all values of a tag hits series that are less late than its own.
+        // A delete of all values of a tag also affects series that are less late than its own.
         let lateness = if spec.group_by.is_some() { spec.delayed_intervals } else { 0 };
         let delete_reach = span.saturating_add(lateness);
         Ok(Self { kinds, chooser, scan_length: Lengths::new(&spec.scan_length), loaded, delete_reach, shape })
     }
 
-    /// The first time step that is not touched by the deletes before `index`, nor by the next few.
+    /// The first time step unaffected by the deletes before `index` and by the next few.
     #[inline]
     fn first_step(&self, index: u64) -> u64 {
         if !self.kinds.includes(Kind::Delete) {
@@ -236,7 +236,7 @@ impl TimeSeriesRun {
         first + draws.below(self.loaded.steps - first)
     }
 
-    /// A loaded point at a position in `from..to`, or the next if sparsity left none there.
+    /// A loaded point at a position in `from..to`, or the next point if sparsity left none there.
     #[inline]
     fn pick(&self, from: u64, to: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;
@@ -246,7 +246,7 @@ impl TimeSeriesRun {
         layout.point(layout.position(nth))
     }
 
-    /// The point that the operation at `index` is about.
+    /// The point of the operation at `index`.
     #[inline]
     fn point(&self, kind: Kind, index: u64, draws: &mut Draws) -> Point {
         let layout = &self.shape.layout;

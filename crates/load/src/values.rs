@@ -1,4 +1,4 @@
-//! Field values: YCSB's integrity template, and how long values are; its random text is the pool's.
+//! Field values: YCSB's integrity template, and the lengths of values. The random text comes from the pool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,16 +8,16 @@ use crate::random::Draws;
 use crate::refusal::Refusal;
 use crate::zipf::Zipfian;
 
-/// How long a field's value is, in bytes.
+/// The length of a field's value, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Length {
-    /// Always the same.
+    /// A fixed length.
     Constant {
         /// Bytes.
         bytes: usize,
     },
-    /// Uniform between both ends, inclusive.
+    /// Uniform between both ends, both inclusive.
     Uniform {
         /// Shortest, bytes.
         min: usize,
@@ -35,14 +35,14 @@ pub enum Length {
     Histogram {
         /// Bytes per step.
         block: usize,
-        /// How often each.
+        /// The weight of each step.
         counts: Vec<u64>,
     },
 }
 
 /// Larger values belong in a file system.
 const BLOCK_MAX: usize = 1 << 30;
-/// So that the sum of a histogram does not overflow.
+/// A limit at which the sum of a histogram does not overflow.
 const COUNT_MAX: u64 = 1 << 48;
 
 impl Length {
@@ -80,11 +80,11 @@ impl Length {
 /// Draws lengths.
 #[derive(Clone, Debug)]
 pub enum Lengths {
-    /// Always this many bytes.
+    /// A fixed number of bytes.
     Constant(usize),
     /// From the first to the second, inclusive.
     Uniform(usize, usize),
-    /// From this many bytes on.
+    /// A minimum length, and the zipfian added to it.
     Zipfian(usize, Zipfian),
     /// Block, counts and their sum.
     Histogram(usize, Vec<u64>, u64),
@@ -101,7 +101,7 @@ impl Lengths {
         }
     }
 
-    /// The longest value there can be, bytes.
+    /// The longest possible value, bytes.
     pub fn longest(length: &Length) -> usize {
         match length {
             Length::Constant { bytes } => *bytes,
@@ -110,12 +110,12 @@ impl Lengths {
         }
     }
 
-    /// The shortest value there can be, bytes.
+    /// The shortest possible value, bytes.
     pub fn shortest(length: &Length) -> usize {
         match length {
             Length::Constant { bytes } => *bytes,
             Length::Uniform { min, .. } | Length::Zipfian { min, .. } => *min,
-            // One count alone is never drawn, see `next`.
+            // A single count is never drawn, see `next`.
             Length::Histogram { block, counts } => {
                 if counts.len() > 1 {
                     *block
@@ -126,7 +126,7 @@ impl Lengths {
         }
     }
 
-    /// The mean length, bytes, as YCSB's `ConstantOccupancyWorkload` reckons with.
+    /// The mean length, bytes, as computed in YCSB's `ConstantOccupancyWorkload`.
     pub fn mean(length: &Length) -> f64 {
         match length {
             Length::Constant { bytes } => *bytes as f64,
@@ -171,11 +171,11 @@ impl Lengths {
     }
 }
 
-/// Writes YCSB's `dataintegrity` value of a field: `key:field`, then `:` and the `String.hashCode` of the text so far,
-/// again and again, cut to the length of `out`.
+/// Writes YCSB's `dataintegrity` value of a field: `key:field`, then repeatedly `:` and the `String.hashCode` of the
+/// text so far, cut to the length of `out`.
 pub fn fill_integrity(out: &mut [u8], key: &[u8], field: &[u8]) {
     let mut text = Template { out, at: 0, hash: 0 };
-    // Keys are ASCII; a field name with other letters is hashed as Java does, by UTF-16 units.
+    // Keys are ASCII; a field name with other characters is hashed as in Java, by UTF-16 units.
     text.push(key);
     text.push(b":");
     match std::str::from_utf8(field) {

@@ -1,8 +1,8 @@
-//! Which write made a value: a text of fixed width at the value's start, printable in any store's text column.
+//! The write that made a value: a text of fixed width at the value's start, printable in any store's text column.
 //!
 //! `R00000000002a9f31c0de`: the phase (`L` load, `R` run), the index of the write in that phase, and a check over seed,
-//! key, field, index and run. A value of another record, field or seed has another check. The run changes only the second
-//! half of the check of run writes: values of the load stay valid, and values of an earlier run are recognized as such.
+//! key, field, index and run. A value of another record, field or seed has a different check. The run affects only the
+//! second half of the check of run writes: values of the load stay valid, and values of an earlier run are recognized.
 //! The check does not cover the filler behind it, which [`CoreRun::expect`](crate::core::CoreRun::expect) regenerates.
 
 use crate::random::mix;
@@ -15,9 +15,9 @@ pub const LEN: usize = 1 + INDEX_DIGITS + CHECK_DIGITS;
 /// The phase of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
-    /// It loaded the record.
+    /// The load of the record.
     Load,
-    /// It belongs to a run.
+    /// A run.
     Run,
 }
 
@@ -26,7 +26,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     pub phase: Phase,
-    /// Its index in that phase; below 2^48.
+    /// Its index in the phase; below 2^48.
     pub index: u64,
 }
 
@@ -41,7 +41,8 @@ impl Version {
         Self { phase: Phase::Load, index }
     }
 
-    /// What a value claims to be, and its check, right or wrong; `None` if it does not begin like a version.
+    /// The version that a value claims, and its check, right or wrong; `None` if the value does not begin like a
+    /// version.
     pub fn parse(value: &[u8]) -> Option<(Self, u32)> {
         let (mark, rest) = value.split_first()?;
         let phase = match mark {
@@ -58,9 +59,9 @@ impl Version {
 /// The difference between the values of runs with the same seed. The default is for a run without a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMark {
-    /// Applied to the second half of the check.
+    /// XORed into the second half of the check.
     tag: u32,
-    /// Applied to the filler.
+    /// XORed into the filler.
     pub(crate) turn: u32,
 }
 
@@ -75,7 +76,7 @@ impl RunMark {
     }
 }
 
-/// The write that a value names, if its check is right.
+/// The write that a value with a correct check names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A write of the load, or of this run.
@@ -84,7 +85,7 @@ pub enum Origin {
     OtherRun(Version),
 }
 
-/// What the versions of one record's fields have in common.
+/// The part of a version that the fields of one record share.
 #[derive(Clone, Copy, Debug)]
 pub struct Stamp {
     state: u64,
@@ -98,14 +99,14 @@ impl Stamp {
         Self { state: hash(mix(seed), key), tag: 0 }
     }
 
-    /// The stamp of the same record in this run.
+    /// The stamp of this record in this run.
     #[inline]
     #[must_use]
     pub const fn with_run(self, run: RunMark) -> Self {
         Self { tag: run.tag, ..self }
     }
 
-    /// For a write to this record.
+    /// The mark of a write to this record.
     #[inline]
     pub fn version(self, version: Version) -> Mark {
         let mut text = [0; 1 + INDEX_DIGITS];
@@ -153,19 +154,19 @@ impl Mark {
     }
 }
 
-/// What the name of a field contributes to the check of its values: the same for all of them.
+/// The contribution of a field's name to the check of its values.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldHash(u64);
 
 impl FieldHash {
-    /// Of the field with this name.
+    /// The hash of the field with this name.
     #[inline]
     pub fn new(name: &[u8]) -> Self {
         Self(hash(0, name))
     }
 }
 
-/// Eight bytes a round; keys have some twenty.
+/// Eight bytes per round; keys have about twenty.
 #[inline]
 fn hash(start: u64, text: &[u8]) -> u64 {
     let (words, rest) = text.as_chunks::<8>();
@@ -175,7 +176,7 @@ fn hash(start: u64, text: &[u8]) -> u64 {
     mix(state ^ u64::from_le_bytes(last))
 }
 
-/// Eight lower-case digits at once: one a byte of a word.
+/// Eight lower-case hexadecimal digits at once, one per byte of a word.
 #[inline]
 const fn hex(x: u32) -> [u8; 8] {
     let mut x = x as u64;
@@ -241,7 +242,7 @@ mod tests {
                 let mut torn = value.clone();
                 torn[at] = if torn[at] == b'0' { b'1' } else { b'0' };
                 let origin = Stamp::new(seed, key.as_bytes()).read(&torn, field.as_bytes());
-                // The second half of the check alone could be another run's.
+                // The second half of the check alone could belong to another run.
                 let other = (run && at >= LEN - CHECK_DIGITS / 2).then_some(Origin::OtherRun(version));
                 prop_assert_eq!(origin, other);
             }

@@ -1,9 +1,9 @@
-//! Zipfian draws: YCSB's, quirks included, and a true one beside it.
+//! Zipfian draws: YCSB's, including its quirks, and a true zipfian.
 //!
 //! YCSB follows Gray et al., "Quickly generating billion-record synthetic databases", SIGMOD 1994. Its *scrambled*
 //! variant always draws ranks from 10^10 items with a hard-coded zeta, whatever the record count, and hashes them onto
 //! the records, so its hottest key gets 3.78 % of the requests where zipf(0.99) over 1,000 keys would give it 12.94 %.
-//! Results are comparable with YCSB's only if that is kept, so it is; [`TrueZipfian`] is what the name guarantees.
+//! Results are comparable with YCSB's only if these quirks are kept; [`TrueZipfian`] is an exact zipfian.
 
 use crate::divisor::Divisor;
 use crate::fnv::fnv;
@@ -11,7 +11,7 @@ use crate::random::{Draws, mix};
 
 /// YCSB's exponent.
 pub const THETA: f64 = 0.99;
-/// Terms of zeta that are summed one by one; beyond, Euler and Maclaurin's formula is exact to 1e-12.
+/// Number of terms of zeta that are summed directly; beyond, the Euler–Maclaurin formula is exact to 1e-12.
 const SUMMED: u64 = 128;
 
 /// Σ i^−θ for i = 1..n, in O(1) for large n by the Euler–Maclaurin formula (Knuth, TAOCP 1.2.11.2).
@@ -57,7 +57,7 @@ impl Zipfian {
         Self::with_zeta(items, zeta(items, THETA))
     }
 
-    /// With a zeta known already.
+    /// With a known zeta.
     fn with_zeta(items: u64, zetan: f64) -> Self {
         let second = second();
         Self { items: items as f64, zetan, eta: eta_dividend(items) / (1.0 - second / zetan), second }
@@ -73,17 +73,17 @@ impl Zipfian {
         if uz < self.second {
             return 1;
         }
-        // By way of a signed number, which is what processors convert to.
+        // Through a signed number, which processors convert faster.
         (self.items * hundredth_power(self.eta * u - self.eta + 1.0)) as i64 as u64
     }
 }
 
-/// The weights of ranks 0 and 1 together.
+/// The sum of the weights of ranks 0 and 1.
 fn second() -> f64 {
     1.0 + 0.5f64.powf(THETA)
 }
 
-/// Of Gray's eta, what does not depend on zeta.
+/// The part of Gray's eta that does not depend on zeta.
 fn eta_dividend(items: u64) -> f64 {
     1.0 - (2.0 / items as f64).powf(1.0 - THETA)
 }
@@ -125,7 +125,7 @@ impl ScrambledZipfian {
 /// YCSB's `latest`: a zipfian over a number of items that grows while the run inserts.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowingZipfian {
-    /// What eta divides: YCSB's growing generator leaves it at the number that it was made with.
+    /// The dividend of eta: YCSB's growing generator keeps its initial value.
     eta: f64,
     second: f64,
     /// zeta up to `SUMMED` less the formula's value there, so that zeta(n) costs one power.
@@ -141,7 +141,7 @@ impl GrowingZipfian {
         Self { eta: eta_dividend(items.max(1)), second: second(), offset, tail }
     }
 
-    /// The zipfian over the number of items there are now.
+    /// The zipfian over the present number of items.
     #[inline]
     pub fn over(&self, items: u64) -> Latest {
         let items = items.max(1);
@@ -166,7 +166,7 @@ impl Latest {
     }
 }
 
-/// An exact zipf(θ) over `0..items`, scattered by a bijection, for any θ > 0.
+/// An exact zipf(θ) over `0..items` for any θ > 0, scattered by a bijection.
 ///
 /// Rejection-inversion: Hörmann & Derflinger, "Rejection-inversion to generate variates from monotone discrete
 /// distributions", ACM TOMACS 6(3), 1996.
@@ -197,7 +197,7 @@ impl TrueZipfian {
         (-self.theta * x.ln()).exp()
     }
 
-    /// ∫ x^−θ, written so that θ → 1 is smooth.
+    /// ∫ x^−θ, written so that it is continuous at θ = 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let scaled = (1.0 - self.theta) * log;
@@ -221,7 +221,7 @@ impl TrueZipfian {
         }
     }
 
-    /// The next place: a rank, scattered.
+    /// The next place: a rank, scattered over the items.
     pub fn next(&self, draws: &mut Draws) -> u64 {
         let rank = self.rank(draws);
         self.scatter(rank)
@@ -254,7 +254,7 @@ mod tests {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
-    /// Internals of YCSB's own generator, printed by it.
+    /// Internals of YCSB's own generator, as printed by YCSB.
     #[test]
     fn internals_are_ycsbs() {
         for (n, zetan, eta) in [

@@ -1,4 +1,4 @@
-//! How an operation is performed: the part of the timing loop that knows what an operation is.
+//! Performs an operation: the part of the timing loop that depends on the operation's type.
 
 use loadstone_load::{Status, StepId};
 
@@ -8,10 +8,10 @@ use crate::lateness::Lateness;
 use crate::recorder::{Recorder, Step};
 use crate::sink::Times;
 
-/// How a whole operation ended.
+/// The end of a whole operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The worst of its steps.
+    /// The worst status of its steps.
     pub status: Status,
     /// When the answer arrived, ns.
     pub done_ns: u64,
@@ -24,25 +24,25 @@ pub struct Outcome {
 /// Performs operations, one at a time.
 #[allow(async_fn_in_trait)]
 pub trait Actor {
-    /// The type of its operations.
+    /// The type of the actor's operations.
     type Operation: Default;
 
     /// Performs an operation. Called right after the clock was read for `watch.sent_ns`.
     async fn perform<T: Timer>(&mut self, operation: &Self::Operation, watch: &Stopwatch<'_, T>) -> Outcome;
 
-    /// Whether nothing was sent for the last operation, which failed, because no server could be reached.
+    /// Whether the last operation failed unsent, because no server could be reached.
     fn unsent(&self) -> bool;
 
     /// Pauses after a failed operation in a closed loop, before the next; not part of any latency.
     async fn pause(&mut self);
 
-    /// Closes the session; returns the step under which that is recorded, and how it ended.
+    /// Closes the session; returns the step under which the close is recorded, and its status.
     async fn close(&mut self) -> (StepId, Status);
 }
 
 /// Reads the clock for one operation, and records its steps.
 ///
-/// A client has one for all its operations: most of it stays the same from one to the next.
+/// A client uses one stopwatch for all its operations, because most fields do not change between them.
 #[derive(Debug)]
 pub struct Stopwatch<'a, T> {
     pub timer: &'a T,
@@ -56,9 +56,9 @@ pub struct Stopwatch<'a, T> {
     pub sent_ns: u64,
     /// The part of its response that the generator caused; at a rate only.
     pub lateness: Option<Lateness<'a>>,
-    /// When the client was free and the operation was due, ns: it was claimed no earlier.
+    /// When the client was free and the operation was due, ns; the operation was not claimed earlier.
     pub ready_ns: u64,
-    /// Whether it counts.
+    /// Whether the operation counts.
     pub counted: bool,
 }
 
@@ -75,14 +75,14 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         self.timer.now_ns()
     }
 
-    /// Records the operation, or a part of it that began at `sent` and has the due time of the whole.
+    /// Records the operation, or a part of it that began at `sent`; the due time is the operation's.
     #[expect(clippy::inline_always, reason = "see `Recorder::step`")]
     #[inline(always)]
     pub fn step(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: self.due_ns, sent, done }, self.lateness.as_ref());
     }
 
-    /// Records an operation of several attempts, the first sent when the operation was and the last at `retried`.
+    /// Records an operation of several attempts, the first sent with the operation and the last at `retried`.
     #[cold]
     pub fn record_retried(&self, id: StepId, status: Status, retried: u64, done: u64) {
         if self.counted {
@@ -93,7 +93,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
         }
     }
 
-    /// Records a step outside the operation, which was due when it began.
+    /// Records a step outside the operation; its due time is its start.
     #[inline]
     pub fn beside(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: sent, sent, done }, None);

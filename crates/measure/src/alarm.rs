@@ -45,8 +45,8 @@ struct Inner {
     turns: Cell<u32>,
 }
 
-/// A turn for the other clients costs an `epoll_wait` of the executor. An operation that waits for a network yields by
-/// itself, so only clients whose operations never wait need this, and only now and then.
+/// Letting the other clients run costs an `epoll_wait` of the executor. An operation that waits for a network yields
+/// anyway, so only clients whose operations never wait need this, and only occasionally.
 const TURN_EVERY: u32 = 16;
 
 /// A timer for the clients of one executor.
@@ -54,10 +54,10 @@ const TURN_EVERY: u32 = 16;
 pub struct Alarm(Rc<Inner>);
 
 impl Alarm {
-    /// An alarm on the current executor, and its task, which must be spawned there. The task calls `stopped` for all waiting
-    /// clients: thousands of clients that each checked it would be late for what is due.
+    /// Creates an alarm on the current executor, and its task, which must be spawned there. The task calls `stopped`
+    /// for all waiting clients: if thousands of clients each checked it, they would be late for their operations.
     pub fn new(stopped: impl Fn() -> bool) -> io::Result<(Self, impl Future<Output = ()>)> {
-        // SAFETY: a fresh descriptor, owned from here on.
+        // SAFETY: a new descriptor, owned from here on.
         let fd = unsafe {
             let fd = libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
             if fd < 0 {
@@ -97,7 +97,7 @@ impl Alarm {
             return;
         }
         self.0.armed_ns.set(ns);
-        // Relative, since our clock may differ from the timer's by nanoseconds; 0 would disarm it.
+        // Relative, since the two clocks may differ by nanoseconds; 0 would disarm the timer.
         let wait = ns.saturating_sub(self.now_ns()).max(1);
         let value = libc::timespec {
             tv_sec: (wait / 1_000_000_000) as libc::time_t,
@@ -150,7 +150,7 @@ impl Timer for Alarm {
 mod tests {
     use super::*;
 
-    /// How often many waiting clients checked for a stop, in all.
+    /// Number of checks for a stop, over all of many waiting clients.
     fn looks(until_ns: u64, stopped: impl Fn() -> bool + Copy + 'static) -> u32 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let looks = Rc::new(Cell::new(0));

@@ -1,4 +1,4 @@
-//! The borders of a trial: one value, made before any client starts and never changed.
+//! The borders of a trial: one value, computed before any client starts and never changed.
 
 use loadstone_load::Segment;
 use loadstone_load::pace::{Cursor, Pace};
@@ -8,12 +8,12 @@ use loadstone_wire::spec::TrialSpec;
 
 /// An instant that is never reached.
 pub const NEVER: u64 = u64::MAX;
-/// For how long after the end overdue operations are still sent: this share of the window …
+/// Time after the end during which overdue operations are still sent: this share of the window …
 const CUTOFF_SHARE: u64 = 10;
-/// … but no longer than this, ns.
+/// … but at most this, ns.
 const CUTOFF_NS_MAX: u64 = 5_000_000_000;
 
-/// When overdue operations are no longer sent, in a window from `first_ns` to `end_ns`.
+/// The cut-off: overdue operations are no longer sent after it, in a window from `first_ns` to `end_ns`.
 fn cutoff_ns_after(first_ns: u64, end_ns: u64) -> u64 {
     end_ns.saturating_add((end_ns.saturating_sub(first_ns) / CUTOFF_SHARE).min(CUTOFF_NS_MAX))
 }
@@ -33,14 +33,14 @@ pub struct Borders {
     pub interval_ns: u64,
     /// At a rate: the index, in the whole trial, of the first operation that is counted.
     pub first_index: u64,
-    /// All operations of this segment, including those of the warm-up; [`NEVER`] without a limit.
+    /// All operations of this segment, including the warm-up; [`NEVER`] without a limit.
     pub steps: u64,
     /// Closed loop with a warm-up: the largest number of counted operations of this segment; [`NEVER`] without a limit.
     pub counted: u64,
-    /// At a rate with a limit of operations: when the next one would be due without the limit; else 0.
+    /// At a rate with a limit of operations: the due time of the next operation without the limit; otherwise 0.
     pub following_ns: u64,
-    /// The cut-off of a trial that would end when the following operation is due: what is sent at or after it shows that the
-    /// rate was not held. [`NEVER`] without a limit of operations, or without a rate.
+    /// The cut-off of a trial that would end when the following operation is due: operations sent at or after it show
+    /// that the rate was not held. [`NEVER`] without a limit of operations, or without a rate.
     pub overdue_ns: u64,
 }
 
@@ -95,7 +95,7 @@ impl Borders {
         })
     }
 
-    /// The same borders for a trial that starts at `start_ns`.
+    /// These borders for a trial that starts at `start_ns`.
     #[must_use]
     pub fn starting_at(self, start_ns: u64) -> Self {
         let moved = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
@@ -137,7 +137,7 @@ impl Borders {
     }
 }
 
-/// The interval of an instant. It divides only when the interval changes.
+/// The interval of an instant. A division is needed only when the interval changes.
 #[derive(Debug, Default)]
 pub struct IntervalCursor {
     from_ns: u64,
@@ -160,7 +160,7 @@ impl IntervalCursor {
         ns.wrapping_sub(self.from_ns) < self.length_ns
     }
 
-    /// The interval's number; that of the last counted instant if this one is not.
+    /// The interval's number; for an uncounted instant, the interval of the last counted one.
     #[inline]
     pub fn interval(&self) -> u64 {
         self.interval

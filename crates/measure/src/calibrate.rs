@@ -17,18 +17,18 @@ use crate::task::{Kind, Task};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// Operations of a thread per probe: about 50 µs, so that on a busy host most probes are not interrupted.
+/// Operations per thread and probe: about 50 µs, so that on a busy host most probes are not interrupted.
 const OPERATIONS: u64 = 250;
-/// Bytes of a thread per probe, where operations are large.
+/// Bytes per thread and probe, if operations are large.
 const BYTES: u64 = 4 << 20;
-/// The minimum of this many probes counts: any disturbance makes a probe longer.
+/// The minimum of this many probes counts, because any disturbance makes a probe longer.
 const PROBES: u32 = 200;
 /// No probe starts after this.
 const BUDGET: Duration = Duration::from_millis(100);
 
-/// ns per operation that the timing loop, the work, the recorder with the sinks of the trial and its ledger take in the
-/// closed loop, with this many concurrent threads: what clients share in a trial, these threads share too. Returns the
-/// work as well.
+/// The time per operation of the timing loop, the work, the recorder with the sinks of the trial and its ledger in the
+/// closed loop, ns, with this many concurrent threads. The threads share the state that clients share in a trial.
+/// Returns the work as well.
 pub fn driver_ns<W: Workload + Kind>(
     work: W,
     target: &dyn Target<W>,
@@ -55,7 +55,7 @@ pub struct Probe<W> {
     pub task: Task<W>,
     pub borders: Borders,
     stripe: u64,
-    /// One per thread for all measurements: only the first touches its memory for the first time.
+    /// One recorder per thread for all measurements, because the first use of its memory is slower.
     pub recorders: Vec<Recorder>,
 }
 

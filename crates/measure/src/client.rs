@@ -1,7 +1,7 @@
 //! The only timing loop.
 //!
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
-//! counts it. Nothing in it allocates or locks; the store may.
+//! counts it. The loop itself neither allocates nor locks; the store may.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::sink::Times;
 use crate::task::{Task, Work};
 use loadstone_session::Connection;
 
-/// Where one client records: its worker's recorder, and its number there.
+/// The recorder of one client's worker, and the client's number in it.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientContext<'a> {
     pub recorder: &'a Recorder,
-    /// The client's number among those of the recorder.
+    /// The client's number among the clients of the recorder.
     pub client: usize,
     pub worker: usize,
-    /// Shows when the client's thread was paused: the pulse of its executor, or of the conductor.
+    /// Records pauses of the client's thread: the pulse of its executor, or of the conductor.
     pub pulse: &'a Pulse,
 }
 
-/// [`Status::is_failure`], kept out of the loop.
+/// [`Status::is_failure`], not inlined into the loop.
 #[cold]
 #[inline(never)]
 fn is_failure(status: Status) -> bool {
@@ -48,9 +48,9 @@ macro_rules! wait {
     };
 }
 
-/// The loop. A macro, as it is compiled twice: a future keeps its state in memory from one wait to the next, and writes and
-/// reads it for each operation. The version for the closed loop of a thread, whose futures are always ready, saves 65 of 417
-/// instructions, and needs no due times.
+/// The loop. It is a macro because it is compiled twice: a future keeps its state in memory between waits, and writes
+/// and reads it for each operation. The version for the closed loop of a thread, whose futures are always ready, saves
+/// 65 of 417 instructions, and needs no due times.
 macro_rules! timing_loop {
     ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
@@ -154,7 +154,7 @@ macro_rules! timing_loop {
     }};
 }
 
-/// Drives one client of an executor: loops until there is nothing more to do, then closes its session.
+/// Drives one client of an executor: loops until no operation is left, then closes its session.
 pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -165,7 +165,7 @@ pub async fn drive<T: Timer, S: Connection, W: Work<S>>(
     timing_loop!(async, task.pace.as_ref(), task, borders, timer, session, context);
 }
 
-/// The same for a client on its own thread: its futures are always ready.
+/// [`drive`] for a client on its own thread: its futures are always ready.
 pub fn drive_thread<S: Connection, W: Work<S>>(
     task: &Task<W>,
     borders: &Borders,
@@ -176,7 +176,7 @@ pub fn drive_thread<S: Connection, W: Work<S>>(
     block_on(drive(task, borders, &timer, session, context));
 }
 
-/// The same in a closed loop, compiled for one type of session.
+/// [`drive_thread`] in a closed loop, compiled for one type of session.
 #[inline(never)]
 pub fn drive_closed<S: Connection, W: Work<S>>(
     task: &Task<W>,
@@ -190,7 +190,7 @@ pub fn drive_closed<S: Connection, W: Work<S>>(
 
 /// Runs a future that is expected to be always ready. A store that declares its calls as blocking must not return pending
 /// futures; if it does, they are polled every 50 µs.
-#[expect(clippy::inline_always, reason = "the state of the future would go through memory, in the timing loop")]
+#[expect(clippy::inline_always, reason = "the timing loop would keep the state of the future in memory")]
 #[inline(always)]
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = std::pin::pin!(future);
@@ -203,8 +203,8 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// The timer of a closed loop on a thread. A type of its own, so that the actor is compiled for that loop alone: then its code
-/// becomes part of the loop.
+/// The timer of a closed loop on a thread. A separate type, so that the actor is compiled for this loop alone and
+/// inlined into it.
 #[derive(Debug)]
 struct ClosedTimer(ThreadTimer);
 

@@ -20,24 +20,25 @@ pub trait Clock {
 /// A clock that can be waited on.
 #[allow(async_fn_in_trait)]
 pub trait Timer: Clock {
-    /// Waits until `ns`, or until `stopped` returns true (called now and then).
+    /// Waits until `ns`, or until `stopped` (called occasionally) returns true.
     async fn until(&self, ns: u64, stopped: impl Fn() -> bool);
 
     /// Yields to the other clients of this thread.
     async fn turn(&self);
 }
 
-/// The monotonic clock: the kernel's, or after [`calibrate`] the processor's counter on the scale of the kernel's clock.
+/// The monotonic clock: the kernel's or, after [`calibrate`], the processor's counter on the scale of the kernel's
+/// clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Monotonic;
 
-/// Switches to the cheaper counter where it can be trusted; takes 20 ms.
+/// Switches to the cheaper counter if it can be trusted; takes 20 ms.
 pub fn calibrate() {
     tsc::calibrate(|| read(libc::CLOCK_MONOTONIC));
 }
 
-/// Compares [`Monotonic`] with the kernel's monotonic clock and makes it follow without a step; `None` where it is the
-/// kernel's clock. Call it from one thread about once a second while anything is timed.
+/// Compares [`Monotonic`] with the kernel's monotonic clock and makes it follow without a step; `None` if it is the
+/// kernel's clock. Call it from one thread about once a second during measurements.
 pub fn compare() -> Option<tsc::Agreement> {
     tsc::compare(|| read(libc::CLOCK_MONOTONIC))
 }
@@ -59,7 +60,7 @@ fn reversed() -> u64 {
     0
 }
 
-/// How often [`elapsed_ns`] found in this process that the clock had gone back. A trial with any reversal cannot be trusted.
+/// How often [`elapsed_ns`] found that the clock had gone back. A trial with any reversal cannot be trusted.
 pub fn reversals() -> u64 {
     REVERSALS.load(Relaxed)
 }
@@ -91,7 +92,7 @@ pub struct ThreadTimer {
 }
 
 impl ThreadTimer {
-    /// A timer for the calling thread, whose sleeps are no longer rounded up by the kernel's default of 50 µs.
+    /// A timer for the calling thread; its sleeps are no longer rounded up by the kernel's default of 50 µs.
     pub fn for_this_thread(spin: bool) -> Self {
         // SAFETY: changes a setting of the calling thread; if the kernel refuses, the default stays.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };

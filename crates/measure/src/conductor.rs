@@ -1,7 +1,8 @@
 //! The conductor of a trial: starts it, reads the recorders, halts it, and sums up.
 //!
-//! Clients know the borders and keep to them by themselves. The conductor's thread wakes every few milliseconds, reads the
-//! recorders once an interval, and passes the results to an observer (the events of `trial`, or the printer of a front end).
+//! Clients know the borders and observe them without the conductor. The conductor's thread wakes every few
+//! milliseconds, reads the recorders once an interval, and passes the results to an observer (the events of `trial`, or
+//! the printer of a front end).
 
 mod collections;
 mod unfinished;
@@ -26,11 +27,11 @@ use crate::window::{Ending, window};
 use crate::worker_threads::WorkerThreads;
 use loadstone_wire::spec::TrialSpec;
 
-/// How long clients may take to finish their last operation after a stop. A store that does not answer must not keep the
+/// Time that clients have to finish their last operation after a stop. A store that does not answer must not keep the
 /// results from being printed.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same at the end of a trial with a server, which may be slow: longer than the timeouts of most stores, so that
-/// operations in flight end as `TIMEOUT`, in a histogram, and not as censored.
+/// The grace period at the end of a trial with a server, which may be slow: longer than the timeouts of most stores, so
+/// that operations in flight end as `TIMEOUT`, in a histogram, and not as censored.
 const NETWORK_GRACE: Duration = Duration::from_secs(60);
 
 /// How often the clock is compared with the kernel's, ns.
@@ -51,9 +52,9 @@ pub struct Conductor<'a> {
     compare_at_ns: u64,
     /// When the next tick of the work is due, ns.
     tick_at_ns: u64,
-    /// What was read but not yet reported, by interval.
+    /// Readings that are not yet reported, by interval.
     pending: BTreeMap<u64, Additions>,
-    /// All latencies that were read.
+    /// All latencies read so far.
     latencies: Readings,
 }
 
@@ -61,12 +62,12 @@ fn subtract(later: [u64; 2], earlier: [u64; 2]) -> [u64; 2] {
     [later[0].saturating_sub(earlier[0]), later[1].saturating_sub(earlier[1])]
 }
 
-/// The resources used when the window began.
+/// The resources used up to the start of the window.
 struct Used {
     cpu_ns: [u64; 2],
     device_bytes: [u64; 2],
     connection_attempts: ConnectionAttempts,
-    /// Of each thread: CPU time, and time paused.
+    /// For each thread: CPU time, and time paused.
     threads_ns: Vec<[u64; 2]>,
     at_ns: u64,
 }
@@ -94,7 +95,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs the trial. Returns how it ended, and whether every client has ended.
+    /// Runs the trial. Returns its end, and whether every client has ended.
     pub fn conduct(
         &mut self,
         plan: Borders,
@@ -112,7 +113,8 @@ impl<'a> Conductor<'a> {
             }
         };
         self.announce(&borders);
-        // Before any client writes: without a warm-up, what clients do before this thread wakes again counts.
+        // Read before any client writes: without a warm-up, everything that clients do before this thread wakes again
+        // counts.
         let device_bytes = usage::device_bytes();
         self.workers.release(Some(borders));
         let refused = end.is_some();
@@ -174,7 +176,7 @@ impl<'a> Conductor<'a> {
         let cpu_ns = subtract(usage::cpu_ns(), used.cpu_ns);
         let device_bytes = subtract(usage::device_bytes(), used.device_bytes);
         drop(beating);
-        // Only after a complete trial: after a stop, the user is waiting.
+        // Only after a complete trial: after a stop, the user is waiting for the results.
         let settle = (self.spec.settle && all_ended && end == End::Done).then(|| {
             let settling = Instant::now();
             // A store that cannot become idle reports an error when it is closed or next opened; the results are valid.
@@ -207,13 +209,14 @@ impl<'a> Conductor<'a> {
         (end, all_ended)
     }
 
-    /// Sets the times of the trial, which is about to start.
+    /// Records the times of the trial, which is about to start.
     fn announce(&self, borders: &Borders) {
         self.task.scheduler.set_end(borders.end_ns);
         self.task.work.start(borders.start_ns, unix_ns().wrapping_sub(Monotonic.now_ns()));
     }
 
-    /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial early.
+    /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial
+    /// early.
     fn all_done(&self) -> bool {
         self.workers.finished() && !self.task.scheduler.reached_end()
     }
@@ -286,7 +289,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Tells the work how many operations have been claimed.
+    /// Passes the number of claimed operations to the work.
     fn tick(&mut self) {
         let claimed = self.task.scheduler.claimed();
         self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
@@ -320,7 +323,7 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Reports interval `number`, which ends at `until_ns`, and what was added to earlier ones.
+    /// Reports interval `number`, which ends at `until_ns`, and later additions to earlier intervals.
     fn report(&mut self, borders: &Borders, number: u64, until_ns: u64, observer: &mut dyn Observer) {
         let later = self.pending.split_off(&(number + 1));
         let additions = self.pending.remove(&number).unwrap_or_default();
@@ -340,7 +343,7 @@ impl<'a> Conductor<'a> {
         observer.interval(&self.moment(*borders), &interval);
     }
 
-    /// Reports the remaining intervals up to `last_ns`, after all clients have ended; `number` is the next.
+    /// Reports the remaining intervals up to `last_ns`, after all clients have ended; `number` is the next interval.
     fn report_rest(&mut self, borders: &Borders, mut number: u64, last_ns: u64, observer: &mut dyn Observer) {
         // A trial that was stopped before its window has no interval.
         if last_ns <= borders.first_ns {

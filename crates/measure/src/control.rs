@@ -1,4 +1,4 @@
-//! What ends a trial: external commands and failures.
+//! The causes that end a trial: external commands and failures.
 
 use loadstone_load::Status;
 use thiserror::Error;
@@ -8,15 +8,15 @@ use thiserror::Error;
 pub enum Control {
     /// Start the load at this Unix time, ns.
     StartAt(u64),
-    /// End it now: `stopped`.
+    /// End the trial now: `stopped`.
     Stop(Stop),
-    /// The lab is gone: `lease`.
+    /// The lab has ended: `lease`.
     LeaseLost(String),
-    /// No further control line can come. Without a lease, only a trial that waits for its start ends.
+    /// No further control line can arrive. Without a lease, only a trial that waits for its start ends.
     StdinClosed,
 }
 
-/// Who stopped a trial.
+/// The origin of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A signal, such as Ctrl-C.
@@ -26,7 +26,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// The reason as a summary gives it.
+    /// The reason in a summary.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Signal => "interrupted",
@@ -35,13 +35,13 @@ impl Stop {
     }
 }
 
-/// Why a trial could not go on.
+/// Why a trial could not continue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrialFailure {
-    /// An operation failed after all its attempts, and every one must succeed.
+    /// An operation failed after all its attempts, although every operation must succeed.
     #[error("{operation} of {key} failed with {}: {message}", status.name())]
     Operation {
-        /// Its name: `insert`.
+        /// Its name, such as `insert`.
         operation: &'static str,
         key: String,
         /// The status of its last attempt.
@@ -53,10 +53,10 @@ pub enum TrialFailure {
     /// A client's thread panicked, with this message.
     #[error("internal error: a client thread panicked: {0}")]
     ClientPanicked(String),
-    /// A stage of a sort failed, for this reason.
+    /// A stage of a sort failed for this reason.
     #[error("{0}")]
     Sort(String),
-    /// The store can no longer be used, for this reason.
+    /// The store can no longer be used for this reason.
     #[error("{0}")]
     StoreLost(String),
     /// The trial waited for a start that can no longer be requested.
@@ -65,26 +65,26 @@ pub enum TrialFailure {
     /// The requested start was in the past.
     #[error("start_at is {:.3} ms in the past: give engines more time to start together", *.late_ns as f64 / 1e6)]
     LateStart {
-        /// By how much, ns.
+        /// The delay, ns.
         late_ns: u64,
     },
 }
 
-/// How a trial ended.
+/// The end of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     /// It reached its limit of time or operations.
     Done,
     /// A control line or a signal stopped it.
     Stopped(Stop),
-    /// The lab is gone, for this reason.
+    /// The lease was lost for this reason.
     Lease(String),
-    /// It could not go on.
+    /// The trial could not continue.
     Failed(TrialFailure),
 }
 
 impl End {
-    /// As a summary gives it, with the reason if it did not end by itself.
+    /// Its name in a summary, and the reason if it did not end normally.
     pub fn name_and_reason(&self) -> (&'static str, Option<String>) {
         match self {
             Self::Done => ("done", None),

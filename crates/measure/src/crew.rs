@@ -1,4 +1,4 @@
-//! The clients of a trial, each bound to its session and its work. The workers that drive them know neither.
+//! The clients of a trial, each bound to its session and its work. The workers that drive them know neither type.
 
 use std::fmt;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ pub trait ThreadClient {
     fn drive(&mut self, borders: &Borders, timer: ThreadTimer, context: ClientContext<'_>);
 }
 
-/// A client that shares an executor with others: see [`ThreadClient`] for the methods.
+/// A client that shares an executor with other clients: see [`ThreadClient`] for the methods.
 pub trait TaskClient {
     /// Connects.
     fn connect(&mut self) -> Future<'_, Result<(), EngineError>>;
@@ -40,9 +40,9 @@ type NewClient<C> = Box<dyn Fn() -> Result<Box<C>, EngineError> + Send + Sync>;
 
 /// Makes the clients of a trial, on the threads that will drive them.
 pub enum Crew {
-    /// Each has a thread.
+    /// Each client has a thread.
     Threads(NewClient<dyn ThreadClient>),
-    /// Executors drive many.
+    /// Executors drive many clients each.
     Tasks(NewClient<dyn TaskClient>),
 }
 
@@ -70,14 +70,14 @@ pub trait Target<W>: Sync {
 /// A store that is open, and has no clients yet.
 pub struct Opened<W> {
     pub store: Arc<dyn OpenStore>,
-    /// Makes its crew; `true`: with a thread for each client.
+    /// Makes its crew; `true`: with a thread per client.
     pub crew: NewCrew<W>,
 }
 
 type NewCrew<W> = Box<dyn FnOnce(Arc<Task<W>>, bool) -> Crew>;
 
 impl<W: Work<VirtualSession>> Opened<W> {
-    /// A store of records. `to_thread` makes a client that has a thread.
+    /// A store of records. `to_thread` makes a client on its own thread.
     pub fn with_records(
         store: Arc<dyn OpenRecordStore>,
         to_thread: impl Fn(Client<VirtualSession, W>) -> Box<dyn ThreadClient> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Notes on a trial: what its figures show about the engine itself, the clients and the system.
+//! Notes on a trial: conclusions from its figures about the engine, the clients and the system.
 
 use loadstone_load::Status;
 
@@ -6,21 +6,21 @@ use crate::observer::Closed;
 use loadstone_wire::error::count_noun;
 use loadstone_wire::event::Note;
 
-// The thresholds of the judge's checks of these names (python/loadstone/judge/settings.py); a test compares them.
+// The thresholds of the judge's checks with these names (python/loadstone/judge/settings.py); a test compares them.
 /// `generator-limited`, `client-limited`: share of the operations that may be over 1 ms late.
 const LATE_SHARE: f64 = 0.001;
 /// `generator-limited`: share of the time for which an executor may be busy, or of the processors that the engine may use.
 const CPU_SHARE: f64 = 0.9;
 /// `generator-limited`: share of an embedded operation's time that may be the engine's.
 const DRIVER_SHARE: f64 = 0.1;
-/// `rate-not-held`: share of the operations due that may have no answer in time.
+/// `rate-not-held`: share of the operations due that may lack an answer in time.
 const CENSORED_SHARE: f64 = 0.001;
-/// `carried-over`: how far operations of the warm-up may last into the window, as a share of it.
+/// `carried-over`: time for which operations of the warm-up may last into the window, as a share of the window.
 const CARRIED_SHARE: f64 = 0.1;
 /// Pauses of the engine below this share of the window do not explain why a rate was not held.
 const HELD_SHARE: f64 = 0.05;
 
-/// The notes of a trial, without `generator-limited`: with the lab, the judge decides that.
+/// The notes of a trial, without `generator-limited`, which the judge decides if the lab runs.
 pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
@@ -42,8 +42,8 @@ fn note(name: &str, message: impl Into<String>, hint: &str) -> Note {
     Note { name: name.to_owned(), message: message.into(), hint: hint.to_owned() }
 }
 
-/// What a front end that runs without the lab prints if the engine was the bottleneck, by the formula of the judge's check
-/// with this name (`python/loadstone/judge/checks/generator_limited.py`).
+/// The message of a front end that runs without the lab if the engine was the bottleneck, by the formula of the judge's
+/// check with this name (`python/loadstone/judge/checks/generator_limited.py`).
 pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
     let totals = closed.moment.totals;
     if totals.operations == 0 {
@@ -106,12 +106,12 @@ pub fn generator_limited(closed: &Closed<'_>) -> Vec<Note> {
 }
 
 /// The time of one client for one operation, ns. If there are more clients than processors, only one per processor is
-/// working: the others wait for a processor, not for the store.
+/// working: the remaining clients wait for a processor, not for the store.
 fn operation_ns(window_ns: u64, clients: u64, processors: u64, operations: u64) -> f64 {
     (window_ns as f64 * clients.min(processors) as f64 / operations as f64).max(1.0)
 }
 
-/// The times for which the cluster considered its servers down, and other reports of the servers, in seconds of the window.
+/// The times for which the cluster considered its servers down, and other server events, in seconds of the window.
 fn servers_down(closed: &Closed<'_>) -> Option<Note> {
     let second = |unix_ns: u64| (unix_ns as f64 - closed.start_unix_ns as f64) / 1e9;
     let mut parts = Vec::new();
@@ -129,7 +129,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
             _ => parts.push(format!("{server}: {event} at {from:.1} s")),
         }
     }
-    // Many events of one kind tell no more than the first ones.
+    // Many events of one type convey no more than the first few.
     let more = parts.len().saturating_sub(EVENTS_SHOWN);
     parts.truncate(EVENTS_SHOWN);
     let more = if more > 0 { format!("; {more} more events") } else { String::new() };
@@ -140,7 +140,7 @@ fn servers_down(closed: &Closed<'_>) -> Option<Note> {
 /// The clients that one executor serves by default.
 const CLIENTS_PER_EXECUTOR: u64 = 32;
 
-/// Events of servers in a note.
+/// Maximum number of server events in a note.
 const EVENTS_SHOWN: usize = 8;
 
 fn client_limited(closed: &Closed<'_>) -> Option<Note> {
@@ -157,7 +157,7 @@ fn client_limited(closed: &Closed<'_>) -> Option<Note> {
 
 fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     let due = closed.due.filter(|&due| due > 0)?;
-    // With a limit of operations, each is sent in the end, however late.
+    // With a limit of operations, each operation is eventually sent, however late.
     let late = closed.censored.unanswered + closed.censored.unsent + closed.moment.totals.overdue;
     let share = late as f64 / due as f64;
     (share > CENSORED_SHARE).then(|| {
@@ -173,7 +173,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-/// A clause for when the engine itself was paused: then the system may not be the reason.
+/// A clause on pauses of the engine: if it was paused, the system may not be the reason.
 fn held(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// The same as the judge's cases of the check (`tests/judge_cases.py`).
+    /// The judge's cases of this check (`tests/judge_cases.py`).
     #[test]
     fn only_one_client_per_processor_is_working() {
         let window_ns = 100_000_000_000;

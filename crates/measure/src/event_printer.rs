@@ -16,11 +16,11 @@ use crate::recorder::Waits;
 use crate::recorder::reader::{Additions, Totals};
 use crate::usage;
 
-/// How long a slow lab may take to read the last events.
+/// Time that a slow lab has to read the last events.
 const FLUSH: Duration = Duration::from_secs(5);
 
-/// Prints events, one line each, flushed at once, on a separate thread: a lab that does not read must not block the
-/// conductor, which watches the lease and the end of the trial.
+/// Prints events, one per line, flushed at once, on a separate thread: a lab that does not read must not block the
+/// conductor, which monitors the lease and the end of the trial.
 #[derive(Debug)]
 pub struct EventPrinter {
     lines: Option<Sender<String>>,
@@ -37,7 +37,7 @@ impl EventPrinter {
         let (done, written) = channel();
         std::thread::spawn(move || {
             for line in to_write {
-                // A lab that died also closes stdin, which ends the load.
+                // A lab that has ended has also closed stdin, which ends the load.
                 if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
                     break;
                 }
@@ -133,7 +133,7 @@ fn additions(additions: &Additions, steps: &[&str]) -> event::Additions {
     }
 }
 
-/// How this engine was built.
+/// The build profile of this engine.
 pub const PROFILE: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
 fn server_event(report: &ServerEvent) -> event::ServerEvent {

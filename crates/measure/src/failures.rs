@@ -8,14 +8,14 @@ use loadstone_load::{Status, StepId};
 /// The failures of a trial, shared by its clients.
 #[derive(Debug)]
 pub struct Failures {
-    /// The first message of each kind of failure.
+    /// The first message for each step and status.
     messages: Box<[[OnceLock<String>; Status::COUNT]]>,
-    /// Clients that did not close, by status.
+    /// Number of clients that did not close, by status.
     unclosed: [AtomicU64; Status::COUNT],
 }
 
 impl Failures {
-    /// No failures yet, for a workload with this many steps.
+    /// No failures yet, for a workload with this number of steps.
     pub fn new(steps: usize) -> Self {
         Self {
             messages: (0..steps).map(|_| std::array::from_fn(|_| OnceLock::new())).collect(),
@@ -23,7 +23,7 @@ impl Failures {
         }
     }
 
-    /// Keeps the message of the first failure of a step with a status.
+    /// Stores the message of the first failure of a step with a status.
     pub fn keep(&self, step: StepId, status: Status, message: impl FnOnce() -> Option<String>) {
         let cell = &self.messages[usize::from(step.0)][status as usize];
         if cell.get().is_none()
@@ -33,12 +33,12 @@ impl Failures {
         }
     }
 
-    /// The message that was kept, if any.
+    /// The stored message, if any.
     pub fn message(&self, step: StepId, status: Status) -> Option<&str> {
         self.messages[usize::from(step.0)][status as usize].get().map(String::as_str)
     }
 
-    /// All messages kept.
+    /// All stored messages.
     pub fn messages(&self) -> impl Iterator<Item = (StepId, Status, &str)> {
         self.messages.iter().enumerate().flat_map(|(step, cells)| {
             let each = Status::ALL.into_iter().zip(cells);
@@ -51,7 +51,7 @@ impl Failures {
         self.unclosed[status as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Clients that did not close, by the status of the attempt. YCSB's report has no such count.
+    /// Number of clients that did not close, by the status of the attempt. YCSB's report has no such count.
     pub fn unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
         let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
         Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)

@@ -1,15 +1,15 @@
-//! How late an operation is, and what caused it: busy clients, or the generator.
+//! The lateness of an operation and its cause: busy clients, or the generator.
 
 use crate::pulse::Pulse;
 
 /// The wait of an operation between its due time and its start, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// While the client was busy, except with operations that the generator had delayed.
+    /// Wait while the client was busy, except with operations that the generator had delayed.
     pub client: u64,
-    /// Because the generator was late with this operation or with earlier ones.
+    /// Wait because the generator was late with this operation or with earlier ones.
     pub generator: u64,
-    /// The part of that in which the client was idle and the operation due.
+    /// The part of the generator's wait in which the client was idle and the operation due.
     pub idle: u64,
 }
 
@@ -25,9 +25,9 @@ impl Wait {
         Self { client: busy - delayed, generator: delayed + idle, idle }
     }
 
-    /// Whether the generator made the operation late by more than `limit_ns`: a client was idle for that long, or most of the
-    /// wait goes back to an earlier delay, such as a pause of the process. Small delays that add up while an overloaded store
-    /// keeps all clients busy do not count.
+    /// Whether the generator made the operation late by more than `limit_ns`: a client was idle for that long, or most
+    /// of the wait results from an earlier delay, such as a pause of the process. Small delays that add up while an
+    /// overloaded store keeps all clients busy do not count.
     #[inline]
     pub fn is_late(&self, limit_ns: u64) -> bool {
         self.idle > limit_ns || self.generator > limit_ns.max(self.client)
@@ -39,17 +39,18 @@ impl Wait {
 pub struct Lateness<'a> {
     /// How late the generator sent the operation, ns.
     pub sent_ns: u64,
-    /// Shows when the client's thread was paused.
+    /// Records pauses of the client's thread.
     pub pulse: &'a Pulse,
     /// The total pause of the thread when the operation was sent, ns.
     pub held_ns: u64,
 }
 
 impl Lateness<'_> {
-    /// How much earlier an answer seen at `done` may have arrived if the generator had been on time, ns.
+    /// How much earlier an answer processed at `done` may have arrived if the generator had been on time, ns.
     ///
-    /// Answers reach an executor from outside, whether it runs or not, so it may have seen one late. A client on its own
-    /// thread is paused together with the store that it calls: its answer would have come earlier by the length of the pause.
+    /// Answers reach an executor from outside, whether it runs or not, so it may have processed one late. A client on
+    /// its own thread is paused together with the store that it calls: its answer would have arrived earlier by the
+    /// length of the pause.
     #[inline]
     pub fn at(&self, done: u64) -> u64 {
         let seen_late = if self.pulse.clients > 0 {

@@ -4,12 +4,12 @@ use std::fs;
 
 use loadstone_wire::error::EngineError;
 
-/// Mappings of a client's thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
+/// Memory mappings per client thread: its stack with a guard page, its histograms, its share of the allocator's arenas.
 const MAPPINGS_PER_THREAD: u64 = 8;
-/// Address space of a client's thread besides its stack: histograms of four kinds of operation.
+/// Address space per client thread in addition to its stack: histograms of four kinds of operation.
 const BYTES_PER_THREAD: u64 = 4 * 270_336;
 
-/// Open files of the engine besides its connections: its own, its executors' and its store's.
+/// Open files of the engine in addition to its connections: of the engine, its executors and its store.
 const FILES_BESIDE: u64 = 256;
 
 /// Refuses more connections than this process may open. Raises its soft limit to the hard limit if necessary.

@@ -1,4 +1,4 @@
-//! What an observer is given of a trial, while it runs and at its end.
+//! The data that an observer receives about a trial, while it runs and at its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,65 +42,65 @@ pub struct Interval<'a> {
     pub length_ns: u64,
     /// Operations due in it, at a rate.
     pub due: Option<u64>,
-    /// What has been recorded in it so far.
+    /// The recordings of this interval so far.
     pub additions: &'a Additions,
-    /// What was added to earlier intervals, by their numbers.
+    /// Later additions to earlier intervals, by interval number.
     pub earlier: &'a [(u64, Additions)],
 }
 
-/// What is known when the store is open and every session is connected.
+/// The data available once the store is open and every session is connected.
 #[derive(Debug)]
 pub struct Opened<'a> {
     pub spec: &'a TrialSpec,
-    /// What the store guarantees.
+    /// The guarantee of the store.
     pub guarantee: &'a Guarantee,
     pub steps: &'static [&'static str],
     /// Clients of this segment.
     pub clients: u64,
     /// The driver's own cost, ns per operation.
     pub driver_ns: f64,
-    /// What the user should know before the trial starts.
+    /// Notes for the user before the trial starts.
     pub notes: &'a [Note],
-    /// How long opening and connecting took.
+    /// Duration of opening and connecting.
     pub connect: Duration,
 }
 
-/// Operations whose end was not seen: only a lower bound of their latency is known.
+/// Operations whose end was not observed: only a lower bound of their latency is known.
 #[derive(Clone, Debug, Default)]
 pub struct Censored {
     /// Sent and not answered.
     pub unanswered: u64,
     /// Due and never sent.
     pub unsent: u64,
-    /// By step: bounds of the service time, of those sent; bounds of the response, of all; the same minus the time for which
-    /// the engine was paused.
+    /// By step: bounds of the service time, of operations sent; bounds of the response, of all operations; the response
+    /// bounds minus the time for which the engine was paused.
     pub bounds: std::collections::BTreeMap<StepId, Latencies>,
 }
 
-/// What one thread of the engine used, and how late it was.
+/// Resource use and lateness of one thread of the engine.
 #[derive(Clone, Debug)]
 pub struct ThreadUse {
     pub name: String,
-    /// Clients that it serves.
+    /// Number of clients that it serves.
     pub clients: u64,
-    /// CPU time within the window, ns.
+    /// CPU time in the window, ns.
     pub cpu_ns: u64,
     /// The length of that time, ns.
     pub wall_ns: u64,
-    /// How late its ticks woke, ns.
+    /// Lateness of its ticks, ns.
     pub lag: Reading,
     /// An upper bound of the time for which it was ready but could not run, ns.
     pub held_ns: u64,
 }
 
 impl ThreadUse {
-    /// The share of the time in which it was busy.
+    /// The share of the time for which it was busy.
     pub fn busy(&self) -> f64 {
         (self.cpu_ns as f64 / self.wall_ns.max(1) as f64).min(1.0)
     }
 }
 
-/// What is known at the end.
+/// The data available at the end.
 #[derive(Debug)]
 pub struct Closed<'a> {
     pub moment: Moment<'a>,
@@ -111,11 +111,11 @@ pub struct Closed<'a> {
     pub window: Window,
     /// Operations due in the window, at a rate.
     pub due: Option<u64>,
-    /// Operations whose end was not seen.
+    /// Operations whose end was not observed.
     pub censored: Censored,
-    /// What the workload kind adds to the summary.
+    /// The sections that the workload kind adds to the summary.
     pub sections: Sections,
-    /// What it adds to the notes.
+    /// The notes of the workload kind.
     pub notes: Vec<Note>,
     /// Operations of the warm-up that lasted into the window.
     pub carried: Carried,
@@ -127,19 +127,19 @@ pub struct Closed<'a> {
     pub device_bytes: [u64; 2],
     /// The engine's threads that serve many clients, and the conductor.
     pub threads: Vec<ThreadUse>,
-    /// How well the clock agreed with the kernel's; `None` where it is the kernel's.
+    /// Agreement of the clock with the kernel's; `None` if it is the kernel's clock.
     pub clock: Option<Agreement>,
     /// The driver's own cost, ns per operation: with the mean service time, it gives the engine's share of the run.
     pub driver_ns: f64,
-    /// How long the store took to become idle, if `settle` was set.
+    /// Time until the store became idle, if `settle` was set.
     pub settle: Option<Duration>,
     /// Whether the store runs in this process.
     pub embedded: bool,
-    /// What garbage collectors of this process did while measuring.
+    /// Garbage collections in this process while measuring.
     pub collections: Vec<Collections>,
-    /// Attempts to connect while measuring, where the store counts them.
+    /// Attempts to connect while measuring, if the store counts them.
     pub connection_attempts: Option<ConnectionAttempts>,
-    /// What the servers reported since the store was opened.
+    /// Events that the servers reported since the store was opened.
     pub server_events: Vec<ServerEvent>,
     /// Whether a rate was set.
     pub open: bool,
@@ -151,12 +151,12 @@ pub trait Observer {
     fn ready(&mut self, opened: &Opened<'_>);
     /// The window begins.
     fn started(&mut self, _moment: &Moment<'_>) {}
-    /// An interval of the window is over; called for the last one when all clients have ended.
+    /// An interval of the window has ended; called for the last interval when all clients have ended.
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
-    /// Whether the trial may end now, because its figures are exact enough. Asked after each interval.
+    /// Whether the trial may end now, because its figures are precise enough. Called after each interval.
     fn is_satisfied(&self) -> bool {
         false
     }
-    /// The end. Called once if `ready` was.
+    /// The trial has ended. Called once, and only if `ready` was called.
     fn end(&mut self, closed: &Closed<'_>);
 }

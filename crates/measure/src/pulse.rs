@@ -1,7 +1,7 @@
-//! How well a thread of the engine keeps time: the oversleep of a short tick is the lag of all other work on the thread.
+//! Timekeeping of the engine's threads: the oversleep of a short tick is the lag of all other work on the thread.
 //!
-//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): what delays a task that only sleeps delays everything
-//! else on its thread as much, be it too much work, a busy host or a hypervisor.
+//! The idea is jHiccup's (Tene, <https://github.com/giltene/jHiccup>): a cause that delays a task that only sleeps
+//! delays everything else on its thread by as much, be it too much work, a busy host or a hypervisor.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -11,36 +11,36 @@ use crate::borders::{Borders, NEVER};
 use crate::clock::LATE_NS;
 use crate::clock::Timer;
 
-/// The length of a tick where lateness decides what a result is worth: at a rate, and on executors, ns.
+/// The length of a tick if lateness affects the result (at a rate, and on executors), ns.
 pub const TICK_NS: u64 = 1_000_000;
-/// The length of a tick that only has to see pauses of the host, ns. A wake-up takes 11 to 18 µs on our virtual machine, whatever
-/// program sleeps: every millisecond that is more than 1 % of a processor.
+/// The length of a tick that only detects pauses of the host, ns. A wake-up takes 11 to 18 µs on our virtual machine,
+/// whatever program sleeps: once per millisecond, that is more than 1 % of a processor.
 pub const COARSE_TICK_NS: u64 = 4 * TICK_NS;
 
 /// One thread of the engine, as observed from other threads.
 #[derive(Debug)]
 pub struct Pulse {
     pub name: String,
-    /// Clients that it serves.
+    /// Number of clients that it serves.
     pub clients: u64,
     /// The length of its ticks, ns.
     pub tick_ns: u64,
-    /// How late its ticks woke, ns.
+    /// Lateness of its ticks, ns.
     pub lag: Grid,
     /// Its total pauses so far, ns; see [`Self::held_ns`].
     held: AtomicU64,
-    /// Since when it has been late, ns; [`NEVER`] while it is on time.
+    /// Start of its present lateness, ns; [`NEVER`] while it is on time.
     behind: AtomicU64,
-    /// When the tick that it waits for is due, ns; [`NEVER`] while it waits for none.
+    /// Due time of the tick that it waits for, ns; [`NEVER`] while it waits for none.
     next: AtomicU64,
-    /// The id of its CPU-time clock; 0 before it began.
+    /// The id of its CPU-time clock; 0 before it starts.
     clock: AtomicI32,
-    /// Its CPU time when it ended, ns; 0 before.
+    /// Its final CPU time, ns; 0 until it ends.
     ended: AtomicU64,
 }
 
 impl Pulse {
-    /// The pulse of a thread that has not begun.
+    /// The pulse of a thread that has not started.
     pub fn new(name: String, clients: u64, tick_ns: u64) -> Self {
         let clock = AtomicI32::new(0);
         let [held, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -48,7 +48,7 @@ impl Pulse {
         Self { name, clients, tick_ns, lag: Grid::default(), held, behind, next, clock, ended }
     }
 
-    /// Starts observing the calling thread; dropping the returned value ends that.
+    /// Starts observing the calling thread, until the returned value is dropped.
     pub fn begin(&self) -> Beating<'_> {
         let mut clock = 0;
         // SAFETY: the calling thread exists, and the call fills the number.
@@ -62,7 +62,7 @@ impl Pulse {
     pub fn cpu_ns(&self) -> u64 {
         match (self.ended.load(Ordering::Acquire), self.clock.load(Ordering::Acquire)) {
             (0, 0) => 0,
-            // The clock of a thread that has just ended is gone, but its time was stored before.
+            // The clock of a thread that has just ended no longer exists, but its time was stored before.
             (0, clock) => cpu_ns(clock).unwrap_or_else(|| self.ended.load(Ordering::Acquire)),
             (ended, _) => ended,
         }
@@ -83,7 +83,7 @@ impl Pulse {
         self.next.store(due, Ordering::Relaxed);
     }
 
-    /// Records a tick that was due at `due` and woke at `woke`.
+    /// Records a tick that was due at `due` and woke up at `woke`.
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
         let lag = woke.saturating_sub(due);
@@ -101,15 +101,15 @@ impl Pulse {
         }
     }
 
-    /// How long the thread was paused up to `now`, ns: an upper bound, which includes an overdue tick.
+    /// Total pauses of the thread up to `now`, ns: an upper bound, which includes an overdue tick.
     #[inline]
     pub fn held_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
         self.held.load(Ordering::Relaxed) + self.pause(waiting)
     }
 
-    /// How much earlier than `now` the thread could have seen what it sees now, ns: the time since it was last on time.
-    /// After a pause it counts as late until a tick is on time, as it must first work off what has accumulated.
+    /// Time since the thread was last on time, ns: it may have missed events for that long. After a pause the thread
+    /// counts as late until a tick is on time, as it must first work off its backlog.
     #[inline]
     pub fn behind_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
@@ -126,8 +126,8 @@ impl Pulse {
         reading
     }
 
-    /// The longest pause that explains a tick that is late by `lag`, ns: it may have begun right after the tick before.
-    /// Less than 1 ms is not a pause but the time of a wake-up.
+    /// The longest pause that explains a tick that is late by `lag`, ns: it may have begun right after the preceding
+    /// tick. Less than 1 ms is not a pause but the time of a wake-up.
     fn pause(&self, lag: u64) -> u64 {
         if lag > LATE_NS { lag + self.tick_ns } else { 0 }
     }

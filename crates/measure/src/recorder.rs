@@ -1,9 +1,10 @@
-//! What one worker records, and how the recorders of all workers are read together.
+//! The recordings of one worker, and how the recorders of all workers are read together.
 //!
-//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes one
-//! interval at a time into a slot; when it reaches the next interval it leaves the slot to the reader, which adds it up,
-//! clears it and gives it back. So an interval is exact whenever it is read, and neither side waits for the other. An
-//! operation that ends after its slot was left goes to the stragglers, behind a lock that is uncontended for its only writer.
+//! Histograms and counts are kept by the interval in which an operation was due (closed loop: sent). A worker writes
+//! one interval at a time into a slot; when it reaches the next interval it leaves the slot to the reader, which adds
+//! it up, clears it and returns it. So an interval is exact whenever it is read, and neither side waits for the other.
+//! An operation that ends after its slot was released goes to the stragglers, behind a lock that is uncontended for its
+//! writer.
 
 pub mod flight;
 pub mod reader;
@@ -22,12 +23,12 @@ use flight::{Flight, Unfinished};
 use loadstone_wire::sink::Sink;
 use reader::Additions;
 
-/// Slots for intervals: one being written, one being read.
+/// Number of slots for intervals: one being written, one being read.
 const SLOTS: usize = 2;
-/// Intervals whose ended operations are counted at the same time.
+/// Number of intervals whose ended operations are counted at the same time.
 const ENDED: usize = 8;
 
-/// Why operations went out late, ns.
+/// Waits of operations before they were sent, by cause, ns.
 #[derive(Debug, Default)]
 pub struct Waits {
     /// Wait while all clients were busy.
@@ -36,15 +37,15 @@ pub struct Waits {
     pub generator: Grid,
 }
 
-/// What a recorder records of its workload.
+/// The recorded parts of a workload.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub steps: usize,
-    /// What is recorded.
+    /// The recordings requested.
     pub sinks: Vec<Sink>,
     /// Whether a rate is set.
     pub open: bool,
-    /// An operation that succeeds more than this after it was due is late, ns.
+    /// An operation that succeeds more than this after its due time is late, ns.
     pub deadline_ns: u64,
     /// Added to an instant, this gives the time since the Unix epoch, ns.
     pub to_unix_ns: u64,
@@ -62,10 +63,10 @@ pub struct Step<'a> {
     pub interval: u64,
 }
 
-/// Operations that were good, late, failed and not yet.
+/// Counts of operations: good, late, failed, not yet.
 pub type FourCounts = [u64; 4];
 
-/// The first of them that are successes.
+/// The number of successful outcomes, which come first.
 const SUCCEEDED: usize = 2;
 
 fn sum(counts: FourCounts, more: FourCounts) -> FourCounts {
@@ -90,7 +91,7 @@ const EMPTY: u8 = 0;
 const WRITTEN: u8 = 1;
 const LEFT: u8 = 2;
 
-/// The recordings of one interval, until they are read. Aligned, so that the reader's slot is on cache lines of its own.
+/// The recordings of one interval, until they are read. Aligned, so that the reader's slot is on separate cache lines.
 #[repr(align(128))]
 #[derive(Debug)]
 struct Slot {
@@ -98,9 +99,9 @@ struct Slot {
     interval: AtomicU64,
     /// Operations due in the interval that have ended.
     counts: Counts,
-    /// Those of them that ended in another interval, or after the window: successes, then others.
+    /// Of these, the operations that ended in another interval or after the window: successes, then other outcomes.
     elsewhere: [AtomicU64; 2],
-    /// Those of all intervals that were written before this one.
+    /// The counts of all intervals that were written before this one.
     before: Counts,
     service: Option<Table>,
     response: Option<Table>,
@@ -127,7 +128,7 @@ impl Slot {
         [self.service.as_ref(), self.response.as_ref(), self.response_lower.as_ref()]
     }
 
-    /// The counts of this slot's interval and of all that were written before.
+    /// The counts of this slot's interval and of all earlier intervals.
     fn all(&self) -> FourCounts {
         sum(self.before.get(), self.counts.get())
     }
@@ -149,25 +150,25 @@ pub struct Recorder {
     /// The slot being written.
     current: AtomicU64,
     stragglers: Mutex<BTreeMap<u64, Additions>>,
-    /// Operations that ended in an interval and were due in another, or in the warm-up: successes, then others; by the
-    /// interval's number modulo [`ENDED`].
+    /// Operations that ended in an interval and were due in another, or in the warm-up: successes, then other outcomes;
+    /// by the interval's number modulo [`ENDED`].
     ended: [[AtomicU64; 2]; ENDED],
-    /// Operations due in the window that succeeded in another interval than they were due in, or after the window.
+    /// Operations due in the window that succeeded in an interval other than their own, or after the window.
     succeeded_elsewhere: AtomicU64,
-    /// Operations whose slot had been left when they ended.
+    /// Operations that ended after their slot was released.
     straggled: Counts,
     /// Waits; at a rate only.
     pub waits: Option<Waits>,
-    /// What YCSB's formats need to be exact.
+    /// Recordings from which YCSB's formats are exact.
     pub ycsb: Vec<YcsbMeasurements>,
-    /// One for each client.
+    /// The flight of each client.
     pub flights: Box<[Flight]>,
     deadline_ns: u64,
     /// Operations of the warm-up that have ended.
     warmup: AtomicU64,
-    /// Those of them that ended in the window.
+    /// Operations of the warm-up that ended in the window.
     carried: AtomicU64,
-    /// How far into the window the last of them ended, ns.
+    /// Time from the start of the window to the end of the last operation of the warm-up, ns.
     carried_ns: AtomicU64,
     /// Operations that the store batched, to be sent later.
     batched: AtomicU64,
@@ -175,9 +176,9 @@ pub struct Recorder {
     retried: [AtomicU64; Status::COUNT],
     /// Operations that failed unsent, because no server could be reached.
     unreached: AtomicU64,
-    /// Operations that were sent after the cut-off, where only their number is limited.
+    /// Operations sent after the cut-off, if only the number of operations is limited.
     overdue: AtomicU64,
-    /// Pauses of clients after failures, in a closed loop: how many, and their time in ns.
+    /// Pauses of clients after failures, in a closed loop: their number, and their total in ns.
     pauses: [AtomicU64; 2],
     rows: AtomicU64,
     bytes: AtomicU64,
@@ -192,7 +193,7 @@ fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Ordering::Relaxed) + n, Ordering::Relaxed);
 }
 
-/// Records what exists at a rate only.
+/// Records the response and its parts, which exist at a rate only.
 #[inline(never)]
 fn record_response(
     response: &Table,
@@ -212,7 +213,7 @@ fn raise(cell: &AtomicU64, value: u64) {
 }
 
 impl Recorder {
-    /// A recorder for a worker with this many clients.
+    /// A recorder for a worker with this number of clients.
     pub fn new(shape: &Shape, clients: usize) -> Self {
         let zero = AtomicU64::default;
         let slots: [Slot; SLOTS] = std::array::from_fn(|_| Slot::new(shape));
@@ -266,7 +267,8 @@ impl Recorder {
         next.interval.store(interval, Ordering::Relaxed);
         next.before.set(current.all());
         next.state.store(WRITTEN, Ordering::Release);
-        // First this: once a slot is left the reader may clear it, and must not count operations from it then.
+        // Stored first: once a slot is released the reader may clear it, and must not count operations from it
+        // afterwards.
         self.current.store(at + 1, Ordering::Release);
         current.state.store(LEFT, Ordering::Release);
         Some(next)
@@ -278,7 +280,7 @@ impl Recorder {
     }
 
     /// Records one counted step: an operation, a part of one, or a check.
-    #[expect(clippy::inline_always, reason = "its argument would go through memory, twice")]
+    #[expect(clippy::inline_always, reason = "its argument would be copied through memory twice")]
     #[inline(always)]
     pub fn step(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
         if !self.ycsb.is_empty() {
@@ -322,7 +324,7 @@ impl Recorder {
         }
     }
 
-    // The instants as they are: a struct would go through memory.
+    // Takes the instants separately, as a struct would be passed through memory.
     #[inline(never)]
     fn ycsb(&self, id: StepId, status: Status, due: u64, sent: u64, done: u64) {
         for measurements in &self.ycsb {
@@ -330,7 +332,7 @@ impl Recorder {
         }
     }
 
-    /// Records an attempt that is retried: in YCSB's formats, which count attempts.
+    /// Records a retried attempt, for YCSB's formats, which count attempts.
     #[cold]
     pub fn attempt(&self, id: StepId, status: Status, times: Times) {
         add(&self.retried[status as usize], 1);
@@ -347,15 +349,15 @@ impl Recorder {
         }
     }
 
-    /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations sent in
-    /// the warm-up, just as operations that end after the window are left out.
+    /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations
+    /// sent in the warm-up, as operations that end after the window are excluded.
     #[inline(never)]
     pub fn ended_in(&self, interval: u64, status: Status) {
         add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
-    /// Counts a whole operation that was due in an interval, once, after its steps: how it ended, its records read or written
-    /// and their bytes, how long after its due time it ended, and whether that was elsewhere than in the interval.
+    /// Counts a whole operation that was due in an interval, once, after its steps: its status, its records read or
+    /// written and their bytes, the time from its due time to its end, and whether it ended in another interval.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
     pub fn operation(
@@ -383,7 +385,7 @@ impl Recorder {
         }
     }
 
-    /// The position in the counts of an operation whose status is not just a success.
+    /// The position in the counts of an operation whose status is not a plain success.
     #[inline(never)]
     fn otherwise(&self, status: Status, late: usize) -> usize {
         match status {
@@ -401,7 +403,7 @@ impl Recorder {
     fn ended_elsewhere(&self, slot: &Slot, which: usize) {
         add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
         add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
-        // A reader that sees the operation's count also sees these, if it loads them after the count.
+        // A reader that sees the operation's count also sees these counts, if it loads them afterwards.
         fence(Ordering::Release);
     }
 
@@ -418,7 +420,8 @@ impl Recorder {
         });
     }
 
-    /// The counted operations that have ended. Only for the thread that reads the slots, or once nothing is written any more.
+    /// The counted operations that have ended. Only for the thread that reads the slots, or after all writing has
+    /// ended.
     fn counts(&self) -> FourCounts {
         let current = &self.slots[self.current.load(Ordering::Acquire) as usize % SLOTS];
         sum(current.all(), self.straggled.get())
@@ -439,7 +442,7 @@ impl Recorder {
         }
     }
 
-    /// Records the wait before a counted operation was sent, and whether that was after the cut-off.
+    /// Records the wait before a counted operation was sent, and whether it was sent after the cut-off.
     #[inline]
     pub fn wait(&self, wait: Wait, overdue: bool) {
         if let Some(waits) = &self.waits {
@@ -456,7 +459,7 @@ impl Recorder {
         raise(&self.closed, ns);
     }
 
-    /// Operations that its clients have claimed and not finished.
+    /// Operations that this worker's clients have claimed and not finished.
     pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
         self.flights.iter().filter_map(Flight::unfinished)
     }

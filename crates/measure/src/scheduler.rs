@@ -1,4 +1,4 @@
-//! Which operation is next, if any: what the clients of a segment share while they run.
+//! The choice of the next operation, if any: the state that the clients of a segment share while they run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,23 +17,24 @@ struct Alone<T>(T);
 #[derive(Debug)]
 pub struct Scheduler {
     segment: Segment,
-    /// How many operations a client claims at once.
+    /// Number of operations that a client claims at once.
     stripe: u64,
-    /// How many operations belong together: one client of one segment performs them.
+    /// Number of operations that belong together: one client of one segment performs them.
     unit: u64,
-    /// The distance from the index of one claimed operation to that of the next.
+    /// The distance between the indices of two consecutive claimed operations.
     pitch: u64,
     /// Operations of this segment; [`NEVER`] without a limit.
     steps: u64,
-    /// Counted operations, where that is the limit.
+    /// Counted operations, if these are limited.
     counted_max: u64,
     next: Alone<AtomicU64>,
     counted: Alone<AtomicU64>,
-    /// No further operation is sent.
+    /// Whether sending was stopped.
     halted: AtomicBool,
-    /// A client found nothing more due in time: time, and not the number of operations, is the limit.
+    /// Whether a client found no further operation due in time: the limit is then the time and not the number of
+    /// operations.
     reached_end: AtomicBool,
-    /// The failure for which a client halted it.
+    /// The failure that made a client halt the trial.
     failure: OnceLock<TrialFailure>,
     /// When the trial ends, ns.
     end_ns: AtomicU64,
@@ -42,9 +43,9 @@ pub struct Scheduler {
 /// The operations that a client has claimed and not yet begun.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// The index of the next one.
+    /// The index of the next operation.
     index: u64,
-    /// How many are left.
+    /// Number of remaining operations.
     left: u64,
 }
 
@@ -68,7 +69,8 @@ impl Scheduler {
         }
     }
 
-    /// The same where every `unit` operations belong together: one client of one segment performs all of them.
+    /// The scheduler for a workload in which every `unit` operations belong together: one client of one segment
+    /// performs them.
     #[must_use]
     pub fn in_units(self, unit: u64) -> Self {
         if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
@@ -85,7 +87,7 @@ impl Scheduler {
         }
         taken.left -= 1;
         let index = taken.index;
-        // After the last of those claimed, the index is not used.
+        // The index after the last claimed operation is not used.
         taken.index = index.wrapping_add(self.pitch);
         Some(index)
     }
@@ -93,7 +95,7 @@ impl Scheduler {
     /// Claims the next operations; `None` at the end.
     #[inline]
     fn take(&self, taken: &mut Taken) -> Option<()> {
-        // Clients that find the end leave the counter where it is.
+        // Clients that find the end leave the counter unchanged.
         if self.next.0.load(Ordering::Relaxed) >= self.steps {
             return None;
         }
@@ -110,7 +112,7 @@ impl Scheduler {
         self.counted_max == NEVER || self.counted.0.fetch_add(1, Ordering::Relaxed) < self.counted_max
     }
 
-    /// How many operations have been claimed.
+    /// The number of claimed operations.
     pub fn claimed(&self) -> u64 {
         self.next.0.load(Ordering::Relaxed).min(self.steps)
     }
@@ -122,17 +124,17 @@ impl Scheduler {
         index < self.segment.index(self.claimed()).saturating_mul(segments)
     }
 
-    /// Which share of the trial this is.
+    /// The segment of the trial.
     pub fn segment(&self) -> Segment {
         self.segment
     }
 
-    /// Notes that a client found nothing more to send before the end.
+    /// Notes that a client found no further operation to send before the end.
     pub fn reach_end(&self) {
         self.reached_end.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a client found that.
+    /// Whether a client has noted that.
     pub fn reached_end(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }
@@ -142,7 +144,7 @@ impl Scheduler {
         self.end_ns.store(end_ns, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is to be sent: the trial was halted, or its time is over.
+    /// Whether sending has ended: the trial was halted, or its time is over.
     pub fn is_over(&self, now_ns: u64) -> bool {
         self.halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }
@@ -152,7 +154,7 @@ impl Scheduler {
         self.halted.store(true, Ordering::Release);
     }
 
-    /// Halts because of a failure, which ends the trial. The first failure is kept.
+    /// Halts because of a failure, which ends the trial. The first failure is stored.
     pub fn halt_because(&self, failure: impl FnOnce() -> TrialFailure) {
         self.failure.get_or_init(failure);
         self.halt();
@@ -164,7 +166,7 @@ impl Scheduler {
         self.halted.load(Ordering::Acquire)
     }
 
-    /// The failure for which a client halted it, if any.
+    /// The failure that made a client halt the trial, if any.
     pub fn failure(&self) -> Option<&TrialFailure> {
         self.failure.get()
     }

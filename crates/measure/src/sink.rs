@@ -1,7 +1,7 @@
-//! What is recorded in addition to our own histograms, so that YCSB's formats are exact.
+//! Recordings in addition to our own histograms, so that YCSB's formats are exact.
 //!
-//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so the front end
-//! asks for a separate sink, which gets every latency as YCSB does: truncated to µs.
+//! YCSB counts whole microseconds. Re-bucketing our nanoseconds would change its minima, maxima and means, so the front
+//! end requests a separate sink, which gets every latency as YCSB does: truncated to µs.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use loadstone_load::meter::{Grid, Table};
 use loadstone_load::{Kind, Status, StepId};
 use loadstone_wire::sink::Sink;
 
-/// The instants of a step, ns. In the closed loop `due` is `sent`.
+/// The instants of a step, ns. In the closed loop `due` equals `sent`.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// When it should have been sent.
@@ -56,7 +56,8 @@ impl YcsbMeasurements {
     /// Records a step.
     #[inline]
     pub fn record(&self, step: StepId, status: Status, times: Times) {
-        // YCSB counts a read-modify-write as done whatever the status of its halves, which are reported separately.
+        // YCSB counts a read-modify-write as successful whatever the status of its halves, which are reported
+        // separately.
         let status = if step == Kind::ReadModifyWrite.step() { Status::Ok } else { status };
         let unix_ms = || (times.done.wrapping_add(self.to_unix_ns)) / 1_000_000;
         self.op.record(step, status, times.done.saturating_sub(times.sent) / 1_000, unix_ms);
@@ -90,7 +91,7 @@ impl YcsbTable {
     }
 }
 
-/// Sums that only one thread writes.
+/// Sums with a single writing thread.
 #[derive(Debug)]
 pub struct Moments {
     count: AtomicU64,
@@ -124,7 +125,7 @@ impl Moments {
 /// Buckets of 1 ms with exact sums.
 #[derive(Debug)]
 pub struct Buckets {
-    /// One per ms; the last one is the overflow.
+    /// One count per ms; the last count is the overflow.
     pub counts: Vec<AtomicU64>,
     /// Exact count, sum, minimum and maximum.
     pub moments: Moments,
@@ -148,7 +149,7 @@ impl Buckets {
     }
 }
 
-/// Sums by unit of time. The lock is the cost of this format; only its one writer and, at the very end, the report take it.
+/// Sums by unit of time. The lock is the cost of this format; only its one writer and, at the end, the report take it.
 #[derive(Debug, Default)]
 pub struct Series {
     /// Unit (of the wall clock), count, sum in µs; in order of first use.
@@ -168,7 +169,8 @@ impl Series {
     }
 }
 
-/// Every operation: Unix ms of its end, latency in µs. It has a lock like [`Series`], and its memory grows with the run.
+/// Every operation: Unix ms of its end, latency in µs. It has a lock as [`Series`] does, and its memory grows with the
+/// run.
 #[derive(Debug, Default)]
 pub struct Raw {
     /// In the order in which this worker's operations ended.

@@ -1,4 +1,4 @@
-//! What the clients of a trial share: the state common to all workload kinds, and the work.
+//! The state that the clients of a trial share: the part common to all workload kinds, and the work.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
-/// What all clients of a trial share.
+/// The shared state of the clients of a trial.
 #[derive(Debug)]
 pub struct Task<W: ?Sized> {
-    /// Which operation is next.
+    /// The choice of the next operation.
     pub scheduler: Scheduler,
     /// When operations are due; `None`: closed loop.
     pub pace: Option<Pace>,
@@ -25,19 +25,19 @@ pub struct Task<W: ?Sized> {
     /// Added to a time on the clients' clock, this gives ns since the Unix epoch.
     pub to_unix_ns: u64,
     pub seed: u64,
-    /// What the operations are, with the state that they share.
+    /// The operations, with their shared state.
     pub work: W,
 }
 
-/// A workload kind, as the conductor of a trial knows it.
+/// A workload kind, as seen by the conductor of a trial.
 pub trait Kind: fmt::Debug + Send + Sync + 'static {
-    /// The names of its steps.
+    /// The names of the kind's steps.
     fn steps(&self) -> &'static [&'static str];
 
     /// The step under which an operation is recorded as a whole.
     fn step_of(&self, index: u64) -> StepId;
 
-    /// Prepares for a probe of the driver's cost: a few operations in the closed loop, by this many threads.
+    /// Prepares for a probe of the driver's cost: a few operations in the closed loop, on this number of threads.
     fn prepare_probe(&mut self, _spec: &TrialSpec, _operations: u64, _threads: u64) -> Result<(), EngineError> {
         Ok(())
     }
@@ -47,16 +47,16 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// What the user should know before the trial starts.
+    /// Notes for the user before the trial starts.
     fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 
-    /// The trial starts at an instant of the clients' clock; `to_unix_ns` added to it gives ns since the Unix epoch.
+    /// The trial starts at this instant of the clients' clock; `to_unix_ns` added to it gives ns since the Unix epoch.
     fn start(&self, _start_ns: u64, _to_unix_ns: u64) {}
 
-    /// Called by the conductor, which wakes each `awake_ns` at most, with the operations claimed so far. Returns when it is to
-    /// be called again.
+    /// Called by the conductor, which wakes at least every `awake_ns`, with the number of operations claimed so far.
+    /// Returns the time of the next call.
     fn tick(&self, _claimed: u64, _now_ns: u64, _awake_ns: u64) -> u64 {
         u64::MAX
     }
@@ -64,19 +64,19 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     /// All clients have ended.
     fn end(&self, _claimed: u64, _now_ns: u64) {}
 
-    /// What its figures show about the system or the clients.
+    /// Notes from the kind's figures about the system or the clients.
     fn closing_notes(&self) -> Vec<Note> {
         Vec::new()
     }
 
-    /// Its sections of the summary.
+    /// The kind's sections of the summary.
     fn sections(&self, to_unix_ns: u64) -> Sections;
 }
 
 /// Work that can be done in sessions of type `S`.
 #[allow(async_fn_in_trait)]
 pub trait Work<S: Connection>: Workload + Kind + Sized {
-    /// What performs its operations.
+    /// The type that performs the operations.
     type Actor<'a>: Actor<Operation = Self::Operation>
     where
         Self: 'a,

@@ -22,10 +22,10 @@ use crate::worker_threads::{Job, WorkerThreads, threads};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// How many operations a client claims at once where their order does not matter. With more, one client would still have a
-/// batch to do when the others are done.
+/// Number of operations that a client claims at once if their order does not matter. With more, one client would still
+/// have a batch to do when the remaining clients are done.
 const STRIPE_MAX: u64 = 32;
-/// With fewer operations per client than this, they are claimed one by one.
+/// With fewer operations per client than this, operations are claimed individually.
 const STRIPED_MIN: u64 = 10_000;
 
 /// Runs a trial of this work on a target.
@@ -45,7 +45,7 @@ pub fn run<W: Workload + Kind>(
     let operations = [spec.until.operations, work.operations()].into_iter().flatten().min();
     let unit = work.unit();
     let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
-    // A ledger's times are those of claims: an operation that was claimed with others could be sent much later.
+    // A ledger's times are times of claims: an operation claimed in a batch could be sent much later.
     let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && work.any_order() {
         stripe(operations, clients)
     } else {
@@ -103,18 +103,19 @@ pub fn run<W: Workload + Kind>(
     let (end, all_ended) = conductor.conduct(borders, controls, observer, &store);
     if all_ended {
         let closed = store.close();
-        // The failure that stopped the trial is reported, not that of closing the store afterwards.
+        // The failure that stopped the trial is reported, not a later failure to close the store.
         if !matches!(end, End::Failed(_)) {
             closed?;
         }
         return Ok(end);
     }
-    // A client is still in a call of the store: closing it now could crash, so the process ends without closing it.
+    // A client is still in a call of the store. Closing the store now could crash, so the process ends without closing
+    // it.
     std::mem::forget(store);
     Ok(end)
 }
 
-/// How many operations a client claims at once.
+/// The number of operations that a client claims at once.
 fn stripe(operations: Option<u64>, clients: u64) -> u64 {
     if operations.is_some_and(|n| n / clients.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
 }

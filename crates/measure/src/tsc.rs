@@ -2,7 +2,7 @@
 //!
 //! `clock_gettime` orders its reading of the counter against everything before it, which drains the pipeline twice per
 //! operation: about 5 % of a RocksDB read of 4 µs. A plain reading may be a few ns early, which is negligible for any store.
-//! It is used only where the kernel itself keeps time by the counter, and so vouches that its rate is constant and the same
+//! It is used only if the kernel itself keeps time by the counter, and so vouches that its rate is constant and equal
 //! on every processor. A comparison of 20 ms gives the first rate; [`compare`] finds and corrects its error.
 
 mod lines;
@@ -17,7 +17,7 @@ use lines::Lines;
 pub use watch::Agreement;
 use watch::{Advice, Reading, Watch};
 
-/// How long the two clocks are first compared. Each end is known to about 15 ns, so the rate to 2 millionths.
+/// Duration of the first comparison of the two clocks. Each end is known to about 15 ns, so the rate to 2 millionths.
 const COMPARED: Duration = Duration::from_millis(20);
 /// Readings per comparison, of which the tightest counts.
 const TRIES: u32 = 64;
@@ -26,7 +26,7 @@ const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clock
 
 static COUNTER: Counter = Counter::new();
 
-/// A counter that is used as a clock where possible.
+/// A counter that serves as a clock if possible.
 #[derive(Debug)]
 struct Counter {
     lines: Lines,
@@ -39,7 +39,7 @@ impl Counter {
         Self { lines: Lines::new(), watch: Mutex::new(None) }
     }
 
-    /// Uses the counter from now on, unless it is in use already or the two readings give no rate.
+    /// Uses the counter from now on, unless it is already in use or the two readings give no rate.
     fn begin(&self, first: Reading, last: impl FnOnce() -> Reading) {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         if watch.is_none()
@@ -67,14 +67,14 @@ impl Counter {
     }
 }
 
-/// Now, ns on the scale of the monotonic clock, from the counter, or from `kernel_ns` where the counter is not used. Never
-/// less than a reading that finished before this one began.
+/// The time now, ns on the scale of the monotonic clock, from the counter, or from `kernel_ns` if the counter is not
+/// used. Never less than a reading that finished before this one began.
 #[inline]
 pub fn now_ns(kernel_ns: impl FnOnce() -> u64) -> u64 {
     COUNTER.lines.read(ticks, kernel_ns)
 }
 
-/// Compares the clocks and uses the counter from now on, if the kernel does. Called before anything is timed.
+/// Compares the clocks and uses the counter from now on, if the kernel uses it. Called before any measurement.
 pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     if cfg!(target_arch = "x86_64") && fs::read_to_string(SOURCE).is_ok_and(|name| name.trim() == "tsc") {
         let first = tightest(&monotonic_ns);
@@ -83,11 +83,11 @@ pub fn calibrate(monotonic_ns: impl Fn() -> u64) {
     }
 }
 
-/// Compares the counter with the kernel's clock, makes it follow that clock, and returns how well they have agreed so far;
-/// `None` where the counter is not used. Call it from one thread about once a second while anything is timed; it takes about
-/// 20 µs and does not block readers. Once `jumps` is not 0, the trial's times cannot be trusted.
+/// Compares the counter with the kernel's clock, makes it follow that clock, and returns their agreement so far; `None`
+/// if the counter is not used. Call it from one thread about once a second during measurements; it takes about 20 µs
+/// and does not block readers. Once `jumps` is not 0, the trial's times cannot be trusted.
 pub fn compare(monotonic_ns: impl Fn() -> u64) -> Option<Agreement> {
-    // A failed read (no file descriptor left) is not evidence against the counter.
+    // A failed read (no file descriptor available) is not evidence against the counter.
     let vouched = || fs::read_to_string(SOURCE).map_or(true, |name| name.trim() == "tsc");
     COUNTER.compare(|| tightest(&monotonic_ns), vouched)
 }

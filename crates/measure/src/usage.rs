@@ -1,4 +1,4 @@
-//! What the engine itself uses: CPU, memory, device bytes.
+//! The engine's own use of resources: CPU, memory, device bytes.
 
 use std::fs;
 
@@ -11,7 +11,8 @@ pub fn cpu_ns() -> [u64; 2] {
 
 /// Peak resident memory of this program, bytes.
 ///
-/// Not `ru_maxrss`, which survives exec(2): it may be that of the process that started us (`exec_mmap` in Linux's fs/exec.c).
+/// Not `ru_maxrss`, which survives exec(2): it may be the value of the process that started us (`exec_mmap` in Linux's
+/// fs/exec.c).
 pub fn memory_max() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
@@ -27,7 +28,7 @@ fn rusage() -> libc::rusage {
     }
 }
 
-/// Current resident memory of this process, bytes; 0 where /proc does not have it.
+/// Current resident memory of this process, bytes; 0 if /proc does not state it.
 pub fn memory() -> u64 {
     let pages = fs::read_to_string("/proc/self/statm").ok().and_then(|text| text.split(' ').nth(1)?.parse().ok());
     // SAFETY: sysconf takes no pointer.
@@ -41,7 +42,8 @@ pub fn device_bytes() -> [u64; 2] {
     [value("read_bytes:"), value("write_bytes:")]
 }
 
-/// Memory that this process could still allocate without swapping, bytes: what the host and its control group allow.
+/// Memory that this process could still allocate without swapping, bytes: the smaller limit of the host and its control
+/// group.
 pub fn memory_free() -> u64 {
     let number = |path: &str| fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
     let facts = fs::read_to_string("/proc/meminfo").unwrap_or_default();

@@ -13,7 +13,7 @@ pub enum Ending {
     /// It was stopped at `at_ns`, when `completed` operations had succeeded.
     Stopped {
         at_ns: u64,
-        /// Operations that had succeeded by then.
+        /// Number of operations that had succeeded by then.
         completed: u64,
     },
 }
@@ -23,16 +23,17 @@ pub enum Ending {
 pub struct Window {
     /// From the first counted instant to the end of the window, ns.
     pub length_ns: u64,
-    /// Operations that succeeded within it.
+    /// Number of operations that succeeded in the window.
     pub completed: u64,
 }
 
-/// The window of a trial, given its totals after all its clients have ended.
+/// The window of a trial, from its totals after all its clients have ended.
 ///
-/// A limit of time is the window, whenever the last answer came; operations that succeeded within it count, whenever they were
-/// sent. At a rate no more count than were `due` in it and did not fail: a backlog of the warm-up that is worked off in the
-/// window is not its throughput. At a rate with a number of operations, the window lasts until the next one would be due.
-/// Where a store holds writes back (`BATCHED_OK`), its final flush belongs to the window, as those writes are counted.
+/// A limit of time is the window, whenever the last answer arrived; operations that succeeded within it count, whenever
+/// they were sent. At a rate, no more count than were `due` in it and did not fail: a backlog of the warm-up that is
+/// worked off in the window is not its throughput. At a rate with a number of operations, the window lasts until the
+/// next operation would be due. If a store holds writes back (`BATCHED_OK`), its final flush belongs to the window, as
+/// those writes count.
 pub fn window(borders: &Borders, ending: Ending, drained: &Totals, due: Option<u64>) -> Window {
     let held_back = drained.batched > 0;
     let counted_ns = if borders.following_ns == NEVER { 0 } else { borders.following_ns }.max(drained.last_done_ns);
@@ -87,7 +88,7 @@ mod tests {
     fn backlog_of_warm_up_is_not_throughput() {
         let drained = Totals { operations: 1_000, succeeded: 990, in_window: 3_949, ..Totals::default() };
         assert_eq!(window(&BORDERS, Ending::Time, &drained, Some(1_000)).completed, 990, "ten of those due failed");
-        // As many are carried over from the warm-up as are left at the end.
+        // The number carried over from the warm-up equals the number unfinished at the end.
         let even = Totals { in_window: 800, ..drained };
         assert_eq!(window(&BORDERS, Ending::Time, &even, Some(1_000)).completed, 800);
     }

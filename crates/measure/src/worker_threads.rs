@@ -22,9 +22,10 @@ use loadstone_wire::spec::{Phase, TrialSpec};
 
 /// With up to this many clients, a store that supports both gets a thread per client.
 const THREADS_MAX: u64 = 64;
-/// How often to check whether all workers have ended, ns.
+/// Interval between checks whether all workers have ended, ns.
 const JOIN_NS: u64 = 200_000;
-/// How many clients of an executor connect at once: fewer than any server's backlog, but enough to hide the round trips.
+/// Number of an executor's clients that connect at once: fewer than any server's backlog, but enough to hide round
+/// trips.
 const CONNECTING_MAX: usize = 64;
 
 /// Everything the workers need.
@@ -32,20 +33,20 @@ const CONNECTING_MAX: usize = 64;
 pub struct Job {
     /// Makes the clients.
     pub crew: Arc<Crew>,
-    /// What the clients share.
+    /// The state that the clients share.
     pub task: Arc<Task<dyn Kind>>,
-    /// What the recorders record.
+    /// The recorded parts of the workload.
     pub shape: Shape,
     pub spec: Arc<TrialSpec>,
     /// Stack of each thread, bytes.
     pub stack_bytes: usize,
-    /// How many workers there are.
+    /// Number of workers.
     pub workers: u64,
-    /// Connections of the store.
+    /// Number of the store's connections.
     pub connections: u64,
 }
 
-/// Whether a store is driven by a thread per client, and by how many threads in all.
+/// Whether a store is driven by a thread per client, and the total number of threads.
 pub fn threads(driving: &Driving, clients: u64, asked: u64) -> (bool, u64) {
     let by_thread = match driving.drive {
         Drive::Thread => true,
@@ -101,7 +102,7 @@ impl Gate {
 #[derive(Debug)]
 pub struct WorkerThreads {
     recorders: Vec<Arc<Recorder>>,
-    /// Those of the executors; empty where each client has a thread.
+    /// The pulses of the executors; empty if each client has a thread.
     pulses: Vec<Arc<Pulse>>,
     /// The conductor's.
     conductor: Arc<Pulse>,
@@ -178,12 +179,12 @@ impl WorkerThreads {
         &self.recorders
     }
 
-    /// The pulses of the executors; empty where each client has a thread.
+    /// The pulses of the executors; empty if each client has a thread.
     pub fn pulses(&self) -> &[Arc<Pulse>] {
         &self.pulses
     }
 
-    /// The conductor's pulse, which also stands for the threads of single clients.
+    /// The conductor's pulse, which also represents the threads of single clients.
     pub fn conductor(&self) -> &Arc<Pulse> {
         &self.conductor
     }
@@ -227,7 +228,7 @@ impl WorkerThreads {
     }
 }
 
-/// Decrements the count of running workers when dropped, also by a panic.
+/// Decrements the number of running workers when dropped, even by a panic.
 #[derive(Debug)]
 struct Working(Arc<AtomicUsize>);
 
@@ -358,7 +359,7 @@ impl Worker {
     }
 }
 
-/// Connects an executor's clients, some at a time. Returns the first failure.
+/// Connects an executor's clients, several at a time. Returns the first failure.
 async fn connect(crew: &Crew, clients: usize) -> Result<Vec<Box<dyn TaskClient>>, EngineError> {
     let Crew::Tasks(new) = crew else { return Ok(Vec::new()) };
     let mut all = Vec::with_capacity(clients);

@@ -1,4 +1,4 @@
-//! From a store's name to its type, and from a spec to its workload kind.
+//! Maps a store's name to its type, and a spec to its workload kind.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -89,8 +89,8 @@ macro_rules! run_kinds {
 
 loadstone_wire::workload_kinds!(run_kinds);
 
-/// Runs a trial of statements with generated values, and counts their rows during the trial. The types of the columns are the server's, so
-/// its tables are defined and read first.
+/// Runs a trial of statements with generated values, and counts their rows during the trial. The server determines the
+/// types of the columns, so its tables are created and read first.
 pub fn run_columns(
     spec: &TrialSpec,
     columns: &ColumnsSpec,
@@ -104,7 +104,7 @@ pub fn run_columns(
         clients: 1,
         ..Options::default()
     };
-    // One engine defines the tables for all.
+    // One engine creates the tables for all.
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
         execute_script(&options, &columns.definitions)?;
     }

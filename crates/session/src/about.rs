@@ -5,31 +5,31 @@
 pub struct About {
     /// Its name on command lines and in specs.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description in one line.
     pub line: &'static str,
     /// Whether its operations cross a network, unless a property says otherwise.
     pub networked: bool,
-    /// Its own properties.
+    /// The store's properties.
     pub properties: &'static [Property],
 }
 
 /// One of its properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name; with `*` at its end it stands for all that begin so.
+    /// Its name; a `*` at its end represents any ending.
     pub name: &'static str,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
-/// What a property is for, as far as others must know.
+/// The role of a property, as far as other code depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A setting.
     Setting,
     /// A password: it is never printed or written down.
     Secret,
-    /// Where the store keeps its files.
+    /// The directory of the store's files.
     Directory,
     /// The hosts of its servers.
     Hosts,
@@ -42,22 +42,22 @@ pub const fn setting(name: &'static str) -> Property {
     Property { name, role: Role::Setting }
 }
 
-/// One that is a password.
+/// A property that is a password.
 pub const fn secret(name: &'static str) -> Property {
     Property { name, role: Role::Secret }
 }
 
-/// One that names the directory of the store's files.
+/// A property that names the directory of the store's files.
 pub const fn directory(name: &'static str) -> Property {
     Property { name, role: Role::Directory }
 }
 
-/// One that names the servers' hosts.
+/// A property that names the servers' hosts.
 pub const fn hosts(name: &'static str) -> Property {
     Property { name, role: Role::Hosts }
 }
 
-/// One that is the servers' port.
+/// A property that is the servers' port.
 pub const fn port(name: &'static str) -> Property {
     Property { name, role: Role::Port }
 }

@@ -1,8 +1,8 @@
 //! Stores and sessions behind virtual calls. Code that uses them is compiled once for all stores.
 //!
-//! A virtual call costs about 2 ns, and the future that it returns is moved into a buffer of its session, which is used again:
-//! nothing is allocated. Calls of networked stores take thousands of times as long. The closed loop of an embedded store is
-//! compiled for its own type of session, see [`VirtualSession::downcast`].
+//! A virtual call costs about 2 ns, and the future that it returns is moved into a reused buffer of its session, so
+//! nothing is allocated. Calls of networked stores take thousands of times as long. The closed loop of an embedded
+//! store is compiled for its type of session, see [`VirtualSession::downcast`].
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::Any;
@@ -25,9 +25,9 @@ use crate::session::{
 /// The facts about a type of store that need no open store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
-    /// Its name, its properties, what kind of system it is.
+    /// Its description: name, properties, type of system.
     pub about: About,
-    /// What drives its sessions.
+    /// The threads that drive its sessions.
     pub driving: Driving,
     /// See [`Store::read_levels`].
     pub read_levels: fn() -> &'static [ReadLevel],
@@ -54,11 +54,11 @@ impl StoreType {
 /// The threads that a store's clients need.
 #[derive(Clone, Copy, Debug)]
 pub struct Driving {
-    /// What drives its sessions.
+    /// The method of driving its sessions.
     pub drive: Drive,
     /// Stack of each thread, bytes.
     pub stack_bytes: usize,
-    /// The number of clients that share an executor before there is a second.
+    /// The number of clients that share an executor before a second one is started.
     pub clients_per_executor: u64,
 }
 
@@ -69,25 +69,25 @@ impl Driving {
     }
 }
 
-/// An open store, whatever its sessions are: see [`Store`] for the methods.
+/// An open store of any type: see [`Store`] for the methods.
 pub trait OpenStore: fmt::Debug + Send + Sync {
-    /// What it guarantees.
+    /// The store's guarantee.
     fn guarantee(&self) -> Guarantee;
     /// Waits until it is idle.
     fn settle(&self) -> Result<(), EngineError>;
-    /// Closes it, unless there is another reference to it.
+    /// Closes it, unless another reference exists.
     fn close(self: Arc<Self>) -> Result<(), EngineError>;
     /// Whether operations cross a network.
     fn is_networked(&self) -> bool;
-    /// Connections that this many clients open.
+    /// Number of connections for this number of clients.
     fn connections(&self, clients: u64) -> u64;
-    /// What garbage collectors within this process have done since it began.
+    /// The activity of garbage collectors in this process since its start.
     fn collections(&self) -> Vec<Collections>;
-    /// Attempts to connect so far, where the store counts them.
+    /// Attempts to connect so far, if the store counts them.
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
-    /// What its servers reported.
+    /// Events that its servers reported.
     fn server_events(&self) -> Vec<ServerEvent>;
-    /// Why it can no longer be used, if it cannot.
+    /// The reason why it can no longer be used, if it cannot.
     fn describe_loss(&self) -> Option<String>;
 }
 
@@ -131,7 +131,7 @@ impl<S: Store> OpenStore for S {
 
 /// An open store of records.
 pub trait OpenRecordStore: OpenStore {
-    /// A session, made on the thread that will use it.
+    /// A session, created on the thread that will use it.
     fn session(&self) -> Result<VirtualSession, EngineError>;
 }
 
@@ -141,7 +141,7 @@ impl<S: RecordStore> OpenRecordStore for S {
     }
 }
 
-/// A session on records of any store.
+/// A session on the records of any store.
 pub struct VirtualSession {
     session: Box<dyn AnySession>,
     slot: Slot,
@@ -307,15 +307,15 @@ impl Session for VirtualSession {
 #[derive(Debug, Default)]
 struct Slot {
     memory: Option<(NonNull<u8>, Layout)>,
-    /// Whether a future is in it. It stays set if a future is leaked: its memory must never be used again.
+    /// Whether it contains a future. It stays set if a future is leaked: its memory must never be used again.
     occupied: bool,
 }
 
 impl Slot {
-    /// Moves a future into the slot. The memory grows to the largest.
+    /// Moves a future into the slot, which grows to the size of the largest.
     fn put<'a, F: Future + 'a>(&'a mut self, future: F) -> InPlace<'a, F::Output> {
         let place = self.reserve(Layout::new::<F>()).cast::<F>();
-        // SAFETY: the memory has room for `F`, is aligned for it, and holds no other future.
+        // SAFETY: the memory has room for `F`, is aligned for it, and contains no other future.
         unsafe { place.write(future) };
         self.occupied = true;
         InPlace { future: place, occupied: &mut self.occupied }
@@ -347,7 +347,7 @@ impl Slot {
         if let Some((place, layout)) = self.memory.take()
             && !self.occupied
         {
-            // SAFETY: allocated with this layout, and no future is in it.
+            // SAFETY: allocated with this layout, and it contains no future.
             unsafe { dealloc(place.as_ptr(), layout) };
         }
     }

@@ -1,4 +1,4 @@
-//! What goes wrong: outside operations ([`EngineError`]) and in an operation ([`Failure`]).
+//! Errors: outside operations ([`EngineError`]) and in an operation ([`Failure`]).
 
 use loadstone_load::{Refusal, Status};
 use thiserror::Error;
@@ -11,18 +11,18 @@ pub struct EngineError {
     pub message: String,
     /// One line.
     pub hint: Option<String>,
-    /// Whose fault it is.
+    /// The type of the error.
     pub kind: ErrorKind,
 }
 
-/// The kind of an error, which decides the exit code.
+/// The type of an error, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The command is right, and something else went wrong.
+    /// The command is right, but something else failed.
     Failed = 1,
     /// The command is wrong.
     Usage = 2,
-    /// A check could not read all that it has to check.
+    /// A check could not read all its input.
     Unread = 3,
 }
 
@@ -37,7 +37,7 @@ impl EngineError {
         Self { kind: ErrorKind::Usage, ..Self::failed(message) }
     }
 
-    /// The same with a next step.
+    /// The error with a next step.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -70,43 +70,43 @@ pub const FULL_DEVICE: [&str; 2] = ["No space left on device", "Disk quota excee
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: {message}", status.name())]
 pub struct Failure {
-    /// How it is counted.
+    /// The status with which it is counted.
     pub status: Status,
-    /// One line: the store's own message, or what happened to the connection.
+    /// One line: the store's own message, or the fault of the connection.
     pub message: String,
-    /// Of a write: whether it was refused for certain, so that nothing was written and nothing will be.
+    /// For a write: whether it was certainly refused, so that nothing was or will be written.
     pub refused: bool,
-    /// Why the client could not connect, if that is what failed.
+    /// The reason why the client could not connect, if the connection failed.
     pub connect: Option<ConnectError>,
 }
 
-/// Why a client could not connect to a server.
+/// The reason why a client could not connect to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
     /// This process may open no more files.
     FilesExhausted,
     /// This host has no free local port.
     PortsExhausted,
-    /// The server has as many clients as it takes.
+    /// The server has reached its maximum number of clients.
     ClientsExhausted,
     /// The server has no database of this name.
     NoDatabase,
-    /// The server asks for a password, and none is set.
+    /// The server requires a password, but none is set.
     NoPassword,
-    /// The connection cannot be encrypted, or must be.
+    /// The connection cannot be encrypted, or must be encrypted.
     Tls(TlsFault),
-    /// The server does not answer, or something else went wrong.
+    /// The server does not answer, or another error occurred.
     Other,
 }
 
-/// Why an encrypted connection could not be made.
+/// The reason why an encrypted connection could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
     /// The server's certificate is not signed by the CA.
     Issuer,
-    /// It is for another name.
+    /// The certificate is for a different name.
     Name,
-    /// It has expired, or is not valid yet.
+    /// The certificate has expired, or is not valid yet.
     Time,
     /// The server does not speak TLS.
     Plain,
@@ -119,7 +119,7 @@ pub enum TlsFault {
 }
 
 impl ConnectError {
-    /// The reason that the operating system gives.
+    /// The reason in an error of the operating system.
     pub fn of(error: &std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => Self::FilesExhausted,
@@ -135,26 +135,26 @@ impl Failure {
         Self { status, message: message.into(), refused: false, connect: None }
     }
 
-    /// The same where the client could not connect.
+    /// The failure, if the client could not connect.
     #[must_use]
     pub fn connecting(self, why: ConnectError) -> Self {
         Self { connect: Some(why), ..self }
     }
 
-    /// The same where it is certain that nothing was written, and nothing will be.
+    /// The failure, if certainly nothing was or will be written.
     #[must_use]
     pub fn refusal(self) -> Self {
         Self { refused: true, ..self }
     }
 
-    /// The same where something may have been written, even if its last step was refused.
+    /// The failure, if something may have been written, even if the last step was refused.
     #[must_use]
     pub fn in_doubt(self) -> Self {
         Self { refused: false, ..self }
     }
 
-    /// From an interface that has nothing but a text for errors (RocksDB's C API, Cassandra's server errors). A full device
-    /// is known by the operating system's own message.
+    /// From an interface that reports errors only as text (RocksDB's C API, Cassandra's server errors). A full device
+    /// is recognized by the operating system's message.
     pub fn from_text(message: impl Into<String>) -> Self {
         let message = message.into();
         let full = FULL_DEVICE.iter().any(|text| message.contains(text));

@@ -1,8 +1,8 @@
-//! What a store guarantees, printed beside every result so that engines compare alike.
+//! The guarantee of a store, printed with every result so that comparisons are fair.
 
 use crate::options::Durability;
 
-/// Facts beside the durability.
+/// The known part of the durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
@@ -11,14 +11,14 @@ enum Known {
     Nothing,
 }
 
-/// What a store guarantees.
+/// The guarantee of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarantee {
-    /// The durability that acknowledged writes really have: what was asked for, or stronger.
+    /// The actual durability of acknowledged writes: the requested level, or a stronger one.
     pub durability: Durability,
     known: Known,
     loss_ns_max: Option<u64>,
-    /// How that is done, in the store's own terms (`WAL, no sync`).
+    /// The mechanism, in the store's own terms (`WAL, no sync`).
     pub how: String,
     /// Version, cache, compression, directory …: name and value.
     pub facts: Vec<(String, String)>,
@@ -31,17 +31,18 @@ impl Guarantee {
         Self { durability, known: Known::default(), loss_ns_max, how: how.into(), facts: Vec::new() }
     }
 
-    /// Writes reach the log at intervals: the end of the process may lose those of the last moments, and no others.
+    /// Writes reach the log at intervals: the end of the process may lose the most recent writes only.
     pub fn at_intervals(how: impl Into<String>) -> Self {
         Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// The servers did not report what they guarantee.
+    /// The servers did not report their guarantee.
     pub fn unknown(how: impl Into<String>) -> Self {
         Self { known: Known::Nothing, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// What acknowledged writes survive, as results name it: `none`, `interval`, `os`, `device` or `unknown`.
+    /// The name in results of the event that acknowledged writes survive: `none`, `interval`, `os`, `device` or
+    /// `unknown`.
     pub fn survives(&self) -> &'static str {
         match self.known {
             Known::Durability => self.durability.name(),
@@ -50,13 +51,13 @@ impl Guarantee {
         }
     }
 
-    /// How long before the end of a killed process the oldest acknowledged write that it may lose was done, ns: 0 where it
-    /// loses none, `u64::MAX` where it may lose all, `None` where the store states no bound.
+    /// Age, at the end of a killed process, of the oldest acknowledged write that it may lose, ns: 0 if it loses none,
+    /// `u64::MAX` if it may lose all, `None` if the store states no bound.
     pub fn loss_ns_max(&self) -> Option<u64> {
         self.loss_ns_max
     }
 
-    /// States that bound.
+    /// Sets that bound.
     #[must_use]
     pub fn losing_at_most(self, ns: u64) -> Self {
         Self { loss_ns_max: Some(ns), ..self }

@@ -1,4 +1,4 @@
-//! `null`: a store that does nothing, to measure ourselves. Every value is built and looked at, nothing is kept.
+//! `null`: a store that does nothing, to measure the engine itself. Every value is built and read, nothing is stored.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::guarantee::Guarantee;
 use crate::options::Options;
 use crate::session::{Connection, Drive, Rows, Session, Store};
 
-/// The longest delay that can be asked for, us.
+/// The maximum delay, µs.
 const DELAY_US_MAX: u64 = 1_000_000;
 
 /// The store that does nothing.
@@ -20,14 +20,14 @@ pub struct Null {
     delay: Option<Duration>,
 }
 
-/// A client of it.
+/// A client of the null store.
 #[derive(Debug, Default)]
 pub struct NullSession {
     delay: Option<Duration>,
 }
 
 impl NullSession {
-    /// Keeps the processor busy for the delay. It does not sleep: a sleep ends up to 0.1 ms late.
+    /// Keeps the processor busy for the delay. It does not sleep, because a sleep ends up to 0.1 ms late.
     #[inline]
     fn answer(&self) -> Status {
         if let Some(delay) = self.delay {

@@ -1,19 +1,19 @@
-//! What a store is opened with.
+//! The settings with which a store is opened.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::error::EngineError;
 
-/// What a write survives once it is acknowledged.
+/// The event that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
     /// Nothing is guaranteed: a crash of the process may lose it.
     None,
-    /// The end of the process: the operating system has it.
+    /// The end of the process: the operating system has the data.
     #[default]
     Os,
-    /// The end of the machine: the device has it.
+    /// The end of the machine: the device has the data.
     Device,
 }
 
@@ -33,18 +33,18 @@ impl Durability {
     }
 }
 
-/// What a store is opened with.
+/// The settings with which a store is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The store's own properties (`rocksdb.dir` …).
     pub properties: BTreeMap<String, String>,
-    /// What writes must survive. A store without this level uses the next stronger one and reports it.
+    /// The event that writes must survive. A store without this level uses the next stronger one and reports it.
     pub durability: Durability,
     /// The table (column family, database, keyspace) of all operations.
     pub table: String,
-    /// Whether a missing database may be made: a load makes one, a run needs one.
+    /// Whether a missing database may be created: a load creates it, a run requires it.
     pub create: bool,
-    /// How many sessions there will be.
+    /// Number of sessions.
     pub clients: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Statements of a query language, with values for their markers, and rows as an answer.
+//! Statements of a query language, with values for their markers, and the rows of their answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use crate::session::{Connection, Store};
 pub struct Statement {
     /// Its text, with a `?` for each value.
     pub text: String,
-    /// Whether it writes: then it has the consistency level of writes, and a timestamp.
+    /// Whether it writes; a write has the consistency level of writes, and a timestamp.
     pub writes: bool,
     /// Whether the server prepares it when the client connects; otherwise the text is sent with each execution.
     pub prepared: bool,
 }
 
-/// The values of a statement's markers, in a buffer that is used again.
+/// The values of a statement's markers, in a reused buffer.
 ///
-/// Values have the encoding of the server; CQL's `[value]`: a length of 4 bytes, then the bytes.
+/// Values are encoded for the server; in CQL as `[value]`: a length of 4 bytes, then the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     bytes: Vec<u8>,
-    /// Where each value begins.
+    /// The start of each value.
     starts: Vec<usize>,
     /// The timestamp of a write, µs since 1970; `None`: the client's clock.
     pub timestamp_us: Option<i64>,
@@ -68,7 +68,7 @@ impl Values {
         self.push_length(Self::NULL);
     }
 
-    /// Appends a value that leaves the column as it is.
+    /// Appends a value that leaves the column unchanged.
     #[inline]
     pub fn push_unset(&mut self) {
         self.push_length(Self::UNSET);
@@ -85,7 +85,7 @@ impl Values {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
@@ -99,14 +99,14 @@ impl Values {
         usize::try_from(i32::from_be_bytes(*length)).ok().and_then(|length| rest.get(..length))
     }
 
-    /// All values as they are sent.
+    /// All values in the encoding in which they are sent.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The rows of an answer, in a buffer that is used again.
+/// The rows of an answer, in a reused buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cells {
     bytes: Vec<u8>,
@@ -116,7 +116,7 @@ pub struct Cells {
 }
 
 impl Cells {
-    /// Removes the rows, keeps the buffers; rows to come have this many cells.
+    /// Removes the rows, keeps the buffers; future rows have this number of cells.
     #[inline]
     pub fn clear(&mut self, width: usize) {
         self.bytes.clear();
@@ -131,7 +131,7 @@ impl Cells {
         self.ends.push((self.bytes.len(), value.is_some()));
     }
 
-    /// The cells of a row.
+    /// The number of cells per row.
     #[inline]
     pub fn width(&self) -> usize {
         self.width
@@ -162,10 +162,10 @@ impl Cells {
     }
 }
 
-/// How the statements of a batch belong together.
+/// The relation between the statements of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
-    /// All or none, after a failure of the coordinator too.
+    /// All are executed or none, even after a failure of the coordinator.
     Logged,
     /// One request, without that guarantee.
     Unlogged,
@@ -173,12 +173,12 @@ pub enum BatchKind {
     Counter,
 }
 
-/// One client's way to a store of statements, which were given when the session was made.
+/// One client's session on a store of statements, which are fixed when the session is created.
 pub trait Statements: Connection {
     /// Executes a statement by its number; the rows of the answer are in `cells` (cleared first).
     fn execute(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> impl Future<Output = Status>;
 
-    /// Executes several statements with their values as one request.
+    /// Executes several statements, each with its values, as one request.
     fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> impl Future<Output = Status>;
 
     /// See [`Session::refused`](crate::Session::refused).
@@ -189,17 +189,17 @@ pub trait Statements: Connection {
 
 /// A store of statements.
 pub trait StatementStore: Store {
-    /// One client's way to it.
+    /// One client's session.
     type Statements: Statements + 'static;
 
     /// Executes definitions, one after the other, before the store is opened.
     fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError>;
 
-    /// A session of these statements, made on the thread that will use it.
+    /// A session with these statements, created on the thread that will use it.
     fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;
 }
 
-/// Sessions that do nothing, at once, to measure the driver's own cost.
+/// Sessions that return at once without doing anything, to measure the driver's own cost.
 #[derive(Debug, Default)]
 pub struct NullStatements;
 

@@ -1,10 +1,11 @@
-//! `make bench`: the sort in memory against what no sort of rows can be faster than: sorting one entry of 16 bytes for each row,
-//! and copying each row once, by as many threads. Memory is touched before, and both sides alternate.
+//! `make bench`: compares the sort in memory with a lower bound of any sort of rows: sorting one entry of 16 bytes per
+//! row, and copying each row once, on the same number of threads. Memory is touched in advance, and both sides
+//! alternate.
 //!
-//! Beside it the same entries, in groups as the engine sorts them, by the standard library's `sort_unstable`, which the engine
-//! uses, and by the radix sort of the crate `rdst`, which looks at the key alone.
+//! For comparison, also sorts the same entries, in the engine's groups, by the standard library's `sort_unstable`,
+//! which the engine uses, and by the radix sort of the crate `rdst`, which considers only the key.
 //!
-//! Prints a line of JSON for each repeat: seconds of the two sorts, of the bound's two parts and of ours.
+//! Prints a line of JSON for each repeat: seconds of the two sorts, of the bound's two parts and of the engine's sort.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -21,10 +22,10 @@ use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::splitters::{Key, Splitters};
 use rdst::{RadixKey, RadixSort};
 
-/// Entries that the engine sorts together: 16 pieces of 40,960 rows.
+/// Number of entries that the engine sorts together: 16 pieces of 40,960 rows.
 const GROUP: usize = 16 * 40 * ALIGNED_ROWS as usize;
 
-/// An entry whose key decides, and not its place.
+/// An entry ordered by its key, and not by its place.
 #[derive(Clone, Copy)]
 struct ByKey(u128);
 
@@ -36,7 +37,7 @@ impl RadixKey for ByKey {
     }
 }
 
-/// Seconds in which so many threads sort all groups.
+/// Seconds in which this number of threads sorts all groups.
 fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
     let start = Instant::now();
     let groups = Mutex::new(entries.chunks_mut(GROUP));
@@ -52,7 +53,7 @@ fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) +
     start.elapsed().as_secs_f64()
 }
 
-/// A file of TeraGen's rows that are made when they are read first, and are where they are to be afterwards.
+/// A file of TeraGen's rows that are generated when they are first read, at their final place.
 #[derive(Default)]
 struct Made {
     rows: u64,
@@ -148,7 +149,8 @@ fn main() -> Result<(), SortError> {
     files.there.store(true, Relaxed);
     let from: Vec<[u8; ROW_BYTES]> = to[..rows * ROW_BYTES].as_chunks().0.to_vec();
     assert!(from.is_sorted_by_key(|row| entry(row, 0)), "the rows are not sorted");
-    // The bound sorts the rows in TeraGen's order, as ours does: entries that point at sorted rows would be copied in order.
+    // The bound sorts rows in TeraGen's order, as the engine does: entries that point at sorted rows would be copied in
+    // order.
     let mut unsorted = vec![[0; ROW_BYTES]; rows];
     Rows::from(0).fill(unsorted.as_flattened_mut());
     drop(from);

@@ -1,4 +1,4 @@
-//! Compression of a file's bytes in the formats of Hadoop's codecs: what `TestDFSIO -compression` wraps a stream in.
+//! Compression of a file's bytes in the formats of Hadoop's codecs, as in `TestDFSIO -compression`.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Decoded at once at most, so that bytes that compress a thousandfold need no memory to match.
+/// Maximum number of bytes decoded at once, so that bytes that compress a thousandfold need no corresponding memory.
 const PIECE: usize = 4_096;
 
 /// A format.
@@ -21,7 +21,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The format of a class of Hadoop's, by its full or its simple name.
+    /// The format of a Hadoop class, by its full or simple name.
     pub fn of_class(class: &str) -> Option<Self> {
         match class.strip_prefix("org.apache.hadoop.io.compress.").unwrap_or(class) {
             "GzipCodec" => Some(Self::Gzip),
@@ -31,7 +31,7 @@ impl Codec {
     }
 }
 
-/// Compresses a stream, at the level that Hadoop uses unless it is told another.
+/// Compresses a stream, at Hadoop's default level.
 #[derive(Debug)]
 pub enum Encoder {
     /// gzip.
@@ -49,7 +49,7 @@ impl Encoder {
         }
     }
 
-    /// Takes bytes; returns the compressed ones that are complete. Some of the stream is kept until the end.
+    /// Takes bytes; returns the complete part of the compressed stream. The remainder is kept until the end.
     pub fn encode(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(stream) => stream.write_all(bytes).map(|()| std::mem::take(stream.get_mut())),
@@ -57,7 +57,7 @@ impl Encoder {
         }
     }
 
-    /// The end of the stream.
+    /// Returns the end of the stream.
     pub fn finish(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(stream) => stream.finish(),
@@ -76,9 +76,9 @@ enum Stream {
 #[derive(Debug)]
 pub struct Decoder {
     stream: Stream,
-    /// The offset in the compressed file of what is fed next.
+    /// The offset in the compressed file of the bytes that are fed next.
     pub at: u64,
-    /// What the last [`take`](Self::take) returned, which goes with the next one.
+    /// Number of bytes returned by the last [`take`](Self::take), to be removed by the next call.
     taken: usize,
 }
 
@@ -99,8 +99,8 @@ impl Decoder {
         }
     }
 
-    /// Drops what was taken, and feeds compressed bytes until `wanted` are decoded; without any, looks for what the decoder
-    /// still holds. Returns whether they are.
+    /// Removes the bytes taken, and feeds compressed bytes until `wanted` bytes are decoded; without input, decodes the
+    /// bytes that the decoder still holds. Returns whether there are enough.
     pub fn feed(&mut self, compressed: &[u8], wanted: usize) -> io::Result<bool> {
         let taken = std::mem::take(&mut self.taken);
         self.decoded().drain(..taken);
@@ -123,7 +123,7 @@ impl Decoder {
         Ok(self.decoded().len() >= wanted)
     }
 
-    /// The next decoded bytes: `wanted`, or fewer at the end of the stream.
+    /// The next decoded bytes: `wanted` bytes, or fewer at the end of the stream.
     pub fn take(&mut self, wanted: usize) -> &[u8] {
         self.taken = wanted.min(self.decoded().len());
         let taken = self.taken;
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_is_encoded_is_decoded_in_pieces_of_any_size_and_memory_does_not_follow_the_ratio() {
         for codec in [Codec::Gzip, Codec::Deflate] {
-            // Compresses a thousandfold, after a part that does not.
+            // Compresses a thousandfold, after an incompressible part.
             let mut content = vec![0; 20_000_000];
             crate::content::Content::new(3).fill(0, 0, &mut content[..50_000]);
             let mut encoder = Encoder::new(codec);

@@ -1,12 +1,13 @@
 //! The content of a file: a pure function of (seed, file, offset), incompressible.
 //!
-//! A file is a sequence of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so a file itself shows
-//! whether it is one of ours and what it must contain. The rest comes from eight interleaved xorshift generators (Marsaglia,
-//! J. Stat. Softw. 8, 2003), which the compiler vectorises; their state is derived from seed, file and sector.
+//! A file is a sequence of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so a file itself
+//! shows whether Loadstone wrote it and what it must contain. The remaining bytes come from eight interleaved xorshift
+//! generators (Marsaglia, J. Stat. Softw. 8, 2003), which the compiler vectorises; their state is derived from seed,
+//! file and sector.
 
-/// Bytes of a sector, which can be generated without those before it.
+/// Bytes of a sector, which can be generated without the preceding sectors.
 pub const SECTOR: usize = 4_096;
-/// The mark at the beginning of each of our sectors; the seed follows, little endian.
+/// The mark at the beginning of each sector; the seed follows, little endian.
 pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
 /// The mark of a sector whose second half is zeros.
 const COMPRESSIBLE: [u8; 8] = *b"\x89LDSTN2\n";
@@ -21,7 +22,7 @@ pub struct Content {
     compressible: bool,
 }
 
-/// A byte that differs from what was written.
+/// A byte that differs from the byte written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its offset in the file.
@@ -46,7 +47,7 @@ impl Content {
         Self { seed, compressible: false }
     }
 
-    /// The same, or content of which the second half of each sector is zeros.
+    /// The content, or with `true` a variant in which the second half of each sector is zeros.
     #[must_use]
     pub fn compressible(self, compressible: bool) -> Self {
         Self { compressible, ..self }
@@ -91,10 +92,11 @@ impl Content {
         into[..len].copy_from_slice(&header[..len]);
     }
 
-    /// The content to which a part of a file belongs, by the marks of its sectors; `None`: not ours, or too short to tell.
+    /// The content to which a part of a file belongs, according to the marks of its sectors; `None` if it is not
+    /// Loadstone's, or too short to tell.
     pub fn of(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
-        // All sectors: a flipped bit in one mark must not make our file look foreign.
+        // All sectors, because one flipped bit in a mark must not make Loadstone's file look foreign.
         let sectors = read.get(first..)?.chunks(SECTOR);
         let headers =
             sectors.filter(|sector| sector.len() >= HEADER && [MAGIC, COMPRESSIBLE].contains(&mark_of(sector)));
@@ -103,13 +105,13 @@ impl Content {
             Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
         });
         let one = found.next()?;
-        // A seed that occurs twice is right, whichever came first.
+        // A seed that occurs twice is right, whichever was first.
         let two = found.next();
         let three = found.next();
         Some(if two.is_some() && two == three { two.unwrap_or(one) } else { one })
     }
 
-    /// The first byte that differs from the mark, where the first complete mark of a part of a file should be.
+    /// The first byte that differs from the mark, at the expected place of the first complete mark of a part of a file.
     pub fn unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let found = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
@@ -136,7 +138,7 @@ impl Content {
         }
     }
 
-    /// The first byte of `read`, which was read at `offset` of a file, that differs from what was written.
+    /// The first byte of `read`, which was read at `offset` of a file, that differs from the byte written.
     pub fn verify(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
         let mut expected = [0; SECTOR];
         let mut done = 0;
@@ -154,7 +156,7 @@ impl Content {
     }
 }
 
-/// The first bytes of a sector, of which there are enough.
+/// The first bytes of a sector, which must be long enough.
 fn mark_of(sector: &[u8]) -> [u8; 8] {
     std::array::from_fn(|i| sector[i])
 }
@@ -180,7 +182,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any part of a file is the same whether it is generated alone or with the rest.
+        /// Any part of a file is the same whether it is generated alone or with the whole file.
         #[test]
         fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
             let content = Content::new(seed).compressible(half);

@@ -1,8 +1,8 @@
-//! Files: file systems behind one small trait, the content of files, and what a trial does with them.
+//! Files: file systems behind one small trait, the content of files, and the operations of a trial on them.
 //!
-//! [`fs`] accesses local disks and HDFS. [`content`] defines what files contain: a pure function of seed, file and offset;
-//! [`codec`] compresses it as Hadoop does.
-//! [`work`] defines the operations, [`store`] connects them to the engine. [`sort`] is TeraSort, in stages.
+//! [`fs`] accesses local disks and HDFS. [`content`] defines the content of files: a pure function of seed, file and
+//! offset; [`codec`] compresses it as Hadoop does. [`work`] defines the operations, [`store`] connects them to the
+//! engine. [`sort`] is TeraSort, in stages.
 
 pub mod codec;
 pub mod content;

@@ -14,14 +14,15 @@ use crate::fs::{FileSystem, Location, Scheme};
 /// More buffers than any device can process at a time.
 const DEPTH_MAX: u64 = 1_024;
 
-/// The fact of a store that was to use io_uring and cannot: why.
+/// The fact of a store that should use io_uring but cannot; its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
 
 /// A session on files.
 pub trait FileSession: Connection {
     /// The file system.
     type System: FileSystem;
-    /// Whether the file system keeps what is written. One that does not is for probes of the engine, which verify nothing.
+    /// Whether the file system stores the bytes written. One that does not is for probes of the engine, which verify
+    /// nothing.
     const KEEPS: bool = true;
 
     /// The file system.
@@ -184,7 +185,7 @@ impl Store for FileStore {
     }
 }
 
-/// What an option that concerns the page cache does: nothing where files have no other place.
+/// The effect of an option for the page cache: none if files exist only there.
 fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
     match (set, memory) {
         (false, _) => no,
@@ -207,7 +208,7 @@ fn in_memory(directory: &str) -> bool {
     // The width of the type differs between targets.
     #[allow(clippy::unnecessary_cast, reason = "i64 here, other types elsewhere")]
     let kind = kind as i64;
-    // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h.
+    // TMPFS_MAGIC and RAMFS_MAGIC in linux/magic.h.
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
@@ -240,7 +241,8 @@ impl Store for HdfsStore {
     const DRIVE: Drive = Drive::Task;
     // The client's futures are large, and there are few executors.
     const STACK_BYTES: usize = 8 << 20;
-    // A client takes a fifth of a processor for each GB/s. While others are served, more arrives for it, which costs less.
+    // A client takes a fifth of a processor per GB/s. While other clients are served, more data arrives for it, which
+    // costs less.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -279,7 +281,7 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // One to the name node; to data nodes the one in use and two that are kept.
+        // One to the name node; to data nodes the one in use and two idle ones.
         clients.saturating_mul(4)
     }
 }

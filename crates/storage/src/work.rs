@@ -25,9 +25,9 @@ pub struct FilesSpec {
     pub prefix: String,
     /// The number of files.
     pub files: u64,
-    /// Bytes written to, appended to or read from each file. For truncate: the length that is left.
+    /// Bytes written to, appended to or read from each file. For truncate: the remaining length.
     pub file_bytes: u64,
-    /// Bytes of an operation; the last one of a file may have fewer.
+    /// Bytes of an operation; the last operation on a file may have fewer.
     pub buffer_bytes: u64,
     /// The operation on the files.
     pub action: Action,
@@ -40,16 +40,16 @@ pub struct FilesSpec {
     /// Random positions are multiples of this: 1 as in Hadoop, the buffer size as in fio.
     #[serde(default = "one")]
     pub align_bytes: u64,
-    /// When a written file counts as done.
+    /// The condition under which a written file counts as done.
     #[serde(default)]
     pub sync: Sync,
-    /// Whether bytes that are read are compared with what was written.
+    /// Whether the bytes read are compared with the bytes written.
     #[serde(default = "yes")]
     pub verify: bool,
-    /// How the bytes of a file are compressed; absent: not at all. `file_bytes` are those before compression.
+    /// The compression of a file's bytes; absent: none. `file_bytes` is the length before compression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Codec>,
-    /// Whether half of the content that is written is zeros, so that it can be compressed to half.
+    /// Whether half of the content written is zeros, so that it can be compressed to half.
     #[serde(default)]
     pub compressible: bool,
     /// Copies of a written file; absent: the file system's default.
@@ -97,7 +97,7 @@ pub enum Access {
     Skip,
 }
 
-/// When a written file counts as done.
+/// The condition under which a written file counts as done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sync {
@@ -108,11 +108,11 @@ pub enum Sync {
     Flush,
     /// When the device has all bytes (fsync, hsync) and the file is closed.
     Close,
-    /// The same, with a sync after each buffer.
+    /// When the device has all bytes and the file is closed, with a sync after each buffer.
     Buffer,
 }
 
-/// The steps that are timed.
+/// The timed steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum FileStep {
@@ -120,7 +120,7 @@ pub enum FileStep {
     Open,
     /// A buffer is read.
     Read,
-    /// A buffer is written: the call returned.
+    /// A buffer is written: the step ends when the call returns.
     Write,
     /// The file system has the written bytes.
     Flush,
@@ -128,7 +128,7 @@ pub enum FileStep {
     Sync,
     /// A file is closed.
     Close,
-    /// A buffer that was read is compared with what was written.
+    /// A buffer that was read is compared with the bytes written.
     Verify,
     /// The content of a buffer is generated.
     Generate,
@@ -155,7 +155,7 @@ impl FileStep {
 pub struct FileOperation {
     /// The number of the file.
     pub file: u64,
-    /// The number of the operation among those of the file.
+    /// The number of the operation among the operations of the file.
     pub part: u64,
     /// Its offset in the file (for an append: from the old end of the file).
     pub offset: u64,
@@ -178,7 +178,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// The operations of a spec. An error is a message and a hint.
+    /// The operations of a spec. The error is a message and a hint.
     pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
         let wrong = |message: String, hint| Err((message, hint));
         if spec.files == 0 {
@@ -223,7 +223,7 @@ impl Files {
                 "use a larger -bufferSize, or fewer or smaller files",
             );
         }
-        // A step that is coprime with the number of buffers visits all of them.
+        // A step that is coprime with the number of buffers reaches all of them.
         let mut stride = mix(seed) % parts;
         while common_divisor(stride, parts) > 1 {
             stride = (stride + 1) % parts;
@@ -238,7 +238,7 @@ impl Files {
         let offset = match self.spec.access {
             Access::Sequential => part * buffer,
             Access::Skip => part * (buffer + self.spec.skip_bytes),
-            // As TestDFSIO's nextOffset: whole buffers from the end; the last one begins at 0 and overlaps.
+            // As in TestDFSIO's nextOffset: whole buffers from the end; the last one begins at 0 and overlaps.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
             Access::Random if self.spec.align_bytes == buffer => self.shuffled(file, part) * buffer,
             Access::Random => {
@@ -286,7 +286,7 @@ impl Files {
         mix(mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
-    /// The number of a buffer: each comes once, in a pseudo-random order.
+    /// The number of a buffer: each occurs once, in a pseudo-random order.
     #[inline]
     fn shuffled(&self, file: u64, part: u64) -> u64 {
         // Both are below 2^48.

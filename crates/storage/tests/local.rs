@@ -1,4 +1,4 @@
-//! Local files: what is written is what is read, whatever the alignment, and what directories assure.
+//! Local files: reads return the bytes written, whatever the alignment; and the guarantees of directories.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -15,7 +15,7 @@ use loadstone_storage::fs::{
 };
 use proptest::prelude::*;
 
-/// What a local file system answers at once.
+/// The result of a local file system, whose calls are ready at once.
 fn now<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
     answer.now_or_never().unwrap()
 }
@@ -28,7 +28,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
     directory.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// Whether the kernel has O_DIRECT for the open file of this path (proc(5): fdinfo).
+/// Whether the kernel uses O_DIRECT for the open file at this path (proc(5): fdinfo).
 fn bypasses_the_page_cache(path: &str) -> bool {
     let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     let own = open.filter(|fd| fs::read_link(fd).is_ok_and(|to| to.to_str() == Some(path))).collect::<Vec<_>>();
@@ -49,7 +49,7 @@ fn any_engine() -> impl Strategy<Value = Option<usize>> {
     prop_oneof![Just(None), Just(Some(1)), Just(Some(3))]
 }
 
-/// Whole blocks, and lengths that are not.
+/// Whole blocks, and other lengths.
 fn any_lengths() -> impl Strategy<Value = Vec<usize>> {
     let any = prop_oneof![1usize..3 * ALIGNMENT, (1usize..4).prop_map(|blocks| blocks * ALIGNMENT)];
     prop::collection::vec(any, 1..8)
@@ -120,7 +120,7 @@ fn where_it_is_required_every_access_bypasses_the_page_cache() {
         let (system, file) = (local(Direct::Required, uring), path(&directory, "file"));
         let bytes = pattern(2 * ALIGNMENT);
         let mut writer = now(system.create(&file, &CreateOptions::default())).unwrap();
-        // Not where an aligned address begins.
+        // At an unaligned address.
         now(writer.write(&bytes[1..=ALIGNMENT])).unwrap();
         now(writer.write(&bytes[..100])).unwrap();
         assert!(bypasses_the_page_cache(&file));
@@ -143,7 +143,7 @@ fn of_renames_to_one_name_at_once_one_succeeds() {
     for round in 0..200 {
         let own = [path(&directory, "a"), path(&directory, "b")];
         for own in &own {
-            // Nothing protects an empty directory from rename(2), nor a file.
+            // rename(2) does not protect an empty directory, nor a file.
             if round % 2 == 0 { fs::create_dir(own).unwrap() } else { fs::write(own, "x").unwrap() }
         }
         let together = Barrier::new(2);

@@ -1,4 +1,5 @@
-//! Sorts of all kinds of keys, in memory and external, by one segment and by several, against the standard library's.
+//! Sorts of all types of keys, in memory and external, by one segment and by several, compared with the standard
+//! library's.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -19,7 +20,7 @@ use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::stage::{Outcome, Task};
 use proptest::prelude::*;
 
-/// The least that can be read at once, so that a few thousand rows make many runs.
+/// The smallest read, so that a few thousand rows give many runs.
 const BLOCK: usize = 102_400;
 
 type Row = [u8; ROW_BYTES];
@@ -36,14 +37,14 @@ enum Keys {
     Reversed,
     Equal,
     Zipf,
-    /// Equal in what is compared first, and different in the last byte.
+    /// Keys that differ only in the last byte.
     LastByte,
 }
 
 fn rows(keys: Keys, count: usize, seed: u64) -> Vec<Row> {
     let mut state = seed | 1;
     let mut random = || {
-        // xorshift64*: any stream of numbers will do.
+        // xorshift64*; any random numbers would do.
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
@@ -123,7 +124,7 @@ impl Bench {
         .map(|mut ended| ended.remove(0).0)
     }
 
-    /// Sorts by so many segments.
+    /// Sorts with this number of segments.
     fn sort(&self, stages: &[Stage], segments: u64) {
         self.stage(Stage::Prepare, 1).unwrap();
         for &stage in stages {
@@ -158,7 +159,7 @@ fn keys(rows: &[Row]) -> Vec<&[u8]> {
 fn assert_sorted(mut input: Vec<Row>, output: Vec<Row>) {
     input.sort_by(|a, b| a[..KEY_BYTES].cmp(&b[..KEY_BYTES]));
     assert!(keys(&input) == keys(&output), "the keys are not as the standard library sorts them");
-    // TeraSort's order of rows with equal keys is not defined; that they are the same rows is.
+    // TeraSort does not define the order of rows with equal keys, but the rows must be the same.
     let mut sorted = output;
     input.sort_unstable();
     sorted.sort_unstable();
@@ -171,7 +172,7 @@ fn any_keys() -> impl Strategy<Value = Keys> {
     prop::sample::select(&KINDS[..])
 }
 
-/// Mostly thousands of rows, and each of the small numbers.
+/// Mostly thousands of rows, but also each small number.
 fn any_count() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..3, 1_020usize..1_030, 2_000usize..9_000]
 }
@@ -219,7 +220,7 @@ proptest! {
     }
 }
 
-/// Each kind of keys by each number of segments, in memory and external: no rows, one, one block, and many blocks.
+/// Each type of keys with each number of segments, in memory and external: no rows, one, one block, and many blocks.
 #[test]
 fn every_kind_of_keys_is_sorted_as_the_standard_library_does() {
     for kind in KINDS {
@@ -242,7 +243,7 @@ fn a_segment_that_did_not_run_is_noticed() {
     bench.stage(Stage::Prepare, 1).unwrap();
     bench.stage(Stage::Sample, 1).unwrap();
     bench.stage(Stage::Sort, 2).unwrap();
-    // Segment 0 of 2 merges part 0, and nobody part 1.
+    // Segment 0 of 2 merges part 0, but no segment merges part 1.
     bench.segment(Stage::Merge, (0, 2)).unwrap();
     let error = bench.stage(Stage::Commit, 1).unwrap_err();
     assert!(error.message.contains("differs from the input"), "{error}");
@@ -259,7 +260,7 @@ fn a_segment_that_did_not_sort_in_memory_is_noticed() {
     assert!(error.message.contains("differs from the input"), "{error}");
 }
 
-/// Files whose servers are lost the first times that each is written: after some buffers, or at its end.
+/// Files whose servers are lost during the first writes of each: after some buffers, or at its end.
 struct Losing {
     files: Box<dyn Files>,
     times: usize,

@@ -1,10 +1,10 @@
-//! The bare loop: what a store does with exactly our keys and values when nothing is measured.
+//! The bare loop: the store's work on exactly the engine's keys and values, without measurement.
 //!
 //! `bare < SPEC`: reads a TrialSpec, performs its operations on the store with no clock, no histogram and no pace, and
-//! prints the processor time of that, ns. `make bench` holds the engine against it. `bare timed` reads the processor's
-//! counter twice an operation and keeps the difference in one histogram: the least that measuring can cost.
+//! prints the processor time, ns. `make bench` compares the engine with it. `bare timed` reads the processor's counter
+//! twice per operation and records the difference in one histogram: the minimum cost of measuring.
 
-// A program: printing is what it is for, and a panic is how it fails.
+// A program: it exists to print, and it reports a failure by a panic.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Barrier;
@@ -16,7 +16,7 @@ use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};
 
-/// How many operations a thread takes at once: as many as the engine's clients do in a closed loop.
+/// Number of operations that a thread takes at once: as many as the engine's clients do in a closed loop.
 const STRIPE: u64 = 32;
 
 type Failure = Box<dyn std::error::Error>;
@@ -101,7 +101,7 @@ fn ticks() -> u64 {
     0
 }
 
-/// Draws, encodes, merges and decodes what the engine does.
+/// Draws, encodes, merges and decodes the same data as the engine.
 fn client<K: KeyValue, W: RecordWorkload, const TIMED: bool>(
     engine: &K,
     workload: &W,

@@ -1,4 +1,4 @@
-//! An embedded engine, whole: a sorted map in memory.
+//! A complete embedded engine: a sorted map in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -19,11 +19,11 @@ pub struct MemoryEngine {
 }
 
 impl KeyValue for MemoryEngine {
-    // Names, command lines, the reference and the lab all take these from here.
+    // Names, command lines, the reference and the lab all read these values.
     const ABOUT: About =
         About { name: "memory", line: "a map in memory", networked: false, properties: &[setting("memory.size")] };
 
-    // What one client keeps between its operations: an iterator, a buffer. Here, nothing.
+    // State that a client keeps between its operations: an iterator, a buffer. Here there is none.
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -35,7 +35,8 @@ impl KeyValue for MemoryEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // What acknowledged writes really have: what was asked for or more. Here, never more than this.
+        // The actual durability of acknowledged writes: the requested level or a stronger one. Here, never more than
+        // this.
         Guarantee::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
     }
 

@@ -1,4 +1,4 @@
-//! A networked store, whole: memcached, over its text protocol.
+//! A complete networked store: memcached, over its text protocol.
 
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 /// Every wait has a limit.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How long an operation that found no server waits before it fails: a closed loop must not spin.
+/// Pause of an operation that found no server before it fails: a closed loop must not spin.
 const NAP: Duration = Duration::from_millis(50);
 
 /// A memcached server.
@@ -23,7 +23,7 @@ pub struct Memcached {
     address: SocketAddr,
 }
 
-/// One client's connection to it, and buffers that are used again.
+/// One client's connection to it, and reused buffers.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
@@ -43,7 +43,7 @@ impl Store for Memcached {
         networked: true,
         properties: &[setting("memcached.address")],
     };
-    // A few executors of one thread each, thousands of clients on each of them.
+    // A few single-threaded executors, with thousands of clients each.
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -59,7 +59,7 @@ impl Store for Memcached {
         Guarantee::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
     }
 
-    // Called on the executor that will use the session. It connects when it is asked to.
+    // Called on the executor that will use the session. It connects only when `connect` is called.
     fn session(&self) -> Result<Self::Session, EngineError> {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })
@@ -85,7 +85,7 @@ impl Connection {
         self.stream.as_mut().ok_or(ErrorKind::NotConnected.into())
     }
 
-    /// Sends a request and reads the first line of its answer.
+    /// Sends a request and reads the first line of the answer.
     async fn ask(&mut self, request: &[&[u8]]) -> Result<(), Error> {
         let stream = self.stream().await?;
         for part in request {
@@ -148,8 +148,8 @@ impl Connection {
         Status::Error
     }
 
-    /// The status of an exchange. Why one failed is kept for `last_error`, and is never printed. A connection that
-    /// failed is dropped: an answer that comes late must not be read as the next one's.
+    /// The status of an exchange. The reason for a failure is stored for `last_error`, and is never printed. A failed
+    /// connection is dropped: a late answer must not be read as the answer to the next request.
     fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
         let (status, words) = match result {
             Ok(Ok(status)) => return status,
@@ -213,7 +213,7 @@ impl Session for Connection {
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
-        // DELETED or NOT_FOUND: a record that was not there is gone, too.
+        // DELETED or NOT_FOUND: in both cases the record no longer exists.
         let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
         self.done(answered.map(|asked| asked.map(|()| Status::Ok)))
     }

@@ -1,4 +1,4 @@
-//! Where files that were fetched or unpacked are kept, and every environment variable that stores read.
+//! The place of downloaded and unpacked files, and every environment variable that stores read.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// The path in an environment variable that is set and not empty.
+/// The path in an environment variable, if it is set and not empty.
 pub fn from_environment(name: &str) -> Option<PathBuf> {
     variable(name)
 }

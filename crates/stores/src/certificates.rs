@@ -15,7 +15,7 @@ use crate::error::EngineError;
 /// The last year in which certificates are valid.
 const LAST_YEAR: i32 = 2049;
 
-/// A CA that exists as long as this value: its key is written nowhere.
+/// A CA that exists as long as this value: its key is not written to any file.
 #[derive(Debug)]
 pub struct Authority {
     pem: String,
@@ -35,7 +35,7 @@ fn params(name: &str, hosts: &[String], last_year: i32) -> Result<CertificatePar
     let mut params = CertificateParams::new(hosts)?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    // Clocks of hosts differ.
+    // The clocks of hosts differ.
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(last_year, 12, 31);
     Ok(params)
@@ -60,7 +60,7 @@ impl Authority {
         create().map_err(|error| internal(&error))
     }
 
-    /// Its certificate, as PEM.
+    /// The CA's certificate, as PEM.
     pub fn pem(&self) -> &str {
         &self.pem
     }
@@ -79,8 +79,8 @@ impl Authority {
     }
 }
 
-/// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created. The server's
-/// certificate is valid for the hosts, the client's for the user's name `client`.
+/// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created. The
+/// server's certificate is valid for the hosts, the client's for the user name `client`.
 pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), EngineError> {
     let authority = Authority::new("Loadstone CA for tests")?;
     let server = authority.issue(hosts.first().map_or("server", String::as_str), hosts, LAST_YEAR)?;
@@ -97,7 +97,7 @@ pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), Eng
         ("client.key", 0o600, &client.key),
     ] {
         let path = directory.join(name);
-        // A key is never readable by other users, not even before its mode could be changed.
+        // A key is never readable by other users, not even before its mode is changed.
         let _ = std::fs::remove_file(&path);
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(&path, error))?;

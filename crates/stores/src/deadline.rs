@@ -1,4 +1,4 @@
-//! Time limits of a networked session: no wait without an end.
+//! Time limits of a networked session: every wait has an end.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -11,10 +11,10 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The pause of a client in a closed loop after an operation that found no server.
 pub const NAP: Duration = Duration::from_millis(50);
 
-/// The limit of one wait after another.
+/// The limit of consecutive waits.
 ///
-/// A timer that is set and taken back costs more than an operation's own bookkeeping. This one is left to ring, once in
-/// a limit's length, and only then is it asked how long the wait under way may still take.
+/// Setting and cancelling a timer costs more than an operation's own bookkeeping. This timer fires once per limit, and
+/// only then computes how long the present wait may still take.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,
@@ -78,7 +78,7 @@ mod tests {
             let limit = Duration::from_millis(60);
             let mut deadline = Deadline::new(limit);
             assert_eq!(deadline.keep(ready(7)).await, Ok(7));
-            // Each wait has the whole limit: together these take longer than one.
+            // Each wait has the whole limit: in total these waits exceed one limit.
             for _ in 0..4 {
                 assert_eq!(deadline.keep(sleep(limit / 3)).await, Ok(()));
             }

@@ -1,4 +1,5 @@
-//! What the compiled-in engines share: their directory, the error of a failed opening, and whether the device was full.
+//! The code that the compiled-in engines share: their directory, the error of a failed open, and the detection of a
+//! full device.
 
 use std::ffi::CString;
 use std::fs;
@@ -13,30 +14,30 @@ use loadstone_load::Status;
 use crate::error::{EngineError, Failure};
 use crate::options::Options;
 
-/// What every engine here takes as a table's name.
+/// Maximum length of a table's name in every engine here.
 const TABLE_BYTES_MAX: usize = 255;
 
-/// An engine, as messages name it.
+/// An engine's names in messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
     /// The name on the command line; its directory is the property `<store>.dir`.
     pub store: &'static str,
     /// The name in prose.
     pub name: &'static str,
-    /// The file that every database of it has, relative to its directory.
+    /// The file that each of its databases has, relative to the database's directory.
     pub marker: &'static str,
 }
 
-/// What an engine's error is due to.
+/// The cause of an engine's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The database is open already: in another process, or in another store of this one.
+    /// The database is already open: in another process, or in another store of this process.
     Locked,
-    /// Files that this user may not read or write.
+    /// This user may not read or write the files.
     Forbidden,
-    /// No room on the device, or no more for this user.
+    /// The device, or this user's quota on it, is full.
     Full,
-    /// An I/O error; also LMDB's error for a write that was cut short.
+    /// An I/O error; also LMDB's error for a truncated write.
     Io,
     /// An earlier failure, after which the engine refuses every write.
     Earlier,
@@ -45,7 +46,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// From the operating system's error.
+    /// The cause of an error of the operating system.
     pub fn of_io(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::Full,
@@ -62,7 +63,7 @@ impl Cause {
 }
 
 impl Engine {
-    /// The directory to open. A load makes it; a run needs a database in it and touches nothing if there is none.
+    /// The directory to open. A load creates it; a run needs a database in it, and changes nothing if there is none.
     pub fn directory(&self, options: &Options) -> Result<PathBuf, EngineError> {
         if options.table.is_empty() {
             return Err(EngineError::usage("the table's name is empty").hint("name it with -p table=NAME"));
@@ -104,7 +105,7 @@ impl Engine {
         format!("load one first: loadstone ycsb load {0} -p {0}.dir={1}", self.store, directory.display())
     }
 
-    /// A database that is there and does not open, or a directory that cannot be made; `message` is the engine's own.
+    /// A database that exists but does not open, or a directory that cannot be created; `message` is the engine's.
     pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> EngineError {
         let error = EngineError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
         match cause {
@@ -127,9 +128,9 @@ impl Engine {
     }
 }
 
-/// Remembers that the device was full. Some engines refuse every write after a failed one with an error that does not say
-/// why, or call a write that was cut short an I/O error; those operations fail for the first one's reason, and are
-/// counted with it.
+/// Records that the device was full. After a failed write, some engines refuse every write with an error that does not
+/// state the cause, or report a truncated write as an I/O error; these operations failed for the cause of the first,
+/// and are counted with it.
 #[derive(Debug)]
 pub struct Space {
     cause: AtomicU8,
@@ -139,11 +140,11 @@ pub struct Space {
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
 const OTHER: u8 = 2;
-/// How long a failure that follows another waits for that one's cause: it comes from a client that is just returning from its
-/// call. Where a thread of the engine itself failed, it never comes.
+/// Time that a follow-up failure waits for its cause, which is reported by a client that is just returning from its
+/// call. If a thread of the engine failed, the cause is never reported.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// A device with less room than this is full to an engine: it is what the largest file takes that one of them writes at
-/// once, and removes again when it does not fit.
+/// A device with less free space than this is full for an engine: it is the size of the largest file that an engine
+/// writes at once, and deletes again if it does not fit.
 const ROOM_MIN_BYTES: u64 = 64 << 20;
 
 impl Space {
@@ -185,7 +186,7 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// A failure whose error does not give the cause: the free space does.
+    /// The failure for an error that does not state its cause: the free space determines it.
     fn looked_at(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),

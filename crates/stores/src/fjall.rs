@@ -1,8 +1,8 @@
 //! fjall, compiled in: a log-structured merge tree with a journal.
 //!
-//! A table is a keyspace. Every write is a batch of one, because a batch states its own durability in one step under
-//! one lock; measured, it costs what `Keyspace::insert` costs. That keeps the level out of the files, too: fjall stores
-//! `manual_journal_persist` with a keyspace, so one that was made for `none` would stay so, without an error, in an `os` run.
+//! A table is a keyspace. Every write is a batch of one, because a batch states its durability in one step under one
+//! lock; it costs as much as `Keyspace::insert`. This also keeps the level out of the files: fjall stores
+//! `manual_journal_persist` with a keyspace, so a keyspace created for `none` would silently stay so in an `os` run.
 
 use std::error::Error as _;
 use std::fmt;
@@ -28,12 +28,12 @@ pub type Fjall = KeyValueStore<FjallEngine>;
 
 const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
 
-/// Names of keyspaces and keys, in bytes: above these fjall panics, in the middle of a write.
+/// Limits of the names of keyspaces and of keys, in bytes: above them fjall panics during a write.
 const TABLE_LEN_MAX: usize = 255;
 const KEY_LEN_MAX: usize = 65_535;
-/// Compactions throttle themselves with pauses of 1 ms; without activity for this long, none is left.
+/// Compactions throttle themselves with pauses of 1 ms; after this time without activity, none is running.
 const IDLE_TIME: Duration = Duration::from_millis(100);
-/// Longest that `settle` waits for compactions.
+/// Maximum time that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
 
 /// An open fjall database.
@@ -51,7 +51,7 @@ impl fmt::Debug for FjallEngine {
     }
 }
 
-/// fjall shows its errors as Rust data; the innermost one gives the cause.
+/// fjall formats its errors as Rust data; the innermost error states the cause.
 fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),
@@ -67,7 +67,7 @@ fn message(error: &Error) -> String {
     inner.to_string()
 }
 
-/// What an error is due to: the operating system's error is the innermost.
+/// The cause of an error: the error of the operating system is the innermost.
 fn cause(error: &Error) -> Cause {
     match error {
         Error::Locked => return Cause::Locked,
@@ -156,7 +156,8 @@ impl KeyValue for FjallEngine {
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.database.cache_capacity().to_string())
-            // fjall's default policy: the two newest levels are not compressed, values in the journal are from 4 KiB on.
+            // fjall's default policy: the two newest levels are not compressed; in the journal, values of at least 4
+            // KiB are.
             .fact("compression", "none then lz4")
     }
 
@@ -177,7 +178,7 @@ impl KeyValue for FjallEngine {
     }
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // Every key sorts before a start that is too long to be one, or after the part of it that could be.
+        // If the start is too long for a key, compares with its prefix, after which the first possible key follows.
         let first = match from.get(..KEY_LEN_MAX) {
             Some(part) if part.len() < from.len() => Bound::Excluded(part),
             _ => Bound::Included(from),
@@ -190,8 +191,8 @@ impl KeyValue for FjallEngine {
     }
 
     /// Flushes the memtable and waits until flushes and compactions are done. fjall has no call that waits for
-    /// compactions, and its own `rotate_memtable_and_wait` never returns once its workers have failed, so its counters
-    /// are watched.
+    /// compactions, and its `rotate_memtable_and_wait` never returns once its workers have failed, so this polls its
+    /// counters.
     fn settle(&self) -> Result<(), EngineError> {
         self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
         let start = Instant::now();
@@ -213,7 +214,7 @@ impl KeyValue for FjallEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // Dropping it does the same and keeps its errors to itself.
+        // Dropping the database also syncs it, but ignores errors.
         self.persist(PersistMode::SyncAll)
     }
 }

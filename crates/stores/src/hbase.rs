@@ -14,7 +14,7 @@ use crate::session::{Collections, Drive, Store};
 
 /// HBase's own names of durability.
 const LEVELS: &[&str] = &["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"];
-/// Java 17 closes what the client's Netty looks into.
+/// Java 17 closes packages that the client's Netty accesses.
 const OPENED: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
                       --add-modules=jdk.unsupported";
 const LIBRARY_HINT: &str = "`loadstone systems hbase class-path` fetches them; or -p hbase.lib='DIRECTORY/*'";
@@ -51,7 +51,7 @@ impl Store for HBase {
     };
     // Its client blocks.
     const DRIVE: Drive = Drive::Thread;
-    // What a JVM gives its own threads.
+    // The stack size of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -115,13 +115,14 @@ impl Store for HBase {
     }
 }
 
-/// HBase's durability of writes: its name if the property is one, or the equivalent of our level.
+/// HBase's durability of writes: the property's value if it is HBase's name of a level, or the equivalent of
+/// Loadstone's.
 fn level(options: &Options) -> Result<&'static str, EngineError> {
     let own = options.get("durability");
     match own {
         None => Ok(match options.durability {
             Durability::None => "SKIP_WAL",
-            // Not set: the table decides, as with YCSB.
+            // Not set: the table decides, as in YCSB.
             Durability::Os => "USE_DEFAULT",
             Durability::Device => "FSYNC_WAL",
         }),
@@ -135,7 +136,7 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
     }
 }
 
-/// What a level guarantees; the table's level counts where a write has none.
+/// The guarantee of a level; if a write has none, the table's level applies.
 fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
@@ -153,10 +154,10 @@ fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guaran
     kept
 }
 
-/// The jars of the client: those that were named, those of the class path, or those in the cache.
+/// The jars of the client: the named jars, or jars on the class path, or jars in the cache.
 fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     if let Some(text) = options.get("hbase.lib") {
-        // A directory stands for the jars in it, not for classes.
+        // A directory means the jars in it, not classes.
         let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
         return class_path::entries(&text, "hbase.lib");
     }
@@ -170,7 +171,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
     if class_path.iter().any(is_client) {
         return Ok(Vec::new());
     }
-    // The lab keeps each exact list of jars in a separate directory.
+    // The lab stores each exact list of jars in a separate directory.
     let mut kept: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
         .into_iter()
         .flatten()
@@ -187,7 +188,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
     }
 }
 
-/// The host's refusals are a line for the user and a hint.
+/// The host's refusals consist of a line for the user and a hint.
 fn refusal(message: &str) -> EngineError {
     if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
         return EngineError::failed(format!("the jars of HBase's client are not complete: {message}"))

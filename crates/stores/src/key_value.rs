@@ -1,7 +1,8 @@
-//! Embedded key-value engines: what they must do, and the store and session that all of them share.
+//! Embedded key-value engines: their interface, and the store and session that all of them share.
 //!
-//! A record is one value in YCSB's stored form; a table is the engine's own kind of table. Update reads, merges and
-//! writes without a lock, as YCSB's own bindings do: two clients that update one record at once may lose one update.
+//! A record is one value in YCSB's stored form; a table is the engine's own type of table. Update reads, merges and
+//! writes without a lock, as YCSB's bindings do: if two clients update a record at the same time, one update may be
+//! lost.
 
 use std::fmt;
 use std::future::ready;
@@ -20,7 +21,7 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::ABOUT`].
     const ABOUT: About;
 
-    /// What one client keeps between its operations (an iterator, a read buffer); `()` for most.
+    /// State that a client keeps between its operations (an iterator, a read buffer); `()` for most engines.
     type Client: Default;
 
     /// See [`Store::open`].
@@ -32,14 +33,14 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// Passes the value of `key` to `found`; `false` if the key does not exist.
     fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
 
-    /// Writes a value; on return it has the durability asked for. A failure of this or of `remove` is a
-    /// [refusal](Failure::refusal) where the engine documents that nothing was written.
+    /// Writes a value with the requested durability. A failure of this or of `remove` is a [refusal](Failure::refusal)
+    /// if the engine documents that nothing was written.
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Removes a key, if it is there.
+    /// Removes a key, if it exists.
     fn remove(&self, client: &mut Self::Client, key: &[u8]) -> Result<(), Failure>;
 
-    /// Hands up to `count` keys and values to `found`, in byte order of the keys, from `from` (inclusive) on.
+    /// Passes up to `count` keys and values to `found`, in byte order of the keys, starting at `from` (inclusive).
     fn scan(
         &self,
         client: &mut Self::Client,
@@ -177,7 +178,8 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
     }
 }
 
-// Done when they are called, and so ready: an `async fn` would keep its arguments in memory until it is asked for.
+// The work is done when a method is called, so its future is ready: an `async fn` would keep its arguments in memory
+// until it is polled.
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[expect(clippy::inline_always, reason = "as `read_now`")]
     #[inline(always)]

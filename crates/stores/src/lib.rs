@@ -1,4 +1,4 @@
-//! Stores: how each system is reached.
+//! Stores: the drivers of the systems.
 //!
 //! One file or folder for each store, with the traits of the crate `loadstone_session`. An embedded engine implements the smaller
 //! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,

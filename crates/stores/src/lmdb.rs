@@ -1,12 +1,12 @@
 //! LMDB, compiled in: a copy-on-write B+ tree in a memory map, one writer at a time.
 //!
-//! A table is a named database. Each read is a read transaction of its own: beginning and ending one takes 0.05 µs of a
-//! get's 1 µs, so a transaction kept per client would not be worth a snapshot that pins old pages between operations.
+//! A table is a named database. Each read is a separate read transaction: beginning and ending one takes 0.05 µs of a
+//! get's 1 µs, so keeping a transaction per client would not justify a snapshot that pins old pages between operations.
 //!
-//! A commit writes its pages with `pwrite`, so it is in the page cache, and survives the process, even unsynced; only
-//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which takes a put to less than half its
-//! time and gives up nothing that a killed process leaves behind, since the map *is* the page cache. What it gives up is
-//! the order of writes: a crash of the machine may leave the file unusable.
+//! A commit writes its pages with `pwrite`, so it is in the page cache and survives the process, even unsynced; only
+//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which more than halves the time of a put,
+//! and still survives a killed process, since the map *is* the page cache. It gives up the order of writes: a crash of
+//! the machine may leave the file unusable.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,7 @@ use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
 
-/// The version of the crate that brings LMDB.
+/// The version of the crate that contains LMDB.
 pub const HEED: &str = "0.22.1";
 
 /// The LMDB store.
@@ -34,18 +34,18 @@ pub type Lmdb = KeyValueStore<LmdbEngine>;
 
 const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
 
-/// Address space, not memory and not disk: the file grows as it is written to. As much as fits twice into the 39 bits
-/// of address that the smallest 64-bit ARM kernels give a process, and more than most benchmarks hold.
+/// Address space, not memory or disk: the file grows as it is written. This fits twice into the 39 bits of address that
+/// the smallest 64-bit ARM kernels give a process, and exceeds most benchmarks' data.
 const MAP_SIZE_DEFAULT: u64 = 256 << 30;
-/// LMDB wants whole pages; 64 KiB is the largest page of Linux.
+/// LMDB needs whole pages; 64 KiB is the largest page of Linux.
 const MAP_SIZE_UNIT: u64 = 64 << 10;
-/// Keys that LMDB takes (`MDB_MAXKEYSIZE`).
+/// Maximum key length of LMDB (`MDB_MAXKEYSIZE`).
 const KEY_LEN_MAX: usize = 511;
-/// Reader slots beside the clients': LMDB gives one to each thread that ever read, until the thread ends.
+/// Reader slots in addition to the clients': LMDB gives one to each thread that ever read, until the thread ends.
 const SPARE_READERS: usize = 126;
-/// The step of allocations for a writable map.
+/// Allocation unit for a writable map.
 const CHUNK: u64 = 16 << 20;
-/// Pages that one put may add beside its value's: copies of a branch, of the free list and of their roots.
+/// Pages that one put may add to its value's: copies of a branch, of the free list and of their roots.
 const PUT_OVERHEAD: u64 = 1 << 20;
 
 /// An open LMDB environment.
@@ -61,14 +61,14 @@ pub struct LmdbEngine {
     blocks: Option<Blocks>,
 }
 
-/// The disk blocks below a writable map. Its file is as long as the map and full of holes; a store into a hole that a
-/// full device cannot fill is a `SIGBUS`, which ends the process without a word. So blocks are allocated ahead of each
-/// put, where a full device is an error like any other.
+/// The disk blocks of a writable map. Its file is as long as the map and sparse; a write to a hole that a full device
+/// cannot fill causes a `SIGBUS`, which ends the process without a message. So blocks are allocated before each put,
+/// when a full device is an ordinary error.
 #[derive(Debug)]
 struct Blocks {
     file: File,
     page_len: u64,
-    /// How far the file has blocks, in bytes. Written only while holding LMDB's writer lock.
+    /// End of the allocated blocks in the file, in bytes. Written only while holding LMDB's writer lock.
     end: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ impl Blocks {
         if end <= self.end.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // The last of a nearly full device is taken in what each put needs.
+        // On a nearly full device, the remaining blocks are allocated as each put needs them.
         let chunk = end.next_multiple_of(CHUNK);
         let exact = || self.allocate(end).map(|()| end);
         let allocated = self.allocate(chunk).map(|()| chunk).or_else(|_| exact());
@@ -92,10 +92,11 @@ impl Blocks {
     }
 
     fn allocate(&self, end: u64) -> io::Result<()> {
-        // SAFETY: plain system call on a file that is open for writing.
+        // SAFETY: a plain system call on a file that is open for writing.
         let done = unsafe { libc::fallocate(self.file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, end as i64) } == 0;
         let error = io::Error::last_os_error();
-        // A file system without fallocate (some network ones) cannot be asked; there, LMDB is left to its luck.
+        // A file system without fallocate (some network file systems) does not support this; LMDB then writes without
+        // it.
         let taken = done || error.raw_os_error() == Some(libc::EOPNOTSUPP);
         taken.then_some(()).ok_or(error)
     }
@@ -116,7 +117,7 @@ fn map_size(options: &Options) -> Result<u64, EngineError> {
     })
 }
 
-/// What an error is due to.
+/// The cause of an error.
 fn cause(error: &Error) -> Cause {
     match error {
         Error::Io(error) => Cause::of_io(error),
@@ -139,26 +140,27 @@ fn cannot_open(directory: &Path, error: &Error) -> EngineError {
 impl LmdbEngine {
     fn failure(&self, error: &Error) -> Failure {
         match error {
-            // Told by mdb_page_alloc, also in a commit, which then aborts before it writes (mdb_txn_commit).
+            // Reported by mdb_page_alloc, even in a commit, which then aborts before it writes (mdb_txn_commit).
             Error::Mdb(MdbError::MapFull) => {
                 let words = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
                 Failure::new(Status::NoSpace, words).refusal()
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
-            // A write that was cut short is LMDB's own I/O error.
+            // LMDB reports a truncated write as its own I/O error.
             _ => self.space.failure(error.to_string(), cause(error)),
         }
     }
 
     fn written(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
-        // Dropped, it is aborted: mdb_txn_abort "abandons all the operations of the transaction". A commit that fails may
-        // have written its pages.
+        // A dropped transaction is aborted: mdb_txn_abort "abandons all the operations of the transaction". A failed
+        // commit may have written its pages.
         change(&mut transaction).map_err(Failure::refusal)?;
         transaction.commit().map_err(|error| self.failure(&error))
     }
 
-    /// Blocks for a put of `len` bytes. Under the writer lock, so the last page is still the last when it is used.
+    /// Allocates blocks for a put of `len` bytes. Under the writer lock, so the last page is still the last when it is
+    /// used.
     fn reserve(&self, len: usize) -> Result<(), Failure> {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
@@ -191,9 +193,9 @@ impl KeyValue for LmdbEngine {
         let open_failed = |error: Error| cannot_open(&directory, &error);
         let mut builder = EnvOpenOptions::new();
         builder.map_size(map_size as usize).max_dbs(1).max_readers((options.clients + SPARE_READERS) as u32);
-        // SAFETY: the flags give up durability only, never locking, and nothing but LMDB changes the mapped file.
+        // SAFETY: the flags reduce only durability, never locking, and only LMDB changes the mapped file.
         let env = unsafe { builder.flags(flags(options.durability)).open(&directory) }.map_err(open_failed)?;
-        // A larger database than was asked for gets the map that it needs.
+        // A database larger than requested gets the map that it needs.
         let map_size = env.info().map_size as u64;
         let blocks = match options.durability {
             Durability::None => Some(Blocks::of(&env).map_err(open_failed)?),
@@ -201,7 +203,7 @@ impl KeyValue for LmdbEngine {
         };
         let reader = env.read_txn().map_err(open_failed)?;
         let known = env.open_database(&reader, Some(&options.table)).map_err(open_failed)?;
-        // A handle opened in a read transaction is the environment's only once that has committed.
+        // A handle opened in a read transaction is the environment's only after that transaction has committed.
         reader.commit().map_err(open_failed)?;
         let table = match known {
             Some(table) => table,
@@ -221,7 +223,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // What LMDB calls asynchronous still survives the process: it has no weaker level.
+        // LMDB's asynchronous mode still survives the process: LMDB has no weaker level.
         let (durability, how) = match self.durability {
             Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
@@ -266,7 +268,7 @@ impl KeyValue for LmdbEngine {
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let failed = |error: Error| self.failure(&error);
         let reader = self.env.read_txn().map_err(failed)?;
-        // LMDB cannot seek to an empty key, which every record follows.
+        // LMDB cannot seek to an empty key, which precedes every record.
         let first = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (first, Bound::Unbounded);
         for entry in self.table.range(&reader, &range).map_err(failed)?.take(count) {
@@ -283,7 +285,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // A load that took hours is not to be lost with the machine because it was not synced as it went.
+        // A load that took hours must not be lost with the machine because its writes were not synced.
         self.settle()?;
         self.env.prepare_for_closing().wait();
         Ok(())

@@ -22,17 +22,17 @@ use crate::session::ConnectionAttempts;
 pub const RECONNECT: Property = setting("reconnect");
 const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s,60s) as most drivers do";
 /// Each delay is drawn from this range around its nominal length, as in Cassandra's Java driver
-/// (`ExponentialReconnectionPolicy`), so that engines do not attempt in step.
+/// (`ExponentialReconnectionPolicy`), so that engines do not attempt at the same time.
 const JITTER: f64 = 0.15;
 const DEFAULT: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(86_400);
 
-/// The delays between attempts to connect to a node that refuses.
+/// The delays between attempts to connect to a node that refuses connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reconnect {
-    /// Always the same delay.
+    /// A constant delay.
     Constant(Duration),
-    /// The first delay, doubled with each failed attempt up to the second.
+    /// The first delay, doubled after each failed attempt, up to the second.
     Exponential(Duration, Duration),
 }
 
@@ -69,7 +69,7 @@ impl Reconnect {
         }
     }
 
-    /// The delay after this many failed attempts in a row; `random` is in [0, 1).
+    /// The delay after this many consecutive failed attempts; `random` is in [0, 1).
     fn delay(self, failures: u32, random: f64) -> Duration {
         let nominal = match self {
             Self::Constant(delay) => delay,
@@ -95,7 +95,7 @@ enum Reach {
     Up,
     /// A connection broke, one attempt failed, or the last one timed out.
     Unknown,
-    /// The last attempts failed, the last one with this.
+    /// The last attempts failed, the latest of them with this failure.
     Down(Failure),
 }
 
@@ -103,15 +103,15 @@ enum Reach {
 struct State {
     reach: Reach,
     generation: u64,
-    /// Failed attempts in a row.
+    /// Number of consecutive failed attempts.
     failures: u32,
     next: Instant,
     attempting: bool,
-    /// Whether a background task attempts until the node is up.
+    /// Whether a background task makes attempts until the node is up.
     probing: bool,
 }
 
-/// What the sessions of an engine know of a server.
+/// The state of a server, shared by the sessions of an engine.
 #[derive(Debug)]
 pub struct Node {
     reconnect: Reconnect,
@@ -119,7 +119,7 @@ pub struct Node {
     state: Mutex<State>,
     changed: Notify,
     losses: AtomicU64,
-    /// The losses after which a session last had an open connection.
+    /// The number of losses when a session last confirmed an open connection.
     confirmed: AtomicU64,
     attempted: AtomicU64,
     failed: AtomicU64,
@@ -172,8 +172,8 @@ impl Node {
         self.state().generation
     }
 
-    /// Notes that a connection of a generation broke. The next attempt may be made at once, but only one. A connection of an
-    /// earlier generation broke in an outage that is over.
+    /// Notes that a connection of a generation broke. The next attempt may be made at once, but only one. If the
+    /// generation is older, the connection broke in an outage that has ended.
     #[cold]
     pub fn lose_connection(&self, generation: u64) {
         self.losses.fetch_add(1, Ordering::Relaxed);
@@ -184,16 +184,16 @@ impl Node {
         }
     }
 
-    /// Confirms that a session's own connection is open after this many losses. The node is reachable then, although
+    /// Confirms that a session's connection is open after this number of losses. The node is then reachable, although
     /// attempts to connect failed.
     #[cold]
     pub fn confirm_connection(&self, losses: u64) {
         self.confirmed.store(losses, Ordering::Relaxed);
     }
 
-    /// The failure of the last attempt while the node refuses connections and no session has one: an operation fails with it
-    /// at once. A client without a connection must not fail quickly next to clients that are served: it would take their
-    /// operations.
+    /// The failure of the last attempt while the node refuses connections and no session has one: operations fail with
+    /// it at once. A client without a connection must not fail quickly while other clients are served: it would take
+    /// their operations.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
             Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),
@@ -201,10 +201,11 @@ impl Node {
         }
     }
 
-    /// Waits until an attempt may be made: at once while the node is up, else one at a time, with the delays of the policy.
+    /// Waits until an attempt may be made: at once while the node is up, otherwise one attempt at a time, with the
+    /// policy's delays.
     pub async fn wait_for_turn(&self) -> Turn<'_> {
         loop {
-            // Created first: it sees every change from here on.
+            // Created first: it notices every later change.
             let changed = self.changed.notified();
             let next = match self.take_turn() {
                 Ok(turn) => return turn,
@@ -244,7 +245,7 @@ impl Node {
     {
         let end = Instant::now() + limit;
         loop {
-            // Created first: it sees every change from here on.
+            // Created first: it notices every later change.
             let changed = self.changed.notified();
             if let Some(refusal) = self.refusal() {
                 self.probe(open);
@@ -269,7 +270,7 @@ impl Node {
         }
     }
 
-    /// Attempts in the background until the node is up, unless a task does so already.
+    /// Makes attempts in the background until the node is up, unless a task already does.
     fn probe<C, F>(self: &Arc<Self>, open: F)
     where
         C: 'static,
@@ -295,11 +296,11 @@ fn new_timeout(limit: Duration) -> Failure {
     Failure::new(Status::Timeout, message).connecting(ConnectError::Other)
 }
 
-/// Ends with its task, also when the task's executor ends first.
+/// Ends with its task, even if the task's executor ends first.
 struct Probing(Arc<Node>);
 
 impl Probing {
-    /// Whether the node is up. Decided with the flag, so that a node lost right afterwards gets another task.
+    /// Whether the node is up. Decided together with the flag, so that a node lost right afterwards gets another task.
     fn end_if_up(&self) -> bool {
         let mut state = self.0.state();
         state.probing = !matches!(state.reach, Reach::Up);
@@ -347,11 +348,12 @@ impl Turn<'_> {
                 node.losses.fetch_add(1, Ordering::Relaxed);
                 state.failures = state.failures.saturating_add(1);
                 let random = node.random.hash_one(node.attempted.load(Ordering::Relaxed)) as f64 / u64::MAX as f64;
-                // One handshake may fail while the node is up: the second attempt follows at once, and operations wait for it.
+                // One handshake may fail while the node is up: the second attempt follows at once, and operations wait
+                // for it.
                 let first = state.failures == 1;
                 let delay = node.reconnect.delay(state.failures - 1, random);
                 state.next = Instant::now() + if first { Duration::ZERO } else { delay };
-                // A node that does not answer may yet: it refuses nothing.
+                // A node that does not answer may still do so: it has not refused anything.
                 let silent = failure.status == Status::Timeout;
                 state.reach = if first || silent { Reach::Unknown } else { Reach::Down(failure.clone()) };
             }

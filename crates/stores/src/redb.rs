@@ -1,8 +1,8 @@
 //! redb, compiled in: a copy-on-write B+ tree in one file, one writer at a time.
 //!
-//! redb itself knows two levels: a commit is synced, or it stays in memory. `os`, between them, is a storage that
-//! leaves syncing to the kernel: each commit still writes its pages, so they are in the page cache and outlive the
-//! process.
+//! redb itself has two levels: a commit is synced, or it stays in memory. The intermediate level, `os`, is a storage
+//! back end that leaves syncing to the kernel: each commit still writes its pages, so they are in the page cache and
+//! outlive the process.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -28,10 +28,10 @@ pub type Redb = KeyValueStore<RedbEngine>;
 
 const ENGINE: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
 
-/// redb's own default, stated here because it has no way to ask for it.
+/// redb's own default, repeated here because it cannot be queried.
 const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
 
-/// A file whose writes reach the page cache and whose syncs are left to the kernel.
+/// A file whose writes reach the page cache; the kernel syncs it.
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
@@ -102,7 +102,7 @@ impl fmt::Debug for RedbEngine {
     }
 }
 
-/// What an error is due to.
+/// The cause of an error.
 fn cause(error: &Error) -> Cause {
     match error {
         Error::DatabaseAlreadyOpen => Cause::Locked,
@@ -122,13 +122,13 @@ impl RedbEngine {
         self.space.failure(error.to_string(), cause(&error))
     }
 
-    /// A failure before the commit. "All writes performed in this transaction will be rolled back" where one is aborted, as
-    /// it is when it is dropped. A commit that fails may have written.
+    /// A failure before the commit. An aborted transaction is rolled back ("All writes performed in this transaction
+    /// will be rolled back"), and a dropped one is aborted. A failed commit may have written.
     fn uncommitted(&self, error: impl Into<Error>) -> Failure {
         self.failure(error).refusal()
     }
 
-    /// One commit with the durability asked for.
+    /// One commit with the requested durability.
     fn written(
         &self,
         change: impl FnOnce(&mut ::redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<(), ::redb::StorageError>,
@@ -143,7 +143,7 @@ impl RedbEngine {
         transaction.commit().map_err(|error| self.failure(error))
     }
 
-    /// Makes the table, or finds that a run's is missing.
+    /// Creates the table, or reports that a run's table is missing.
     fn check_table(&self, create: bool) -> Result<(), EngineError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
@@ -241,10 +241,10 @@ impl KeyValue for RedbEngine {
     }
 
     fn settle(&self) -> Result<(), EngineError> {
-        // A durable commit writes what earlier ones kept in memory, even when it changes nothing itself.
+        // A durable commit also writes earlier commits that are in memory, even if it changes nothing itself.
         let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
-        // redb's locks belong to its own open file, so that opening and closing another gives none of them up.
+        // redb's locks belong to its own open file, so opening and closing it again does not release any of them.
         let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());
         synced.map_err(|error| self.cannot_write(&error))
     }

@@ -1,4 +1,4 @@
-//! What stores have in common that reach a server by host and port.
+//! Common code of stores that reach a server by host and port.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,8 +11,8 @@ use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 
-/// A server's host and port as the user named it, and its addresses. Names are looked up once, when a store is opened:
-/// a client that connects anew must not wait for a name server.
+/// A server's host and port in the user's notation, and its addresses. Names are resolved once, when a store is opened:
+/// a client that reconnects must not wait for a name server.
 #[derive(Clone, Debug)]
 pub struct Server {
     host: String,
@@ -30,7 +30,7 @@ impl fmt::Display for Server {
 }
 
 impl Server {
-    /// Looks its name up. `property` is where the user named it.
+    /// Resolves the name. `property` is the property in which the user set it.
     pub fn find(host: &str, port: u16, property: &str) -> Result<Self, EngineError> {
         let mut server = Self { host: host.to_owned(), port, addresses: Vec::new() };
         match (host, port).to_socket_addrs() {
@@ -47,7 +47,7 @@ impl Server {
         EngineError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
     }
 
-    /// The host as the user named it.
+    /// The host in the user's notation.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -58,7 +58,7 @@ impl Server {
     }
 }
 
-/// How an attempt to connect ended.
+/// The failure of an attempt to connect.
 pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
     let why = ConnectError::of(error);
     let status = match why {
@@ -80,8 +80,8 @@ pub fn connect_hint(failure: &Failure, start: &str) -> String {
     }
 }
 
-/// What a session keeps of its last failure: its message for `last_error`, whether it was a refusal, and whether the session
-/// rests before the next operation. Where it could not connect, the next would fail as fast.
+/// A session's last failure: its message for `last_error`, whether it was a refusal, and whether the session pauses
+/// before the next operation. After a failed connection attempt, the next operation would fail as fast.
 #[derive(Debug, Default)]
 pub struct LastFailure {
     message: Option<String>,
@@ -91,7 +91,7 @@ pub struct LastFailure {
 }
 
 impl LastFailure {
-    /// The status of an operation; keeps a failure.
+    /// The status of an operation; stores a failure.
     #[inline]
     pub fn status(&mut self, result: Result<Status, Failure>) -> Status {
         result.unwrap_or_else(|failure| {
@@ -107,7 +107,7 @@ impl LastFailure {
         })
     }
 
-    /// Rests once, if there is a reason.
+    /// Pauses once, if there is a reason.
     pub async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
             tokio::time::sleep(NAP).await;
@@ -119,12 +119,12 @@ impl LastFailure {
         self.unsent
     }
 
-    /// What a session answers to `refused`. A write that found no record to change wrote nothing.
+    /// The session's answer to `refused`. A write that found no record to change wrote nothing.
     pub fn refused(&self, status: Status) -> bool {
         status == Status::NotFound || self.refused
     }
 
-    /// Its message, once.
+    /// The message of the failure; it is returned once.
     pub fn message(&mut self) -> Option<String> {
         self.message.take()
     }
@@ -139,7 +139,7 @@ pub fn is_open(stream: &impl AsRawFd) -> bool {
     read < 0 && std::io::Error::last_os_error().kind() == std::io::ErrorKind::WouldBlock
 }
 
-/// Whether the peer has closed the connection, perhaps after bytes that nothing has read yet.
+/// Whether the peer has closed the connection, possibly after bytes that have not been read.
 pub fn is_ended(stream: &impl AsRawFd) -> bool {
     let mut event = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
     // SAFETY: one entry, with an open descriptor.
@@ -147,7 +147,7 @@ pub fn is_ended(stream: &impl AsRawFd) -> bool {
     ready != 0
 }
 
-/// Asks a server something while its store is opened, outside any executor.
+/// Queries a server while its store is opened, outside any executor.
 pub fn asking<T>(question: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;

@@ -23,7 +23,7 @@ use verification::{Verifier, failure_of};
 pub use properties::{Properties, Request, Verify};
 pub use stream::{Stream, encryption};
 
-/// How a store's connections are encrypted.
+/// The encryption of a store's connections.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -31,7 +31,7 @@ pub struct Tls {
     verify: Verify,
 }
 
-// Keys are in the configuration.
+// The configuration contains keys.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).field("verify", &self.verify).finish_non_exhaustive()
@@ -39,7 +39,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads the files. `hosts` are the servers as the user named them: a certificate may have any of these names.
+    /// Reads the files. `hosts` are the servers in the user's notation: a certificate may have any of these names.
     fn new(request: &Request, names: Properties, hosts: &[String]) -> Result<Self, EngineError> {
         let verify = request.verify.unwrap_or(Verify::Full);
         let provider = Arc::new(ring::default_provider());
@@ -102,13 +102,13 @@ impl Tls {
         Ok(Self { config: Arc::new(config), name, verify })
     }
 
-    /// What is verified.
+    /// The extent of the verification.
     #[cfg(test)]
     pub fn verify(&self) -> Verify {
         self.verify
     }
 
-    /// The name that is verified on a server.
+    /// The name to verify on a server.
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Failure> {
         match &self.name {
             Some(name) => Ok(name.clone()),
@@ -119,7 +119,7 @@ impl Tls {
         }
     }
 
-    /// Encrypts a connection. `place` names the server in messages.
+    /// Encrypts a connection. `place` is the server's name in messages.
     pub async fn connect<S>(&self, stream: S, host: &str, place: &str) -> Result<TlsStream<S>, Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin,

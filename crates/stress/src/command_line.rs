@@ -28,15 +28,15 @@ use crate::settings::Settings;
 pub enum Request {
     /// A run.
     Run(Box<Settings>),
-    /// A text for standard output; the exit status is 0.
+    /// A text to print on standard output; the exit status is 0.
     Print(String),
 }
 
-/// A command line that cannot be run.
+/// A refused command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct UsageError {
-    /// The tool's text, with its end of a line, for standard output. It ends with the help of the tool or of the group.
+    /// The tool's text, with its line end, for standard output. It ends with the help of the tool or of the group.
     pub text: String,
     /// The next step, for standard error.
     pub hint: Option<String>,
@@ -87,7 +87,7 @@ pub fn parse(arguments: &[impl AsRef<str>]) -> Result<Request, UsageError> {
     parse_as(arguments, Compat::default())
 }
 
-/// [`parse`] with another generation as the default.
+/// [`parse`] with a different default generation.
 ///
 /// # Errors
 /// As for [`parse`].
@@ -106,7 +106,8 @@ pub fn parse_as(arguments: &[impl AsRef<str>], default: Compat) -> Result<Reques
     Ok(Request::Run(Box::new(settings)))
 }
 
-/// Joins the arguments with blanks, deletes the blanks around `,`, `=` and parentheses, and splits at blanks.
+/// Joins the arguments with blanks, deletes the blanks around `,`, `=` and parentheses, and splits the result at
+/// blanks.
 fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     let joined = arguments.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(" ");
     // Java's `\s`.
@@ -129,7 +130,7 @@ fn repair_arguments(arguments: &[impl AsRef<str>]) -> Vec<String> {
     }
     let mut tokens: Vec<String> = Vec::new();
     for (place, token) in tight.split(' ').enumerate() {
-        // Java keeps an empty first part and drops those between blanks.
+        // Java keeps an empty first part but drops empty parts between blanks.
         if !token.is_empty() || place == 0 {
             tokens.push(token.to_owned());
         }
@@ -170,7 +171,7 @@ fn take_compat(groups: &mut VecDeque<Group>, default: Compat) -> Result<Compat, 
     name.parse().map_err(|message: String| refuse(message, default))
 }
 
-/// Commands that run nothing.
+/// Commands that start no run.
 fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option<String>, UsageError> {
     if groups.iter().any(|group| group.name == "legacy") {
         return Err(refuse("legacy is not supported: it translates options of 2.0 and then always fails", compat)
@@ -193,7 +194,7 @@ fn answer_special(groups: &mut VecDeque<Group>, compat: Compat) -> Result<Option
     }
 }
 
-/// The version that is reproduced, and our own.
+/// The version that is reproduced, and Loadstone's.
 fn version_of(compat: Compat) -> String {
     let tool = match compat {
         Compat::V3_0 => "3.3",
@@ -221,7 +222,7 @@ fn print_distribution(parameters: &[String], compat: Compat) -> Result<String, U
     Ok(render_distribution(&distribution))
 }
 
-/// A header and twelve quantiles: share of the samples, value, share of the greatest value.
+/// A header and twelve quantiles: share of the samples, value, share of the maximum value.
 ///
 /// Source: `SettingsMisc.printDistribution`.
 fn render_distribution(distribution: &Distribution) -> String {

@@ -36,7 +36,7 @@ impl Compat {
         self <= Self::V3_11
     }
 
-    /// As written after `-compat`.
+    /// The value of `-compat`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,12 +1,13 @@
-//! CQL's types as the server names them, and what their values have in common.
+//! CQL's types, with the server's names, and operations common to their values.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// Types within types beyond this depth are refused.
+/// Nested types beyond this depth are refused.
 const DEPTH_MAX: usize = 16;
 
-/// A type whose values can be generated. A user-defined type has the encoding of a tuple, and is one here.
+/// A type whose values can be generated. A user-defined type has the encoding of a tuple, and is represented as a
+/// tuple.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "CQL's names")]
 pub enum CqlType {
@@ -90,15 +91,15 @@ impl CqlType {
         matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..))
     }
 
-    /// The order of two values, as the server compares them.
+    /// The order of two values, as in the server.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
-            // Two's complement of equal length: the sign decides, then the bytes.
+            // Two's complement of equal length: the sign is compared first, then the bytes.
             Self::BigInt | Self::Counter | Self::Int | Self::SmallInt | Self::TinyInt | Self::Timestamp => {
                 read_signed(a).cmp(&read_signed(b))
             }
             Self::VarInt => read_big(a).cmp(&read_big(b)),
-            // The generated ones have no digits behind the point.
+            // Generated decimals have no digits after the point.
             Self::Decimal => read_big(a.get(4..).unwrap_or_default()).cmp(&read_big(b.get(4..).unwrap_or_default())),
             Self::Double => read_double(a).total_cmp(&read_double(b)),
             Self::Float => read_float(a).total_cmp(&read_float(b)),
@@ -123,10 +124,10 @@ impl CqlType {
         }
     }
 
-    /// Contributes a value to the seed of what follows it.
+    /// Contributes a value to the seed of the following values.
     ///
-    /// Source: `PartitionIterator.seed`: texts and bytes by their elements, numbers as longs, UUIDs by their halves, all others by
-    /// their bytes.
+    /// Source: `PartitionIterator.seed`: texts and bytes by their elements, numbers as longs, UUIDs by their halves,
+    /// all others by their bytes.
     #[inline]
     pub fn chain(&self, bytes: &[u8], seed: i64) -> i64 {
         let add = |seed: i64, value: i64| seed.wrapping_mul(31).wrapping_add(value);
@@ -163,7 +164,7 @@ impl fmt::Display for CqlType {
     }
 }
 
-/// A number in two's complement of at most 8 bytes; of a longer one the last 8.
+/// A number in two's complement of at most 8 bytes; a longer number is cut to its last 8 bytes.
 #[inline]
 fn read_signed(bytes: &[u8]) -> i64 {
     let start = if bytes.first().is_some_and(|byte| *byte >= 0x80) { -1 } else { 0 };
@@ -184,7 +185,7 @@ fn read_float(bytes: &[u8]) -> f32 {
     bytes.try_into().map_or(0.0, f32::from_be_bytes)
 }
 
-/// Compares the parts of two values, each with its length before it, behind `skip` bytes; the shorter one is first.
+/// Compares the parts of two values, each preceded by its length, after `skip` bytes; the shorter value comes first.
 fn compare_parts<'a>(a: &[u8], b: &[u8], skip: usize, type_at: impl Fn(usize) -> &'a CqlType) -> Ordering {
     let (mut a, mut b) = (a.get(skip..).unwrap_or_default(), b.get(skip..).unwrap_or_default());
     for at in 0.. {
@@ -207,7 +208,7 @@ fn take_part<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(part)
 }
 
-/// Splits at the commas outside brackets.
+/// Splits at commas outside brackets.
 fn split_arguments(text: &str) -> Option<Vec<&str>> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, byte) in text.bytes().enumerate() {
@@ -228,7 +229,7 @@ fn split_arguments(text: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
-/// An identifier in a statement: quoted unless it is in lower case, as the tool does.
+/// An identifier in a statement: quoted unless it is in lower case, as in the tool.
 pub fn quote(name: &str) -> String {
     let is_plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
     if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }

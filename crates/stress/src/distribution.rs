@@ -1,6 +1,7 @@
 //! Distributions of cassandra-stress: their text, their samples, their inverse CDF.
 //!
-//! Sources: Cassandra's `OptionDistribution.java`, `Distribution*.java`; commons-math 3.2, which draws the samples.
+//! Sources: Cassandra's `OptionDistribution.java`, `Distribution*.java`; commons-math 3.2, from which the tool draws
+//! its samples.
 
 mod erf;
 mod sampler;
@@ -63,7 +64,7 @@ pub enum Spec {
     Presets(Vec<Preset>),
 }
 
-/// A value, and how often it occurs.
+/// A value and its frequency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preset {
     /// Its share of all draws. Shares are relative to their sum.
@@ -76,20 +77,20 @@ impl Spec {
     /// Its sampler, unseeded.
     ///
     /// # Errors
-    /// The specification can be written but not sampled: its range is empty or reversed, or a parameter is not positive. The
+    /// The text is valid but cannot be sampled: the range is empty or reversed, or a parameter is not positive. The
     /// tool ends with a stack trace when it first draws from such a distribution.
     pub fn sampler(&self) -> Result<Distribution, String> {
         Distribution::new(self)
     }
 
-    /// Least and greatest value, both possible. The greatest of a sequence is its end.
+    /// The minimum and the maximum, both possible. The maximum of a sequence is its end.
     pub fn range(&self) -> Result<(i64, i64), String> {
         let sampler = self.sampler()?;
         let (first, last) = (sampler.min(), sampler.max());
         Ok((first.min(last), first.max(last)))
     }
 
-    /// Whether every draw gives the same value.
+    /// Whether all draws give the same value.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         matches!(self, Self::Fixed { .. })
@@ -128,7 +129,7 @@ impl From<Spec> for String {
     }
 }
 
-/// As the settings block prints it (`getConfigAsString`).
+/// The form in the settings block (`getConfigAsString`).
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let decimal = |value: f64| format_decimals(value, 6);
@@ -187,7 +188,7 @@ mod tests {
         parse_spec(text).unwrap()
     }
 
-    /// The lines of the fixture with a mark, without it.
+    /// The lines of the fixture with this mark, which is removed.
     fn rows(mark: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
         SAMPLES
             .lines()

@@ -1,8 +1,9 @@
-//! Numbers as Java's `String.format` prints them in the C locale.
+//! Numbers in the format of Java's `String.format` in the C locale.
 
 /// `%.<decimals>f`: the shortest decimal form of the number, rounded half up. C and Rust round the binary value, half to even.
 ///
-/// Java before 19 does not find the shortest form of a few numbers, such as 1E23 (JDK-4511638); that is not followed.
+/// Java before 19 does not find the shortest form of a few numbers, such as 1E23 (JDK-4511638); this bug is not
+/// reproduced.
 #[must_use]
 pub fn format_decimals(value: f64, decimals: usize) -> String {
     if value.is_nan() {
@@ -16,7 +17,7 @@ pub fn format_decimals(value: f64, decimals: usize) -> String {
     let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: isize = exponent.parse().unwrap_or(0);
     let digits: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
-    // The digit of weight 10^-place, with the first digit of weight 10^exponent.
+    // The digit of weight 10^-place, if the first digit has weight 10^exponent.
     let digit_at =
         |place: isize| usize::try_from(place + exponent).ok().and_then(|at| digits.get(at)).copied().unwrap_or(0);
     let first = (-exponent).min(0);

@@ -1,8 +1,8 @@
 //! The partitions that operations visit: `-pop`, `-insert revisit=`.
 //!
 //! Source: Cassandra's `SeedManager.java`. The tool draws seeds from one counter or one unseeded generator for all
-//! threads. Here the number of an operation's partition is a pure function of the operation's index, so runs repeat and
-//! segments share a population without talking to each other.
+//! threads. Here the number of an operation's partition is a pure function of the operation's index, so runs are
+//! repeatable and segments share a population without communicating.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::random::mix_seed;
 const NUMBER: u64 = 0x6e75_6d62;
 const LOOKBACK: u64 = 0x6c6f_6f6b;
 
-/// How the numbers of partitions are chosen.
+/// The choice of the numbers of partitions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Selection {
@@ -26,7 +26,7 @@ pub enum Selection {
         last: i64,
         /// Whether the sequence starts again after its end.
         wrap: bool,
-        /// How far reads trail the writes (`read-lookback=`).
+        /// The distance of reads behind the writes (`read-lookback=`).
         read_lookback: Option<Spec>,
     },
     /// Independent draws.
@@ -36,9 +36,9 @@ pub enum Selection {
 /// Shares of a sequence: the k-th of n equal parts, counted from 0 (`segment=k/n`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
-    /// Which share.
+    /// The number of the share, from 0.
     pub part: u64,
-    /// Of how many.
+    /// The number of shares.
     pub parts: u64,
 }
 
@@ -58,7 +58,7 @@ enum Law {
         wrap: bool,
         lookback: Option<Distribution>,
     },
-    /// `counts`: a sequence, or its inverse, which continues from operation to operation.
+    /// `counts`: whether it is a sequence, or its inverse, which continues from operation to operation.
     Distribution {
         distribution: Distribution,
         counts: bool,
@@ -126,11 +126,11 @@ impl Population {
         }
     }
 
-    /// The number that the read at `index` takes, while the first `written` numbers of the sequence are acknowledged.
+    /// The number for the read at `index`, while the first `written` numbers of the sequence are acknowledged.
     ///
-    /// Without `read-lookback`, the number of [`Self::number_at`]. With it, `written` − draw, counted from the start; where less
-    /// than that is written, draw mod `written`. `None` while nothing is written. The tool of 4.x forgets the multiplier
-    /// here and reads keys that were never written.
+    /// Without `read-lookback`, the number of [`Self::number_at`]. With it, `written` − draw, counted from the start;
+    /// if less than that is written, draw mod `written`. `None` while nothing is written. The tool of 4.x forgets the
+    /// multiplier here and reads keys that were never written.
     #[inline]
     pub fn read_number_at(&mut self, index: u64, written: u64) -> Option<i64> {
         let Law::Sequence { first, count, lookback: Some(lookback), .. } = &mut self.law else {
@@ -163,7 +163,7 @@ impl Population {
         }
     }
 
-    /// Its smallest and its greatest number.
+    /// Its minimum and maximum.
     #[must_use]
     pub fn range(&self) -> (i64, i64) {
         match &self.law {
@@ -176,13 +176,14 @@ impl Population {
     }
 }
 
-/// The factor of all numbers: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) of the range of `revisit`.
+/// The factor by which all numbers are multiplied: 1 up to 3.11, then 1 + round(10^(22 − log₁₀ size)) with the size of
+/// the range of `revisit`.
 ///
 /// For a range of at most 1,084 values it overflows, as in the tool, and every partition has the same key: see
 /// [`is_single_partition`].
 ///
 /// # Errors
-/// The tool's: the range has a negative start or more than 2³¹ − 1 values.
+/// As in the tool: the range has a negative start or more than 2³¹ − 1 values.
 pub fn seed_multiplier(revisit: &Spec, compat: Compat) -> Result<i64, String> {
     let (min, max) = revisit.range()?;
     let size = i128::from(max) - i128::from(min) + 1;

@@ -10,7 +10,7 @@ const TWO_POW_MINUS_53: f64 = 1.0 / (1_u64 << 53) as f64;
 #[derive(Clone, Debug)]
 pub struct JavaRandom {
     state: u64,
-    /// The second value of the polar method; a new seed drops it.
+    /// The second value of the polar method; dropped by a new seed.
     gaussian: Option<f64>,
 }
 
@@ -33,7 +33,7 @@ impl JavaRandom {
         (self.state >> (48 - count)) as u32
     }
 
-    /// Omits this many steps; `nextDouble` and `nextLong` take two each.
+    /// Omits this number of steps; `nextDouble` and `nextLong` take two each.
     pub fn skip(&mut self, steps: u64) {
         // The composition of affine maps, by repeated squaring.
         let (mut factor, mut addend, mut left) = (MULTIPLIER, 0xB_u64, steps);
@@ -55,7 +55,7 @@ impl JavaRandom {
         (high + u64::from(self.bits(27))) as f64 * TWO_POW_MINUS_53
     }
 
-    /// `nextLong`. At most 2⁴⁸ different values.
+    /// `nextLong`, with at most 2⁴⁸ different values.
     #[inline]
     pub fn next_long(&mut self) -> i64 {
         let high = i64::from(self.bits(32) as i32) << 32;
@@ -89,7 +89,7 @@ pub struct FasterRandom {
 }
 
 impl FasterRandom {
-    /// `new FasterRandom()` with `setSeed(seed)`.
+    /// `new FasterRandom()` followed by `setSeed(seed)`.
     #[must_use]
     pub fn new(seed: i64) -> Self {
         Self { state: JavaRandom::new(seed).next_long(), draws: 0 }
@@ -117,7 +117,7 @@ impl FasterRandom {
     }
 }
 
-/// Natural logarithm of a positive, normal number, as fdlibm computes it (`__ieee754_log`, error below 1 ulp).
+/// Natural logarithm of a positive, normal number, as in fdlibm (`__ieee754_log`, error below 1 ulp).
 ///
 /// Java specifies `StrictMath.log` by fdlibm; the platform's logarithm may differ in the last bit.
 /// Constants and evaluation order: Sun Microsystems, `e_log.c`, 1993.
@@ -135,7 +135,7 @@ fn strict_log(x: f64) -> f64 {
     let mut high = (bits >> 32) as i32;
     let mut exponent = (high >> 20) - 1023;
     high &= 0x000f_ffff;
-    // 1 if the mantissa is at least √2: then it is halved.
+    // 1 if the mantissa is at least √2, and must be halved.
     let halve = (high + 0x9_5f64) & 0x10_0000;
     exponent += halve >> 20;
     let mantissa = f64::from_bits((u64::from((high | (halve ^ 0x3ff0_0000)) as u32) << 32) | (bits & 0xffff_ffff));

@@ -1,4 +1,4 @@
-//! The rows of the predefined tables: key, five blobs (or counters), byte for byte as the tool writes them.
+//! The rows of the predefined tables: key, five blobs (or counters), byte for byte as in the tool.
 //!
 //! Sources: Cassandra's `PartitionIterator.java`, `HexBytes.java`, `Bytes.java`, `SettingsCommandPreDefined.java`.
 
@@ -36,7 +36,7 @@ impl Default for RowShape {
     }
 }
 
-/// A row in buffers that are used again.
+/// A row, in reused buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// The partition key.
@@ -61,7 +61,7 @@ impl Row {
     }
 }
 
-/// Makes rows from the seeds of partitions. One per client; nothing is allocated once the buffers have grown.
+/// Generates rows from the seeds of partitions. One per client; nothing is allocated once the buffers have grown.
 #[derive(Clone, Debug)]
 pub struct RowGenerator {
     key_bytes: usize,
@@ -74,7 +74,7 @@ pub struct RowGenerator {
 }
 
 impl RowGenerator {
-    /// A generator of such rows.
+    /// A generator of rows of this shape.
     ///
     /// # Errors
     /// A distribution has no sampler.
@@ -139,7 +139,7 @@ impl RowGenerator {
         let length = usize::try_from(self.size.next()).unwrap_or(0);
         self.bytes.seed(!seed);
         let end = buffer.len() + length;
-        // Whole words, and the last one is cut.
+        // Whole words, of which the last is cut.
         buffer.reserve(length.next_multiple_of(8));
         while buffer.len() < end {
             buffer.extend_from_slice(&self.bytes.next_long().to_le_bytes());
@@ -149,8 +149,8 @@ impl RowGenerator {
 
     /// Share of the columns of a partition that are not null.
     ///
-    /// The tool draws it for each operation from an unseeded generator, so that reads of such rows fail by chance. Here it is a
-    /// function of the partition, and the same as the tool's if the ratio is fixed.
+    /// The tool draws it for each operation from an unseeded generator, so that reads of such rows fail at random. Here
+    /// it is a function of the partition, and equals the tool's if the ratio is fixed.
     #[inline]
     fn population_share(&mut self, seed: i64) -> f64 {
         self.ratio.as_mut().map_or(1.0, |(sampler, ratio)| {
@@ -191,14 +191,14 @@ impl Increments {
     }
 }
 
-/// `K` to `P` where hexadecimal numbers have `A` to `F`, as in the tool.
+/// Digits `K` to `P` instead of the hexadecimal `A` to `F`, as in the tool.
 #[inline]
 fn hex_digit(nibble: i64) -> u8 {
     let digit = nibble as u8;
     if digit < 10 { b'0' + digit } else { b'A' + digit }
 }
 
-/// 31·h + each signed byte: how a key contributes to the seed of its row.
+/// 31·h + each signed byte: the contribution of a key to the seed of its row.
 #[inline]
 fn chain_bytes(bytes: &[u8]) -> i64 {
     bytes.iter().fold(0, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i64::from(byte as i8)))

@@ -37,7 +37,7 @@ pub struct Settings {
     pub token_range: TokenRangeSettings,
     pub extras: Generation5Settings,
     pub front_end: FrontEndSettings,
-    /// Consequences that the user may not expect: one line each.
+    /// Consequences that the user may not expect, one per line.
     pub warnings: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// In lower case, as on the command line.
+    /// The name in lower case, as on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Command {
         }
     }
 
-    /// In upper case, as in outputs.
+    /// The name in upper case, as in outputs.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -94,21 +94,21 @@ impl Command {
     }
 }
 
-/// When a run is over.
+/// The condition that ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the options of cassandra-stress")]
 pub enum Length {
-    /// After this number of partitions. 0: the schema is created, nothing else.
+    /// After this number of partitions. 0: only the schema is created.
     Count(i64),
-    /// After a time.
+    /// After this time.
     Duration { amount: i64, unit: TimeUnit },
     /// When the relative standard error of the rate of rows is below `target`, after at least `min` and at most `max` intervals.
     Uncertainty { target: f64, min: i32, max: i32 },
 }
 
 impl Length {
-    /// `n=`, or −1 as the tool has it without.
+    /// `n=`; −1 without it, as in the tool.
     #[must_use]
     pub const fn count(self) -> i64 {
         match self {
@@ -141,7 +141,7 @@ impl TimeUnit {
         }
     }
 
-    /// As in the settings block; `Running …` has it in lower case.
+    /// The name in the settings block; `Running …` has it in lower case.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl TimeUnit {
     }
 }
 
-/// When tables are emptied.
+/// The time at which tables are emptied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Truncate {
@@ -165,10 +165,10 @@ pub enum Truncate {
     Always,
 }
 
-/// A distribution with the text that the settings block repeats.
+/// A distribution, with the text that the settings block repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSpec {
-    /// As the user wrote it, without the option's name.
+    /// The user's text, without the option's name.
     pub text: String,
     /// The parsed distribution.
     pub spec: Spec,
@@ -179,14 +179,14 @@ pub struct NamedSpec {
 pub struct CommandSettings {
     /// Which command.
     pub command: Command,
-    /// When it is over.
+    /// The condition that ends it.
     pub length: Length,
     /// Without warm-up.
     pub no_warmup: bool,
-    /// When tables are emptied.
+    /// The time at which tables are emptied.
     pub truncate: Truncate,
     /// Consistency level, in upper case: `LOCAL_ONE`. `SERIAL` and `LOCAL_SERIAL` set only the level of conditional updates in
-    /// the tool, and the driver's default holds for all else.
+    /// the tool, and the driver's default applies to everything else.
     pub consistency: String,
     /// Consistency level of conditional updates (`serial-cl=`).
     pub serial_consistency: Option<String>,
@@ -196,7 +196,7 @@ pub struct CommandSettings {
     pub add: NamedSpec,
     /// The commands of `mixed` with their weights, in the order of the settings block: writes before reads.
     pub ratios: Vec<(Command, f64)>,
-    /// How many operations of a kind follow each other in `mixed`.
+    /// Number of consecutive operations of one kind in `mixed`.
     pub clustering: Option<NamedSpec>,
     /// The profiles and operations of `user`.
     #[serde(default)]
@@ -254,7 +254,7 @@ impl Limit {
     }
 }
 
-/// Order of the rows in a partition. The predefined tables have one row in each.
+/// Order of the rows in a partition. In the predefined tables, a partition has one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -271,22 +271,22 @@ pub struct PopulationSettings {
     pub selection: Selection,
     /// Order within a partition (`contents=`).
     pub order: Order,
-    /// Which share of a sequence (`segment=k/n`, an addition to the tool).
+    /// The share of a sequence (`segment=k/n`, an addition to the tool).
     pub share: Option<Share>,
 }
 
 /// `-insert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InsertSettings {
-    /// Which of the partly written partitions is continued. Since 4.0 the size of its range determines all keys.
+    /// The choice of the partly written partition to continue. Since 4.0 the size of its range determines all keys.
     pub revisit: Spec,
-    /// In how many operations a partition is written. The predefined tables need one.
+    /// Number of operations in which a partition is written. The predefined tables need one.
     pub visits: Spec,
-    /// Partitions of a batch. The predefined commands write one partition at a time.
+    /// Number of partitions in a batch. The predefined commands write one partition at a time.
     pub partitions: Option<Spec>,
-    /// Share of the rows of a partition that is written.
+    /// Share of a partition's rows that is written.
     pub select_ratio: Option<RatioSpec>,
-    /// Share of the columns of a row that is not null.
+    /// Share of a row's columns that is not null.
     pub row_population_ratio: RatioSpec,
     /// `UNLOGGED`, `LOGGED` or `COUNTER`.
     pub batch_type: Option<String>,
@@ -297,19 +297,19 @@ pub struct InsertSettings {
 pub struct ColumnSettings {
     /// Names in the order of their bytes.
     pub names: Vec<String>,
-    /// How many columns a row has; `None` with `names=`.
+    /// Number of columns of a row; `None` with `names=`.
     pub count: Option<Spec>,
     /// Length of a value in bytes.
     pub size: Spec,
-    /// Reads select `*`.
+    /// Whether reads select `*`.
     pub slice: bool,
-    /// Kept for the settings block.
+    /// Stored for the settings block.
     pub comparator: String,
     /// Timestamp of all writes in microseconds, in digits.
     pub timestamp: Option<String>,
 }
 
-/// How the pause between two tries grows.
+/// The growth of the pause between two tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of ScyllaDB's fork")]
@@ -322,21 +322,21 @@ pub enum DelayPolicy {
 /// `-errors`. The delays come from ScyllaDB's fork.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorSettings {
-    /// The run continues after a failed operation.
+    /// Whether the run continues after a failed operation.
     pub ignore: bool,
     /// Tries of an operation: `retries=` + 1.
     pub tries: u32,
-    /// Rows read are not compared.
+    /// Whether the rows read are not compared.
     pub skip_read_validation: bool,
-    /// How pauses grow.
+    /// The growth of pauses.
     pub delay_policy: DelayPolicy,
-    /// Least pause between two tries, in ms. 0: no pause configured.
+    /// Minimum pause between two tries, ms. 0: no pause configured.
     pub min_delay_ms: u32,
-    /// Greatest pause, in ms.
+    /// Maximum pause, ms.
     pub max_delay_ms: u32,
 }
 
-/// How much is printed.
+/// The amount of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names of cassandra-stress")]
@@ -347,7 +347,7 @@ pub enum LogLevel {
 }
 
 impl LogLevel {
-    /// As in the settings block.
+    /// The name in the settings block.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -361,26 +361,26 @@ impl LogLevel {
 /// `-log`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogSettings {
-    /// Without results at the end.
+    /// Whether the results at the end are omitted.
     pub no_summary: bool,
-    /// Without the settings block.
+    /// Whether the settings block is omitted.
     pub no_settings: bool,
-    /// A copy of the output.
+    /// A file for a copy of the output.
     pub file: Option<String>,
     /// Histograms.
     pub hdr_file: Option<String>,
     /// Length of an interval in ms, at least 1.
     pub interval_ms: u32,
-    /// How much is printed.
+    /// The amount of output.
     pub level: LogLevel,
 }
 
 /// `-tokenrange`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenRangeSettings {
-    /// Ranges are used again.
+    /// Whether ranges are reused.
     pub wrap: bool,
-    /// By how much ranges are split.
+    /// Number of parts into which ranges are split.
     pub split_factor: u32,
 }
 
@@ -415,7 +415,7 @@ impl Settings {
         }
     }
 
-    /// Operations of the warm-up, for each kind: a quarter of `n`, at most 50,000, for each contact point.
+    /// Operations of the warm-up, for each kind: a quarter of `n`, at most 50,000 per contact point.
     ///
     /// Source: `StressAction.warmup`.
     #[must_use]

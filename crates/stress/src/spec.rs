@@ -1,4 +1,4 @@
-//! The work of cassandra-stress as a part of a `TrialSpec`.
+//! The workload of cassandra-stress as a part of a `TrialSpec`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::statements::{statement_text, table_of};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StressSpec {
-    /// The generation whose data are written: `3.0`, `3.11`, `4` or `5`.
+    /// The generation whose data is written: `3.0`, `3.11`, `4` or `5`.
     pub compat: Compat,
     /// The keyspace of the tables `standard1` and `counter1`.
     pub keyspace: String,
@@ -42,10 +42,10 @@ pub struct StressSpec {
     pub row_population_ratio: RatioSpec,
     /// The increments of counters.
     pub add: Spec,
-    /// Whether reads select all columns, whatever they are (`-col slice`).
+    /// Whether reads select all columns, by `*` (`-col slice`).
     #[serde(default)]
     pub selects_all: bool,
-    /// Whether reads compare the values with the written ones.
+    /// Whether reads compare the values with the values written.
     pub validates: bool,
     /// The timestamp of all writes, µs since 1970; the client's clock if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// All of them, in the order of their numbers.
+    /// All operations, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::CounterRead, Self::CounterWrite];
 
     /// Its name in the tool's output.
@@ -89,16 +89,16 @@ impl Command {
     }
 }
 
-/// A part of a spec that is not valid.
+/// An invalid part of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// Its name.
     pub field: &'static str,
-    /// The reason, in the tool's words where it has some.
+    /// The reason, in the tool's words if it has a message.
     pub reason: String,
 }
 
-/// What one client needs to make its operations. Cloned for each.
+/// The generators of one client's operations. Cloned for each client.
 #[derive(Clone, Debug)]
 pub struct Generators {
     /// The numbers of partitions.
@@ -110,10 +110,10 @@ pub struct Generators {
 }
 
 impl StressSpec {
-    /// Refuses what cannot be run.
+    /// Refuses a spec that cannot be run.
     ///
     /// # Errors
-    /// The first field that is not valid.
+    /// The first invalid field.
     pub fn check(&self) -> Result<(), Invalid> {
         let total: f64 = self.mix.values().sum();
         if self.mix.values().any(|weight| !(0.0..=WEIGHT_MAX).contains(weight)) || total <= 0.0 {
@@ -138,7 +138,7 @@ impl StressSpec {
     /// The generators of a trial with this seed.
     ///
     /// # Errors
-    /// A distribution or a range is not valid.
+    /// A distribution or a range is invalid.
     pub fn generators(&self, seed: u64) -> Result<Generators, Invalid> {
         let population = Population::new(&self.population, &self.revisit, self.compat, self.share, seed);
         let shape = RowShape {
@@ -169,7 +169,7 @@ impl StressSpec {
 
 /// Larger weights would hide the smaller ones.
 const WEIGHT_MAX: f64 = 1e9;
-/// Cassandra's limit of a key.
+/// Cassandra's limit of the length of a key.
 const KEY_BYTES_MAX: usize = 65_535;
 /// The longest frame of the native protocol.
 const VALUE_BYTES_MAX: i64 = 256 << 20;

@@ -47,9 +47,9 @@ pub fn create_keyspace(settings: &Settings) -> String {
     text + " AND durable_writes = true;\n"
 }
 
-/// Creates a table. Without `compression=` its data are not compressed, whatever the server's default.
+/// Creates a table. Without `compression=` its data is not compressed, whatever the server's default.
 ///
-/// The tool's doubled comma in `counter1` is valid for Cassandra and not for `ScyllaDB`, so one is sent.
+/// The tool's doubled comma in `counter1` is valid for Cassandra but not for `ScyllaDB`, so a single comma is sent.
 #[must_use]
 pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> String {
     let Settings { compat, schema, columns, .. } = settings;
@@ -78,7 +78,7 @@ pub fn create_table(settings: &Settings, table: &str, column_type: &str) -> Stri
     text + ";\n"
 }
 
-/// The same table for a server of 4.0 or later, which refuses `COMPACT STORAGE` for new tables.
+/// The statement for a server of 4.0 or later, which refuses `COMPACT STORAGE` for new tables.
 #[must_use]
 pub fn drop_compact_storage(statement: &str) -> String {
     statement.replace("COMPACT STORAGE AND ", "")
@@ -102,8 +102,8 @@ pub const fn table_of(command: Command) -> &'static str {
     }
 }
 
-/// The statement of an operation, as the tool sends it. Values are bound in the order of the columns, then the key. Counters are
-/// bound as 8-byte integers.
+/// The statement of an operation, as in the tool. Values are bound in the order of the columns, then the key. Counters
+/// are bound as 8-byte integers.
 #[must_use]
 pub fn operation_statement(settings: &Settings, command: Command) -> String {
     let columns = &settings.columns;

@@ -1,15 +1,15 @@
-//! Values of every CQL type from seeds, byte for byte as the tool makes them where it can.
+//! Values of every CQL type from seeds, byte for byte as in the tool, where the tool supports the type.
 //!
 //! Sources: Cassandra's `Generator.java` and its subclasses in `stress/generate/values`. The tool refuses maps, tuples, user-defined
-//! types and collections within collections; these follow the rule of its lists: parts are seeded with 31 · seed, and have the
-//! name of the column with the part's name behind it.
+//! types and collections within collections; these types follow the rule for its lists: parts are seeded with 31 ·
+//! seed, and are named by the column's name followed by the part's.
 
 use crate::compat::Compat;
 use crate::cql::CqlType;
 use crate::distribution::{Distribution, Spec};
 use crate::random::{FasterRandom, hash_salt};
 
-/// The salt of a column is the hash of this text and its name.
+/// The salt of a column is the hash of this text followed by its name.
 const SALT: &str = "seed for stress";
 /// 50 years of milliseconds: the population of `timestamp`.
 const TIMESTAMP_MAX: i64 = 1_576_800_000_000;
@@ -22,13 +22,13 @@ const GREGORIAN_MS: i64 = 12_219_292_800_000;
 pub struct ValueSpecs {
     /// Length of a text or blob in characters or bytes, or of a collection in elements.
     pub size: Option<Spec>,
-    /// The numbers from which values are made.
+    /// The numbers from which values are generated.
     pub population: Option<Spec>,
-    /// Values of a clustering column for each value of the column before it.
+    /// Number of values of a clustering column for each value of the preceding column.
     pub cluster: Option<Spec>,
 }
 
-/// Makes the values of a column.
+/// Generates the values of a column.
 #[derive(Clone, Debug)]
 pub struct ValueGenerator {
     kind: CqlType,
@@ -37,13 +37,13 @@ pub struct ValueGenerator {
     size: Distribution,
     cluster: Distribution,
     bytes: FasterRandom,
-    /// Of the elements, of keys and values, or of the fields.
+    /// The generators of the elements, of keys and values, or of the fields.
     parts: Vec<ValueGenerator>,
-    /// Booleans of 3.x are always true.
+    /// Whether booleans are always true, as in 3.x.
     is_always_true: bool,
-    /// Before CASSANDRA-12729 the halves of a UUID were different.
+    /// Whether the halves of a UUID differ, as before CASSANDRA-12729.
     has_two_halves: bool,
-    /// Places of elements while a set or a map is sorted.
+    /// Positions of elements while a set or a map is sorted.
     spans: Vec<(u32, u32, u32)>,
     scratch: Vec<u8>,
 }
@@ -61,7 +61,7 @@ impl ValueGenerator {
         };
         let sampler = |spec: &Option<Spec>, default: Spec| spec.as_ref().unwrap_or(&default).sampler();
         let part = |suffix: &str, kind: &CqlType| {
-            // Elements of a list have its name and settings; they have its size as well, as in the tool.
+            // Elements of a list have its name and settings; they also have its size, as in the tool.
             Self::new(&format!("{name}{suffix}"), kind, specs, compat)
         };
         let parts = match kind {
@@ -92,7 +92,7 @@ impl ValueGenerator {
         &self.kind
     }
 
-    /// How many values of a clustering column belong to one value of the column before it.
+    /// Number of values of a clustering column for one value of the preceding column.
     pub const fn cluster(&self) -> &Distribution {
         &self.cluster
     }
@@ -102,7 +102,7 @@ impl ValueGenerator {
     pub fn seed(&mut self, seed: i64) {
         self.identity.seed(seed ^ self.salt);
         if !self.parts.is_empty() {
-            // The tool does not seed the size of a collection; here it repeats, and is the tool's where it is fixed.
+            // The tool does not seed the size of a collection; here it is seeded, and equals the tool's if it is fixed.
             self.size.seed(seed ^ self.salt.rotate_left(32));
             for part in &mut self.parts {
                 part.seed(seed.wrapping_mul(31));
@@ -110,7 +110,7 @@ impl ValueGenerator {
         }
     }
 
-    /// Seeds a clustering column, and returns how many values it has.
+    /// Seeds a clustering column, and returns its number of values.
     pub fn seed_level(&mut self, seed: i64) -> u64 {
         self.seed(seed);
         self.cluster.seed(seed ^ !self.salt);
@@ -130,7 +130,7 @@ impl ValueGenerator {
         }
     }
 
-    /// Contributes a value to the seed of what follows it.
+    /// Contributes a value to the seed of the following values.
     #[inline]
     pub fn chain(&self, value: &[u8], seed: i64) -> i64 {
         self.kind.chain(value, seed)
@@ -144,11 +144,11 @@ impl ValueGenerator {
             CqlType::BigInt | CqlType::Counter | CqlType::Time | CqlType::Timestamp => {
                 out.extend_from_slice(&self.identity.next().to_be_bytes());
             }
-            // The tool's inet is the low 32 bits as an address of IPv4.
+            // The tool's inet is the low 32 bits as an IPv4 address.
             CqlType::Int | CqlType::Inet => out.extend_from_slice(&(self.identity.next() as i32).to_be_bytes()),
             CqlType::SmallInt => out.extend_from_slice(&(self.identity.next() as i16).to_be_bytes()),
             CqlType::TinyInt => out.push(self.identity.next() as u8),
-            // Days since 1970; the protocol counts from 2³¹ days before.
+            // Days since 1970; the protocol counts from 2³¹ days before that.
             CqlType::Date => out.extend_from_slice(&(self.identity.next() as u32 ^ 1 << 31).to_be_bytes()),
             CqlType::Boolean => {
                 let value = self.identity.next();
@@ -210,8 +210,8 @@ impl ValueGenerator {
         }
     }
 
-    /// A set or a map: in the server's order and without duplicates, so that rows read are compared byte by byte. Of equal keys the
-    /// first value remains.
+    /// A set or a map: in the server's order and without duplicates, so that rows read are compared byte by byte. If
+    /// keys are equal, the first value remains.
     fn append_sorted(&mut self, out: &mut Vec<u8>) {
         let count = self.draw_size();
         let Self { parts, spans, scratch, .. } = self;
@@ -237,7 +237,7 @@ impl ValueGenerator {
     }
 }
 
-/// Appends a value with its length before it.
+/// Appends a value preceded by its length.
 #[inline]
 fn append_sized(generator: &mut ValueGenerator, out: &mut Vec<u8>) {
     let start = out.len();
@@ -247,7 +247,7 @@ fn append_sized(generator: &mut ValueGenerator, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends a whole number in as few bytes as two's complement needs.
+/// Appends an integer in the minimum number of bytes in two's complement.
 #[inline]
 fn append_varint(value: i64, out: &mut Vec<u8>) {
     let bytes = value.to_be_bytes();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// A text of more bytes is refused.
+/// Longer texts are refused.
 const BYTES_MAX: usize = 1 << 20;
-/// Lists within lists beyond this depth are refused.
+/// Nested lists beyond this depth are refused.
 const DEPTH_MAX: usize = 16;
 /// Aliases repeat nodes; more nodes than this are refused.
 const NODES_MAX: usize = 100_000;
 
-/// A mistake in a file.
+/// A mistake in a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// The line, counted from 1.
@@ -32,7 +32,7 @@ impl Mistake {
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its first line, counted from 1.
+    /// The first line of the node, counted from 1.
     pub line: usize,
     /// Its content.
     pub content: Content,
@@ -43,16 +43,16 @@ pub struct Node {
 pub enum Content {
     /// `null`, `~`, or no text.
     Null,
-    /// A text, a number or a truth value, as it was written.
+    /// A text, a number or a truth value, in the user's form.
     Scalar(String),
     /// A list.
     List(Vec<Node>),
-    /// Keys, their lines, and values, in their order.
+    /// Keys, their lines, and values, in order.
     Map(Vec<(String, usize, Node)>),
 }
 
 impl Node {
-    /// The name of its type in a message.
+    /// The name of the content's type in a message.
     pub fn describe(&self) -> &'static str {
         match self.content {
             Content::Null => "nothing",
@@ -66,7 +66,7 @@ impl Node {
 /// Parses a document.
 ///
 /// # Errors
-/// The text is not YAML, has more than one document or a key twice, or is too large.
+/// The text is not YAML, contains more than one document or a duplicate key, or is too large.
 pub fn parse(text: &str) -> Result<Node, Mistake> {
     if text.len() > BYTES_MAX {
         let message = format!("the file has {} bytes; at most {BYTES_MAX} are read", text.len());
@@ -83,11 +83,11 @@ pub fn parse(text: &str) -> Result<Node, Mistake> {
     builder.root.ok_or_else(|| Mistake::new(1, "the file is empty", "write at least keyspace: and table:"))
 }
 
-/// A list or a map that is not complete.
+/// A list or a map that is still open.
 struct Open {
     node: Node,
     anchor: usize,
-    /// The key without a value so far.
+    /// A key that has no value yet.
     key: Option<(String, usize)>,
 }
 
@@ -125,7 +125,7 @@ impl Builder {
             Event::Alias(anchor) => {
                 let unknown = || Mistake::new(line, "an alias of nothing", "define the anchor before its use");
                 let size = self.anchors.get(&anchor).ok_or_else(unknown)?.1;
-                // Before the copy, which an alias of aliases would make exponentially large.
+                // Counted before the copy, which an alias of aliases would make exponentially large.
                 self.count(size, line)?;
                 let node = self.anchors.get(&anchor).ok_or_else(unknown)?.0.clone();
                 self.place(node, 0, 0)

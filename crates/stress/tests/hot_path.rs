@@ -17,12 +17,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as required of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: as required of the caller.
+        // SAFETY: required of the caller.
         unsafe { System.dealloc(ptr, layout) }
     }
 }

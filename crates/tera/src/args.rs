@@ -1,4 +1,4 @@
-//! The command lines of TeraGen, TeraSort and TeraValidate, with Hadoop's options and ours.
+//! The command lines of TeraGen, TeraSort and TeraValidate, with Hadoop's options and Loadstone's.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use loadstone_measure::usage;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::suggest::did_you_mean;
 
-/// Which of the three.
+/// One of the three commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `teragen ROWS OUT`
@@ -70,16 +70,16 @@ pub struct Args {
     pub disk: bool,
     /// `--print-spec`
     pub print_spec: bool,
-    /// What the user should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 
-/// All options of ours.
+/// All options of Loadstone.
 const OPTIONS: &[&str] =
     &["--memory", "--parts", "--threads", "--direct", "--verify", "--disk", "--run-copies", "--print-spec"];
 
-/// Hadoop properties that have no effect here: our threads and memory are not a JVM's, output is always flushed, and splitters
-/// are always sampled.
+/// Hadoop properties that have no effect here: threads and memory are not a JVM's, output is always flushed, and
+/// splitters are always sampled.
 const IDLE: &[&str] = &[
     "io.file.buffer.size",
     "mapreduce.framework.name",
@@ -94,7 +94,7 @@ const IDLE: &[&str] = &[
     "mapreduce.terasort.simplepartitioner",
     "mapreduce.terasort.use.terascheduler",
 ];
-/// The same for all with these prefixes.
+/// Prefixes of further properties that have no effect here.
 const IDLE_PREFIXES: &[&str] = &["mapreduce.map.", "mapreduce.reduce.", "yarn."];
 
 const MAPS: [&str; 2] = ["mapreduce.job.maps", "mapred.map.tasks"];
@@ -215,7 +215,7 @@ impl Settings {
         let (counts, idle) = match self.command {
             Command::Gen => (MAPS, REDUCES),
             Command::Sort => (REDUCES, MAPS),
-            // It reads what is there, and writes one report.
+            // It reads existing files, and writes one report.
             Command::Validate => (["", ""], MAPS),
         };
         for name in idle.iter().chain(&REDUCES).filter(|name| !counts.contains(name)) {
@@ -233,7 +233,7 @@ impl Settings {
     fn replication(&mut self) -> Result<Option<u16>, EngineError> {
         let own = self.properties.remove(SORT_REPLICATION);
         let general = self.properties.remove(REPLICATION);
-        // TeraSort keeps one copy of its output unless it is told otherwise, whatever dfs.replication says
+        // TeraSort keeps one copy of its output unless a property sets the number, whatever dfs.replication is
         // (TeraSort.getOutputReplication).
         let (name, value) = match self.command {
             Command::Sort => (SORT_REPLICATION, Some(own.unwrap_or_else(|| "1".to_owned()))),
@@ -242,7 +242,7 @@ impl Settings {
         value.map(|value| copies(name, number(name, &value)?)).transpose()
     }
 
-    /// Those for the HDFS client.
+    /// The options of the HDFS client.
     fn of_hdfs(&mut self) -> BTreeMap<String, String> {
         let all = std::mem::take(&mut self.properties);
         let (own, others) = all.into_iter().partition(|(name, _)| name.starts_with("dfs.") || name.starts_with("fs."));
@@ -275,7 +275,7 @@ fn copies(name: &str, number: u64) -> Result<u16, EngineError> {
     })
 }
 
-/// A number of rows as TeraGen takes it: digits, and k, m, b or t behind them (`TeraGen.parseHumanLong`).
+/// A number of rows in TeraGen's syntax: digits, optionally followed by k, m, b or t (`TeraGen.parseHumanLong`).
 fn rows(text: &str) -> Result<u64, String> {
     let (digits, factor) = match text.chars().last() {
         Some('t') => (&text[..text.len() - 1], 1_000_000_000_000),
@@ -288,7 +288,7 @@ fn rows(text: &str) -> Result<u64, String> {
         .parse()
         .ok()
         .and_then(|count: u64| count.checked_mul(factor))
-        // Hadoop computes the first rows of parts in doubles, and so do we.
+        // Hadoop computes the first rows of parts in doubles, and so does this engine.
         .filter(|&rows| rows <= 1 << 52)
         .ok_or_else(|| format!("ROWS must be a whole number, optionally followed by k, m, b or t, got \"{text}\""))
 }

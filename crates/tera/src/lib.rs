@@ -1,4 +1,5 @@
-//! The front ends `teragen`, `terasort` and `teravalidate`: drop-in for Hadoop's examples of these names, without Hadoop.
+//! The front ends `teragen`, `terasort` and `teravalidate`: drop-in replacements for the Hadoop examples, without
+//! Hadoop.
 
 #![allow(missing_docs, reason = "fields whose names say everything")]
 
@@ -22,7 +23,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::output::{err, out};
 use loadstone_wire::spec::VERSION;
 
-/// How often progress is shown.
+/// Interval between updates of the progress display.
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Runs a front end. Returns the exit code.
@@ -45,7 +46,7 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     }
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
-    // What failed leaves nothing behind. If this fails too, the next job with the same output tries again.
+    // A failed command leaves no files behind. If this removal fails too, the next job with the same output repeats it.
     if !matches!(ended, Ok(None)) && report.prepared() {
         let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
@@ -91,7 +92,7 @@ fn spec(stage: Stage, args: &Args) -> serde_json::Value {
     })
 }
 
-/// Runs the stages one after the other. Returns why they were ended from outside, if they were.
+/// Runs the stages one after the other. Returns the reason if they were stopped from outside.
 fn run(
     args: &Args,
     places: &Places,
@@ -101,11 +102,11 @@ fn run(
 ) -> Result<Option<End>, EngineError> {
     let mut disk = None;
     for &stage in stages {
-        // The scratch directory is there from the first stage on, and is gone with the last.
+        // The scratch directory exists from the first stage on, and is deleted by the last.
         if args.disk && stage == Stage::Commit {
             report.disk(Places::disk(&args.job, "disk-after")?);
         }
-        // Of input that cannot be listed, the stage itself reports the error.
+        // If the input cannot be listed, the stage itself reports the error.
         let total = || places.task(&args.job, Segment::default(), &Progress::default()).bytes_of(stage).ok();
         let mut terminal = Terminal::new(stage, total, disk);
         let (ended, early) = sort::run((places, &args.job), stage, Segment::default(), EVERY, |done| {
@@ -123,7 +124,7 @@ fn run(
         let outcome = ended.outcome.map_err(|error| {
             let stage_name = stage.name();
             let message = format!("{} failed in the stage \"{stage_name}\": {}", args.command.name(), error.message);
-            // A command that was refused did nothing, in no stage.
+            // A refused command has run no stage.
             if error.usage { EngineError::from(error) } else { EngineError { message, ..error.into() } }
         })?;
         if let Some(warning) = outcome.warning {

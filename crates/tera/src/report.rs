@@ -1,4 +1,4 @@
-//! What the front ends show: progress on a terminal, and a line for each stage at the end.
+//! The output of the front ends: progress on a terminal, and a line for each stage at the end.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const BAR: usize = 20;
 /// Progress of a stage on stderr, if that is a terminal.
 pub struct Terminal {
     stage: Stage,
-    /// Bytes that the stage reads and writes; 0 if not known.
+    /// Bytes that the stage reads and writes; 0 if unknown.
     total: u64,
     disk: Option<Speed>,
     start: Instant,
@@ -28,7 +28,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// For a stage that begins, the bytes that it moves, and the disk's own speed if it was measured.
+    /// A display for a new stage, with the bytes that it moves, and the disk's own speed if it was measured.
     pub fn new(stage: Stage, total: impl FnOnce() -> Option<u64>, disk: Option<Speed>) -> Self {
         let there = std::io::stderr().is_terminal();
         // Without a terminal, the input need not be listed.
@@ -36,7 +36,7 @@ impl Terminal {
         Self { stage, total, disk, start: Instant::now(), there, shown: false }
     }
 
-    /// Shows how far it is.
+    /// Displays the progress.
     pub fn show(&mut self, done: Done) {
         if !self.there {
             return;
@@ -76,7 +76,7 @@ fn megabytes_per_second(done: Done, took: Duration) -> f64 {
     (done.read + done.written) as f64 / 1e6 / took.as_secs_f64().max(1e-9)
 }
 
-/// What the stages did.
+/// The results of the stages.
 pub struct Report {
     name: &'static str,
     rows: Vec<(Stage, Done, Duration)>,
@@ -84,12 +84,12 @@ pub struct Report {
     checksum: Option<String>,
     verdict: Option<Verdict>,
     prepared: bool,
-    /// Before the work and after it.
+    /// Speeds before and after the work.
     disk: Vec<Speed>,
 }
 
 impl Report {
-    /// For a command that begins.
+    /// A report for a new command.
     pub fn new(args: &Args) -> Self {
         Self {
             name: args.command.name(),
@@ -117,17 +117,17 @@ impl Report {
         self.disk.push(speed);
     }
 
-    /// Whether there is a scratch directory of ours. If its preparation failed, there may be another job's.
+    /// Whether there is a scratch directory of this job. If its preparation failed, the directory may be another job's.
     pub fn prepared(&self) -> bool {
         self.prepared
     }
 
-    /// What validation found.
+    /// The result of validation.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.verdict.as_ref()
     }
 
-    /// All of it.
+    /// The text of the whole report.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{:<16}{:>10}{:>14}{:>12}{:>12}{:>10}\n",

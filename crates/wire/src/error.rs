@@ -7,12 +7,12 @@ pub fn count_noun(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Longer lines hide their own end, which names the place.
+/// Longer lines would hide their end, which names the place.
 const LINE_MAX: usize = 1_200;
-/// Bytes that remain of the beginning, and of the end, of a longer line.
+/// Number of bytes kept from the beginning, and from the end, of a longer line.
 const LINE_PART: usize = 500;
 
-/// A text as one line of bounded length: the beginning and the end of a longer one.
+/// A text as one line of bounded length: a longer text keeps its beginning and its end.
 pub fn shorten(text: &str) -> String {
     let line = text.replace('\n', "\\n");
     if line.len() <= LINE_MAX {

@@ -1,4 +1,4 @@
-//! Events: what the engine writes to stdout in `trial` mode, one JSON object a line.
+//! Events: the output of the engine in `trial` mode on stdout, one JSON object per line.
 
 mod outcome;
 mod summary;
@@ -21,7 +21,7 @@ pub use summary::{Borders, Carried, Clock, Collection, ConnectionAttempts, Execu
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Event {
-    /// The store is open, every session connected.
+    /// The store is open, and every session is connected.
     Ready(Ready),
     /// One interval of the measured window.
     Interval(Interval),
@@ -31,7 +31,7 @@ pub enum Event {
     Summary(Box<Summary>),
 }
 
-/// The store is open, every session connected.
+/// The store is open, and every session is connected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ready {
     /// Version of this format: 2.
@@ -42,8 +42,8 @@ pub struct Ready {
     pub pid: u32,
     /// The store's name.
     pub store: String,
-    /// What acknowledged writes survive: `none`, `interval` (all but the most recent ones), `os`, `device`, or
-    /// `unknown`.
+    /// The event that acknowledged writes survive: `none`, `interval` (all but the most recent writes), `os`, `device`,
+    /// or `unknown`.
     pub durability: String,
     /// How the store guarantees that.
     pub how: String,
@@ -51,9 +51,9 @@ pub struct Ready {
     pub facts: BTreeMap<String, String>,
     /// Clients of this segment.
     pub clients: u64,
-    /// The driver's own cost, ns per operation, measured on the null store just before.
+    /// The driver's own cost, ns per operation, measured on the null store just before the trial.
     pub driver_ns: f64,
-    /// Seconds to open the store and connect; not part of any measured time.
+    /// Time to open the store and connect, seconds; not part of any measured time.
     pub connect_seconds: f64,
 }
 
@@ -68,11 +68,11 @@ impl Merge for Ready {
 /// An observation for the judge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Note {
-    /// A short name, like those of the judge's checks.
+    /// A short name, like the names of the judge's checks.
     pub name: String,
     /// One sentence with the figures.
     pub message: String,
-    /// What to do about it.
+    /// A remedy.
     pub hint: String,
 }
 
@@ -84,17 +84,17 @@ pub struct Interval {
     pub k: u64,
     /// Its start, ns after the start of measuring.
     pub start_ns: u64,
-    /// Its length, ns; the last one may be shorter.
+    /// Its length, ns; the last interval may be shorter.
     pub length_ns: u64,
     /// When this was written, ns since the Unix epoch.
     pub unix_ns: u64,
     /// Operations due in it; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// What has been recorded in it so far.
+    /// The recordings in it so far.
     #[serde(flatten)]
     pub additions: Additions,
-    /// What has been added to earlier intervals since the last event.
+    /// Recordings added to earlier intervals since the last event.
     pub earlier: Vec<Earlier>,
     /// Operations sent and not yet done.
     pub in_flight: u64,
@@ -125,7 +125,7 @@ impl Merge for Interval {
     }
 }
 
-/// What was recorded in an interval.
+/// The recordings of an interval.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Additions {
     /// Operations that succeeded during the interval, whenever they were due.
@@ -144,7 +144,7 @@ pub struct Additions {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Outcomes are appended, since each has histograms: see [`crate::merger::add_outcomes`].
+/// Outcomes are appended, since each contains histograms: see [`crate::merger::add_outcomes`].
 impl Merge for Additions {
     fn merge(&mut self, other: Self) {
         merge_fields!(self, other: completed, ended, good, late, failed, not_yet);
@@ -152,12 +152,12 @@ impl Merge for Additions {
     }
 }
 
-/// What was added to an earlier interval.
+/// Recordings added to an earlier interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Earlier {
     /// The interval's number.
     pub k: u64,
-    /// What was added.
+    /// The recordings added.
     #[serde(flatten)]
     pub additions: Additions,
 }

@@ -10,23 +10,23 @@ use loadstone_load::meter::{BUCKETS, Reading};
 
 use crate::error::EngineError;
 
-/// The cookies of a histogram and of its compressed form, with words of one byte.
+/// The cookies of a histogram and of its compressed form, for one-byte words.
 const COOKIES: [u32; 2] = [0x1c84_9313, 0x1c84_9314];
 /// Cookie, length, offset, digits, lowest and highest value, ratio.
 const HEADER_BYTES: usize = 40;
-/// Of a count, at most.
+/// The maximum length of a count.
 const VARINT_BYTES: usize = 9;
 
 /// A histogram in the standard form.
 pub fn encode(reading: &Reading) -> String {
     let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and our bounds are within the range of the format.
+    // Writing to memory cannot fail, and the bounds are within the range of the format.
     let _ = V2DeflateSerializer::new().serialize(&reading.histogram(), &mut bytes);
     STANDARD.encode(bytes)
 }
 
-/// The sum of histograms with buckets as in [`Reading`]. The crate's reader would allocate and add 39,000 counts for each of
-/// them: 40 µs, of which most is for counts of 0.
+/// The sum of histograms with buckets as in [`Reading`]. The crate's reader would allocate and add 39,000 counts for
+/// each histogram, most of them 0, which takes 40 µs.
 #[derive(Debug, Default)]
 pub struct Sum {
     counts: Vec<u64>,
@@ -51,12 +51,12 @@ impl Sum {
             return Err("it is not a compressed histogram".to_owned());
         }
         self.payload.clear();
-        // One byte more than the largest, so that a larger one is noticed.
+        // One byte more than the largest payload, so that a larger payload is detected.
         let inflated = ZlibDecoder::new(self.compressed.get(8..).unwrap_or_default());
         let largest = (HEADER_BYTES + BUCKETS * VARINT_BYTES) as u64;
         inflated.take(largest + 1).read_to_end(&mut self.payload).map_err(|error| error.to_string())?;
         let header = [0, 8, 12, 16, 20].map(|at| word(&self.payload, at));
-        // Their highest values may differ: they decide the number of buckets only.
+        // Their highest values may differ: they only determine the number of buckets.
         if header != [Ok(COOKIES[0]), Ok(0), Ok(3), Ok(0), Ok(1)] {
             return Err("it has other buckets".to_owned());
         }
@@ -72,14 +72,14 @@ impl Sum {
     }
 }
 
-/// Adds the counts of a payload: zigzag numbers of variable length, where a negative one is a run of zeros.
+/// Adds the counts of a payload: zigzag numbers of variable length; a negative number is a run of zeros.
 fn add_counts(payload: &[u8], counts: &mut [u64]) -> Result<(), String> {
     let (mut at, mut bytes) = (0, payload.iter());
     while let Some(&first) = bytes.next() {
         let (mut number, mut shift, mut byte) = (u64::from(first & 0x7f), 7, first);
         while byte & 0x80 != 0 {
             byte = *bytes.next().ok_or("it ends within a number")?;
-            // The ninth byte is whole.
+            // The ninth byte is used entirely.
             let bits = if shift == 56 { byte } else { byte & 0x7f };
             number |= u64::from(bits) << shift;
             if shift == 56 {

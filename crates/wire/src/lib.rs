@@ -1,4 +1,4 @@
-//! What engine and lab exchange, and what all command lines print.
+//! The data that engine and lab exchange, and the output of all command lines.
 
 pub mod error;
 pub mod event;

@@ -1,4 +1,4 @@
-//! How the parts of events of several segments are added up. Each type has its rule next to it.
+//! Addition of the parts of several segments' events. Each type defines its rule next to the type.
 
 /// A part of an event that can be added to the same part of another segment's event.
 pub trait Merge {
@@ -18,7 +18,7 @@ impl<T: Merge, const N: usize> Merge for [T; N] {
     }
 }
 
-/// The parts that are known.
+/// Merges the known parts.
 impl<T: Merge> Merge for Option<T> {
     fn merge(&mut self, other: Self) {
         match (self.as_mut(), other) {

@@ -1,4 +1,4 @@
-//! The events of the segments of a trial as the events of the whole trial.
+//! Merges the events of the segments of a trial into the events of the whole trial.
 //!
 //! Segments begin at the same instant and have intervals of the same length, so intervals with the same number are
 //! simultaneous. Counts and histograms are added exactly.
@@ -17,7 +17,7 @@ pub fn add_histograms<'a>(texts: impl IntoIterator<Item = &'a String>) -> Result
     Ok(sum.encode())
 }
 
-/// The outcomes of all segments, with one for each operation and status.
+/// The outcomes of all segments, merged by operation and status.
 pub fn add_outcomes(outcomes: Vec<Outcome>) -> Result<Vec<Outcome>, EngineError> {
     let mut groups: BTreeMap<(String, String), Vec<Outcome>> = BTreeMap::new();
     let mut order = Vec::new();
@@ -60,7 +60,7 @@ pub struct Merger {
     segments: usize,
     ready: Vec<Ready>,
     notes: Vec<Note>,
-    /// Intervals that are not complete, by number.
+    /// Incomplete intervals, by number.
     intervals: BTreeMap<u64, Vec<Interval>>,
     summaries: BTreeMap<usize, Summary>,
     /// The number of the newest interval of each segment that still runs, plus 1.
@@ -68,7 +68,7 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// A merger for this many segments.
+    /// A merger for this number of segments.
     pub fn new(segments: usize) -> Self {
         Self {
             segments,
@@ -80,7 +80,7 @@ impl Merger {
         }
     }
 
-    /// The events of the whole that an event completes: `ready`, and intervals in order.
+    /// Takes an event and returns the events of the whole trial that it completes: `ready`, and intervals in order.
     pub fn take(&mut self, segment: usize, event: Event) -> Result<Vec<Event>, EngineError> {
         let mut complete = Vec::new();
         match event {
@@ -112,7 +112,7 @@ impl Merger {
         Ok(complete)
     }
 
-    /// The intervals that are complete because a segment ended without a result, whatever it reported.
+    /// Returns the intervals that are complete because a segment ended without a result, whatever it reported.
     pub fn lose(&mut self, segment: usize) -> Result<Vec<Event>, EngineError> {
         self.newest.remove(&segment);
         self.summaries.remove(&segment);
@@ -139,10 +139,10 @@ impl Merger {
         Ok(())
     }
 
-    /// The notes and the summary, after the last segment has ended. An error if no segment has a result.
+    /// The notes and the summary, after the last segment has ended. Fails if no segment has a result.
     pub fn finish(self) -> Result<Vec<Event>, EngineError> {
         let mut summaries: Vec<Summary> = self.summaries.into_values().collect();
-        // The whole trial ends as its worst segment did.
+        // The whole trial ends in the same way as its worst segment.
         summaries.sort_by_key(|summary| ENDS.iter().position(|end| *end == summary.end).unwrap_or(0));
         let wait_client = add_histograms(summaries.iter().filter_map(|summary| summary.wait_client.as_ref()))?;
         let wait_generator = add_histograms(summaries.iter().filter_map(|summary| summary.wait_generator.as_ref()))?;

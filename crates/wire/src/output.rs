@@ -1,7 +1,7 @@
 //! The only place that prints: data to stdout, messages to stderr.
 //!
-//! A failed write to stdout is remembered, so that a script whose figures are lost gets an error. A reader that closed its
-//! end of the pipe has seen what it wanted, which is not a failure.
+//! A failed write to stdout is recorded, so that a script whose figures are lost gets an error. A reader that closed
+//! its end of the pipe needs no more output, which is not a failure.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub fn out(text: &str) {
     }
 }
 
-/// Why output was lost, if any was.
+/// The reason why output was lost, if any was.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

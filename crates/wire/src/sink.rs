@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "sink", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sink {
-    /// HDR histograms in ns, three significant digits: ours.
+    /// HDR histograms in ns, three significant digits: Loadstone's own.
     HdrNs,
     /// HDR histograms in µs (`measurementtype=hdrhistogram`).
     YcsbHdrUs,
@@ -26,7 +26,7 @@ pub enum Sink {
     YcsbRaw,
 }
 
-/// More buckets of 1 ms than any operation lasts.
+/// More buckets of 1 ms than any operation needs.
 const BUCKETS_MAX: usize = 10_000_000;
 
 impl Sink {

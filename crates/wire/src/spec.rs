@@ -1,4 +1,4 @@
-//! The TrialSpec: what `loadstone-engine trial` reads, and what every front end translates its arguments into.
+//! The TrialSpec: the input of `loadstone-engine trial`, into which every front end translates its arguments.
 
 pub mod work;
 
@@ -20,12 +20,12 @@ pub use work::statements::StatementsSpec;
 
 /// The version of this format.
 pub const VERSION: u32 = 2;
-/// The oldest version that can still be read.
+/// The oldest supported version.
 const OLDEST: u64 = 1;
 
 /// More clients than fit in the memory of any host.
 pub const CLIENTS_MAX: u64 = 1_000_000;
-/// Thirty years, in seconds; for a deadline, twelve days in ms.
+/// Thirty years, in seconds; for a deadline, 12 days in ms.
 const TIME_MAX: f64 = 1e9;
 /// Thirty years.
 const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
@@ -36,9 +36,9 @@ const INTERVAL_MS_MAX: u64 = 1_000_000_000_000;
 pub struct TrialSpec {
     /// Version of the format: 2.
     pub spec: u32,
-    /// The store and how it is opened.
+    /// The store and its settings.
     pub store: StoreSpec,
-    /// Whether records are loaded or a workload is run on them.
+    /// The phase: load records, or run a workload on them.
     pub phase: Phase,
     /// The work to do.
     pub work: WorkSpec,
@@ -48,28 +48,28 @@ pub struct TrialSpec {
     pub pace: PaceSpec,
     /// When the trial ends.
     pub until: Until,
-    /// Seconds before measuring starts.
+    /// Length of the warm-up, seconds.
     #[serde(default)]
     pub warmup_seconds: f64,
-    /// Which share of the trial this engine runs.
+    /// The share of the trial that this engine runs.
     #[serde(default)]
     pub segment: Segment,
-    /// The seed of everything random.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// What happens after a failed insert.
+    /// The response to a failed insert.
     #[serde(default)]
     pub inserts: InsertSpec,
     /// Spin instead of sleeping while waiting for a due time.
     #[serde(default)]
     pub spin: bool,
     /// Executors for stores that are not driven by a thread per client; 0: one per processor, but at most one per 32
-    /// clients where clients mostly wait for a network.
+    /// clients if clients mostly wait for a network.
     #[serde(default)]
     pub executors: u64,
     /// An operation that succeeds later than this after it was due (closed loop: sent) is counted as late, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<f64>,
-    /// What is recorded.
+    /// The formats to record.
     pub sinks: Vec<Sink>,
     /// The length of a reported interval, ms.
     pub interval_ms: u64,
@@ -82,24 +82,24 @@ pub struct TrialSpec {
     /// Wait until the store is idle before ending.
     #[serde(default)]
     pub settle: bool,
-    /// A random number, which is in every value that a run with versions writes: the same for all segments of the run, and
-    /// another for each run.
+    /// A random number that every value of a run with versions contains: equal for all segments of the run, and
+    /// different for each run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
-    /// The writes of a run are recorded, so that lost ones can be found afterwards.
+    /// Record the writes of a run, so that lost writes can be found afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerSpec>,
 }
 
-/// Where the writes of a run are recorded.
+/// The record of a run's writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerSpec {
-    /// A file that does not exist yet. Each segment has its own.
+    /// A file that does not exist yet, different for each segment.
     pub file: String,
 }
 
-/// A store and how it is opened.
+/// A store and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StoreSpec {
@@ -108,12 +108,12 @@ pub struct StoreSpec {
     /// The store's properties.
     #[serde(default)]
     pub properties: BTreeMap<String, String>,
-    /// What writes must survive.
+    /// The event that writes must survive.
     #[serde(default)]
     pub durability: DurabilitySpec,
 }
 
-/// What a write survives once acknowledged.
+/// The event that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilitySpec {
@@ -146,7 +146,7 @@ pub enum Phase {
     Run,
 }
 
-/// When a trial ends: at the limit that is reached first; at least one must be set.
+/// The end of a trial: the limit that is reached first; at least one must be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
@@ -158,15 +158,16 @@ pub struct Until {
     pub seconds: Option<f64>,
 }
 
-/// What happens after a failed insert.
+/// The response to a failed insert.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InsertSpec {
     /// Retries (`core_workload_insertion_retry_limit`).
     pub retries: u64,
-    /// Mean sleep before each, seconds (`core_workload_insertion_retry_interval`).
+    /// Mean sleep before each retry, seconds (`core_workload_insertion_retry_interval`).
     pub retry_seconds: f64,
-    /// Whether a load goes on after an insert whose last attempt failed (`core_workload_insertion_keep_going_on_error`).
+    /// Whether a load continues after an insert whose last attempt failed
+    /// (`core_workload_insertion_keep_going_on_error`).
     pub keep_going: bool,
 }
 
@@ -177,7 +178,7 @@ impl Default for InsertSpec {
 }
 
 impl TrialSpec {
-    /// Reads a spec of this version or an older one. Errors give the position.
+    /// Reads a spec of this version or an older version. Errors state the position.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         let unreadable = |error: serde_json::Error| {
             EngineError::usage(format!("the TrialSpec cannot be read: {error}"))
@@ -196,25 +197,25 @@ impl TrialSpec {
                 from_version_1(&mut value);
                 serde_json::from_value(value).map_err(unreadable)?
             }
-            // From the text, so that errors give the position.
+            // Read from the text, so that errors state the position.
             _ => serde_json::from_str::<Self>(text).map_err(unreadable)?,
         };
         spec.check()?;
         Ok(spec)
     }
 
-    /// Whether a missing database may be created: by a load, and by a run that only inserts.
+    /// Whether a missing database may be created: by a load, or by a run that only inserts.
     pub fn creates(&self) -> bool {
         self.phase == Phase::Load || self.work.rules().creates()
     }
 
-    /// Refuses what cannot be run. Fields are named by their paths.
+    /// Refuses a spec that cannot be run. Fields are named by their paths.
     pub fn check(&self) -> Result<(), EngineError> {
         self.validate()?;
         self.work.rules().check(self.seed)
     }
 
-    /// The rules for every spec, on which front ends rely as well: the refusal has the paths of fields in braces.
+    /// Checks the rules for every spec, on which front ends also rely: the refusal has the paths of fields in braces.
     pub fn validate(&self) -> Result<(), Refusal> {
         if self.segment.n == 0 || self.segment.k >= self.segment.n {
             let segment = format!("{}/{}", self.segment.k, self.segment.n);
@@ -293,12 +294,13 @@ impl TrialSpec {
         Run { seed: self.seed, number: self.run, spec: self.fingerprint() }
     }
 
-    /// A hash of all that the operations of a run, and the order of their due times, follow from. A ledger carries it. What
-    /// may differ between segments, or between a run and its read-back, is not in it: addresses and levels of the store, the
-    /// run's number, which a front end draws for each command, and the recording options.
+    /// A hash of everything that determines the operations of a run and the order of their due times. A ledger stores
+    /// it. It excludes everything that may differ between segments, or between a run and its read-back: addresses and
+    /// levels of the store, the run's number, which a front end draws for each command, and the recording options.
     pub fn fingerprint(&self) -> u64 {
         let followed = (&self.store.name, self.phase, &self.work, self.clients, &self.pace, self.until);
-        // As a value, whose members are in alphabetic order, so the order of fields in the types has no effect.
+        // Hashed as a value, whose members are in alphabetical order, so that the order of fields in the types has no
+        // effect.
         let canonical = serde_json::to_value((followed, self.warmup_seconds, self.seed));
         let canonical = canonical.map_or_else(|error| error.to_string(), |value| value.to_string());
         canonical
@@ -307,7 +309,7 @@ impl TrialSpec {
     }
 }
 
-/// Turns version 1, where `work` was `workload` and its types were `core` and `timeseries`, into version 2.
+/// Converts version 1, in which `work` was `workload` and its types were `core` and `timeseries`, to version 2.
 fn from_version_1(spec: &mut serde_json::Value) {
     let Some(fields) = spec.as_object_mut() else { return };
     fields.insert("spec".to_owned(), VERSION.into());

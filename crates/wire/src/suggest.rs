@@ -24,11 +24,11 @@ const ALIASES: &[(&str, &str)] = &[
     ("interval", "status.interval"),
 ];
 
-/// The word of `known` that `word` is most likely a misspelling of, if any is near; `None` if `word` itself is known.
+/// The word of `known` that `word` most likely misspells, if any is near; `None` if `word` itself is known.
 ///
-/// The nearest is the same word in another case or with other `_`, `-` and `.` in it, then a common name for it, then a word
-/// with at most one typo per three letters (one in shorter words): a letter missing, extra or wrong, or two letters
-/// swapped. Among equally near words the first wins.
+/// The nearest is a word that differs only in case or in `_`, `-` and `.`, then a common synonym, then a word with at
+/// most one typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters.
+/// Among equally near words the first wins.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = fold(word);
     let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
@@ -43,7 +43,7 @@ pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Opt
         let distance = match if missing > limit { missing } else { distance(&wanted, &fold(candidate)) } {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
-            // An alias is nearer than any typo.
+            // A synonym is nearer than any typo.
             distance => distance + 1,
         };
         if distance <= limit + 1 && best.is_none_or(|(least, _)| distance < least) {
@@ -57,7 +57,7 @@ fn fold(word: &str) -> Vec<char> {
     word.chars().filter(|c| !matches!(c, ' ' | '_' | '-' | '.')).flat_map(char::to_lowercase).collect()
 }
 
-/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter takes part in two edits.
+/// The Damerau–Levenshtein distance in its "optimal string alignment" form: no letter is part of two edits.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut above: Vec<usize> = (0..=b.len()).collect();

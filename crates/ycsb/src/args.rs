@@ -2,27 +2,28 @@
 
 use loadstone_wire::error::EngineError;
 
-/// What to do.
+/// The action of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Insert the records.
     Load,
     /// Run the workload.
     Run,
-    /// Type operations interactively.
+    /// Run operations interactively.
     Shell,
 }
 
 /// A command line, parsed but not yet interpreted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Args {
-    /// What to do.
+    /// The action.
     pub command: Command,
-    /// The store, by our name or YCSB's.
+    /// The store, by Loadstone's name or YCSB's.
     pub store: String,
-    /// `-P` files, in order; later ones win.
+    /// `-P` files, in order; later files override earlier ones.
     pub files: Vec<String>,
-    /// Properties set by `-p` and by the options that are short for one, in order; later ones win, all win over files.
+    /// Properties set by `-p` and by its short forms, in order; later ones override earlier ones, and all override
+    /// files.
     pub properties: Vec<(String, String)>,
     /// `-cp`: the class path for stores in a JVM.
     pub class_path: Option<String>,
@@ -92,7 +93,7 @@ impl Args {
                 "-s" => set("status", "true".to_owned()),
                 "-l" => set("label", value()?),
                 "-db" => set("db", value()?),
-                // bin/ycsb appends its own, so the user's has no effect.
+                // bin/ycsb appends its own option, so the user's has no effect.
                 "-load" | "-t" => {}
                 "-cp" => parsed.class_path = Some(value()?),
                 "-jvm-args" => parsed.jvm_options = Some(value()?),
@@ -124,7 +125,7 @@ mod tests {
         Args::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     }
 
-    /// The command lines of the reports that started this project, except for the store's name.
+    /// The command lines of the reports that Loadstone must answer, except for the store's name.
     #[test]
     fn the_reports_command_lines_parse() {
         let lines = [

@@ -1,4 +1,4 @@
-//! How a run is reported: the properties that change only what is printed.
+//! The reporting of a run: the properties that affect only the output.
 
 use super::properties::Properties;
 use loadstone_wire::error::EngineError;
@@ -19,13 +19,13 @@ pub enum Interval {
 pub enum Exporter {
     /// `[READ], Operations, 1`.
     Text,
-    /// Objects one after another, as YCSB writes them: not a valid JSON document.
+    /// Objects one after another, as in YCSB: not a valid JSON document.
     Json,
-    /// An array of the same objects.
+    /// An array of these objects.
     JsonArray,
 }
 
-/// How a run is reported.
+/// The reporting of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reporting {
     /// `measurementtype`, as sinks: one, or two for a combined type.
@@ -54,7 +54,7 @@ pub struct Reporting {
     pub label: String,
 }
 
-/// Interprets the properties of reporting; also returns the sinks that it needs.
+/// Interprets the properties of reporting; also returns the required sinks.
 pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
     let buckets = properties.whole("histogram.buckets")?.unwrap_or(1_000) as usize;
     let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);

@@ -8,7 +8,7 @@ use super::properties::Properties;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::{Phase, WorkSpec};
 
-/// Requests stay this many inserts per client behind the newest.
+/// Number of most recent inserts per client that requests avoid.
 pub const LAG_PER_CLIENT: u64 = 2;
 
 fn length(properties: &Properties) -> Result<Length, EngineError> {
@@ -91,7 +91,7 @@ pub fn mix(properties: &Properties) -> Result<Mix, EngineError> {
     })
 }
 
-/// How many records a scan reads.
+/// Number of records that a scan reads.
 pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
     let (min, max) =
         (properties.whole("minscanlength")?.unwrap_or(1), properties.whole("maxscanlength")?.unwrap_or(1_000));
@@ -103,7 +103,7 @@ pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
     }
 }
 
-/// Whether values name their writes, which a ledger needs.
+/// Whether values name their writes, as a ledger requires.
 fn versions(properties: &Properties) -> bool {
     properties.boolean("versions", false) || properties.trimmed("ledger").is_some()
 }

@@ -1,4 +1,4 @@
-//! Where the report goes: stdout or files, each complete or not at all.
+//! The destination of the report: stdout or files, each written completely or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -38,7 +38,7 @@ impl Export {
             return Ok(());
         };
         let written = if is_special(path) {
-            // A pipe or device has no old contents to keep, and must not be replaced by a file.
+            // A pipe or device has no old contents to preserve, and must not be replaced by a file.
             OpenOptions::new().write(true).open(path).and_then(|mut place| place.write_all(text.as_bytes()))
         } else {
             let partial = partial_of(path);
@@ -50,7 +50,7 @@ impl Export {
                 })
         };
         written.map_err(|error| {
-            // The run is done: its results must not be lost with the file.
+            // The run has ended: its results must not be lost with the file.
             out(text);
             EngineError::failed(format!("cannot write {}: {error} (exportfile)", path.display()))
                 .hint("use the report on stdout, where it was printed instead")
@@ -78,10 +78,10 @@ fn partial_of(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Follows links, including one to a file that does not exist yet: a rename would replace the link itself.
+/// Follows links, including a link to a file that does not exist yet: a rename would replace the link itself.
 fn follow_links(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // As many links as the kernel follows.
+    // The kernel follows the same number of links.
     for _ in 0..40 {
         let Ok(target) = fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("")).join(target);

@@ -1,4 +1,4 @@
-//! Compares the formats with what YCSB 0.17.0 printed for the same latencies.
+//! Compares the formats with YCSB 0.17.0's output for the same latencies.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn recorder(sinks: &[Sink], steps: &[(Kind, Status, u64, u64)]) -> Vec<Arc<Recor
     let shape = Shape { steps: Kind::COUNT, sinks: sinks.to_vec(), open: false, deadline_ns: u64::MAX, to_unix_ns: 0 };
     let recorder = Recorder::new(&shape, 1);
     for &(kind, status, us, unix_ms) in steps {
-        // A latency is truncated to whole µs: the fraction must not show.
+        // A latency is truncated to whole µs: the fraction must not appear.
         let done = unix_ms * 1_000_000;
         let sent = done - us * 1_000 - 999;
         let times = Times { due: sent, sent, done };

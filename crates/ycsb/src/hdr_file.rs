@@ -1,6 +1,7 @@
 //! `hdrhistogram.fileoutput`: an interval log per metric, readable by every `HdrHistogram` tool.
 //!
-//! YCSB writes V1 payloads, and on Java 11 and later only throws an exception; these are V2, which the same tools read.
+//! YCSB writes V1 payloads, and on Java 11 and later only throws an exception; these logs are V2, which the same tools
+//! read.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

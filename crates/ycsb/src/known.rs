@@ -8,16 +8,16 @@ pub struct Known {
     /// Its default, as text.
     pub default: &'static str,
     pub meaning: &'static str,
-    /// Where it comes from.
+    /// Its origin.
     pub source: Source,
 }
 
-/// Where a property comes from.
+/// The origin of a property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// YCSB 0.17.0, same meaning.
     Ycsb,
-    /// YCSB 0.17.0; accepted, and without effect here for the reason in its meaning.
+    /// YCSB 0.17.0; accepted, but without effect here for the reason stated in its meaning.
     YcsbIdle,
     /// Added by Loadstone.
     Extension,
@@ -96,7 +96,7 @@ pub const KNOWN: &[Known] = &[
     ycsb("exponential.frac", "0.8571428571", "… that go to this share of the records"),
     ycsb("core_workload_insertion_retry_limit", "0", "retries of a failed insert"),
     ycsb("core_workload_insertion_retry_interval", "3", "mean seconds before each retry"),
-    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load goes on after an insert whose last attempt failed"),
+    ycsb("core_workload_insertion_keep_going_on_error", "false", "a load continues after an insert whose last attempt failed"),
     // ConstantOccupancyWorkload
     ycsb("disksize", "100000000", "bytes of storage (ConstantOccupancyWorkload)"),
     ycsb("storageages", "10", "how often it is overwritten (ConstantOccupancyWorkload)"),
@@ -150,13 +150,13 @@ pub const KNOWN: &[Known] = &[
     ours("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
 ];
 
-/// Whether the YCSB front end or this store knows a property.
+/// Whether the YCSB front end or this store supports a property.
 pub fn knows(name: &str, store: &str) -> bool {
     KNOWN.iter().any(|known| known.name == name)
         || loadstone_registry::about(store).is_some_and(|about| about.knows(name))
 }
 
-/// All names that are known with this store.
+/// All property names that are supported with this store.
 pub fn names(store: &str) -> impl Iterator<Item = &'static str> {
     let properties = loadstone_registry::about(store).map_or(&[][..], |about| about.properties);
     let names = properties.iter().map(|property| property.name).filter(|name| !name.ends_with('*'));

@@ -60,7 +60,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     if args.command == Command::Shell {
         return shell::main(&translated.spec);
     }
-    // Checks that the report's file is writable before hours of load.
+    // Checks that the report's file is writable before hours of load are spent.
     let export = Export::prepare(&translated.reporting)?;
     let mut printer = Printer::new(&translated, arguments, export);
     let end = loadstone_registry::run(&translated.spec, controls, &mut printer)?;

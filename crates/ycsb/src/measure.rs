@@ -1,4 +1,4 @@
-//! From the recorders to YCSB's metrics: their names, order and figures.
+//! YCSB's metrics from the recorders: their names, order and figures.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct Moments {
     pub count: u64,
     /// Their sum.
     pub sum: u64,
-    /// Their minimum; `i64::MAX` without values, as YCSB prints it.
+    /// The minimum; `i64::MAX` without values, as in YCSB's output.
     pub min: u64,
     /// Their maximum.
     pub max: u64,
@@ -64,7 +64,7 @@ impl Moments {
 /// 1-ms buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Buckets {
-    /// One per ms; the last one is the overflow.
+    /// One count per ms; the last count is the overflow.
     pub counts: Vec<u64>,
     /// Exact sums.
     pub moments: Moments,
@@ -142,11 +142,11 @@ pub struct Metric {
     pub measures: Vec<Measure>,
     /// How often each status was returned, in YCSB's order.
     pub returns: Vec<(Status, u64)>,
-    /// How many of its values are lower bounds: the end of the operation was not seen.
+    /// Number of its values that are lower bounds: the end of the operation was not observed.
     pub censored: u64,
 }
 
-/// The order of the statuses in YCSB's `ConcurrentHashMap`; those that YCSB does not know come last.
+/// The order of the statuses in YCSB's `ConcurrentHashMap`; statuses unknown to YCSB come last.
 const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::Timeout,
     Status::Ok,
@@ -162,7 +162,7 @@ const STATUS_ORDER: [Status; Status::COUNT] = [
     Status::NoSpace,
 ];
 
-/// The metrics that the recorders hold now, in YCSB's order.
+/// The present metrics of the recorders, in YCSB's order.
 pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric> {
     let (op, intended) = match reporting.interval {
         Interval::Op => (true, false),
@@ -180,7 +180,7 @@ pub fn metrics(recorders: &[Arc<Recorder>], reporting: &Reporting) -> Vec<Metric
     all
 }
 
-/// Adds the operations whose end was not seen to the intended latencies, at their lower bounds. YCSB leaves them out.
+/// Adds operations whose end was not observed to the intended latencies, at their lower bounds. YCSB omits them.
 pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Reporting) {
     let prefix = match reporting.interval {
         Interval::Op => return,
@@ -201,7 +201,7 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
 }
 
 fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
-    // By plain name: a measure per sink. YCSB keys its maps by the plain name; the prefix is only displayed.
+    // By plain name: a measure per sink. YCSB's maps use the plain name; the prefix is only displayed.
     let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
     let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());
@@ -224,7 +224,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
     for kind in returns.keys() {
         found.entry(kind.name().to_owned()).or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
     }
-    // Names in the same bin of Java's map are in the order of their first use: plain ones, failures, then CLEANUP.
+    // Names in one bin of Java's map are in the order of their first use: plain names, failures, then CLEANUP.
     let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
     let mut names: Vec<String> = found.keys().cloned().collect();
     names.sort_by_key(|name| match plain(name) {
@@ -237,10 +237,10 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
         .map(|i| {
             let name = &names[i];
             let counts = plain(name).and_then(|at| returns.get(&Kind::ALL[at]));
-            // With both series, the statuses are in the plain one.
+            // If both series exist, the statuses belong to the plain one.
             let counts = counts.filter(|_| prefix.is_empty());
             Metric {
-                // A worker that was read while it wrote to its two sinks may have written only one of them.
+                // A worker that was read between its writes to two sinks may have written only one of them.
                 measures: (found.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
                     .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
                     .collect(),
@@ -253,7 +253,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
 }
 
 fn metric_name(kind: Kind, status: Status, reporting: &Reporting) -> String {
-    // YCSB's checks are one series, whatever their result; its returns show that.
+    // YCSB's checks are one series, whatever their result, which the return counts show.
     if status.is_ok() || kind == Kind::Verify {
         return kind.name().to_owned();
     }

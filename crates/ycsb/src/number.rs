@@ -48,7 +48,8 @@ fn shortest(value: f64) -> (String, i32) {
     (mantissa.replace('.', ""), exponent.parse().unwrap_or(0))
 }
 
-/// The same digits without an exponent: the whole part and the digits after the point (may be empty, no trailing zeros).
+/// The digits of [`double`] without an exponent: the whole part and the digits after the point (may be empty, no
+/// trailing zeros).
 fn plain(value: f64) -> (String, String) {
     let (digits, exponent) = shortest(value);
     let text = if exponent < 0 {
@@ -127,7 +128,7 @@ pub fn percentile_label(percentile: f64) -> String {
 mod tests {
     use super::*;
 
-    /// value, `Double.toString`, `DecimalFormat("#.##")`, `String.format("%.2f")`, as JDK 17.0.15 printed them.
+    /// value, `Double.toString`, `DecimalFormat("#.##")`, `String.format("%.2f")`, as printed by JDK 17.0.15.
     const JDK_17: &[(f64, &str, &str, &str)] = &[
         (0.0, "0.0", "0", "0.00"),
         (-0.0, "-0.0", "-0", "-0.00"),

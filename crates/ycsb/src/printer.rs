@@ -1,4 +1,4 @@
-//! Prints a run as YCSB does: banner, status lines, report; and what YCSB does not report, on stderr.
+//! Prints a run in YCSB's format (banner, status lines, report), and further information on stderr.
 
 use std::fmt::Write as _;
 
@@ -32,12 +32,12 @@ pub struct Printer<'a> {
     export: Export,
     status: StatusLine,
     hdr_files: Option<hdr_file::HdrFiles>,
-    /// The error of writing an output, if any.
+    /// The first error of writing an output, if any.
     write_error: Option<EngineError>,
     totals: Totals,
     /// Operations without an answer.
     unanswered: u64,
-    /// There were operations to do, but none of them ended in the window.
+    /// Whether there were operations to do, but none ended in the window.
     none_ended: bool,
     warnings: Vec<String>,
     /// Clients that failed to close.
@@ -150,7 +150,7 @@ impl<'a> Printer<'a> {
             return Err(EngineError::failed(format!("{} of this {what} failed", count_noun(failed, "operation")))
                 .hint("see their counts in the report; failures.tolerated=SHARE sets how many still exit 0"));
         }
-        // A store that buffers sends only at the close what it has answered with OK.
+        // A store that buffers writes sends them only at the close, after it has answered OK.
         if self.unclosed as f64 > self.tolerated * self.spec.clients as f64 && end.code() == 0 {
             let (ending, pronoun) = if self.unclosed == 1 { ("", "it") } else { ("s", "they") };
             return Err(EngineError::failed(format!(
@@ -242,7 +242,7 @@ impl Observer for Printer<'_> {
     }
 }
 
-/// What writes survive, for the banner.
+/// The event that writes survive, for the banner.
 fn survives(guarantee: &Guarantee) -> &'static str {
     match guarantee.survives() {
         "unknown" => "unknown",

@@ -1,4 +1,4 @@
-//! The properties of a run: where each was set, and strict parsers of their values.
+//! The properties of a run: their origins, and strict parsers of their values.
 
 mod java;
 
@@ -8,10 +8,10 @@ use super::args::Args;
 use java::{PropertiesError, PropertiesFile};
 use loadstone_wire::error::EngineError;
 
-/// No store has properties of longer names.
+/// No store has properties with longer names.
 const NAME_BYTES_MAX: usize = 1_000;
 
-/// Refuses a name that is not one, such as a file of data in place of properties.
+/// Refuses an implausible name, such as binary data instead of properties.
 fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
     if name.len() <= NAME_BYTES_MAX {
         return Ok(());
@@ -24,7 +24,7 @@ fn check_name(name: &str, origin: &str) -> Result<(), EngineError> {
     .hint(format!("write NAME=VALUE, with names of up to {NAME_BYTES_MAX} bytes")))
 }
 
-/// A property and where it was set.
+/// A property and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Setting {
     value: String,
@@ -35,12 +35,12 @@ struct Setting {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Properties {
     settings: BTreeMap<String, Setting>,
-    /// Warnings of the parser of the files.
+    /// Warnings of the parser of the property files.
     pub warnings: Vec<String>,
 }
 
 impl Properties {
-    /// Reads the files, then the command line, which wins over them.
+    /// Reads the files, then the command line, which overrides them.
     pub fn gather(args: &Args) -> Result<Self, EngineError> {
         let mut properties = Self::default();
         for file in &args.files {
@@ -70,19 +70,19 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Sets a property unless it is set.
+    /// Sets a property unless it is already set.
     pub fn default_to(&mut self, name: &str, value: &str) {
         let setting = Setting { value: value.to_owned(), origin: "the default".to_owned() };
         self.settings.entry(name.to_owned()).or_insert(setting);
     }
 
-    /// The value as it was written.
+    /// The value as the user wrote it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(|setting| setting.value.as_str())
     }
 
-    /// The value without surrounding blanks; `None` if nothing is left. YCSB keeps trailing blanks and then cannot parse
-    /// its numbers.
+    /// The value without surrounding blanks; `None` if it is empty. YCSB keeps trailing blanks and then cannot parse
+    /// numbers.
     pub fn trimmed(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
@@ -138,7 +138,7 @@ impl Properties {
     pub fn bad(&self, name: &str, wanted: &str, got: &str) -> EngineError {
         let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
         let error = EngineError::usage(format!("{name} must be {wanted}, got \"{got}\" ({origin})"));
-        // People write scientific notation and separators: suggest the number that they meant.
+        // Users write scientific notation and separators: suggest the intended number.
         let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
         match plain.parse::<f64>() {
             Ok(number) if wanted == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
@@ -148,12 +148,12 @@ impl Properties {
         }
     }
 
-    /// Every name that was set.
+    /// The names of all properties that are set.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.settings.keys().map(String::as_str)
     }
 
-    /// Where a property was set.
+    /// The origin of a property.
     pub fn origin(&self, name: &str) -> &str {
         self.settings.get(name).map_or("", |setting| setting.origin.as_str())
     }

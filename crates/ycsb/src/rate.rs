@@ -11,7 +11,7 @@ pub fn property(properties: &Properties) -> &'static str {
     ["rate.ramp", "rate.steps"].into_iter().find(set).unwrap_or("target")
 }
 
-/// When operations are sent.
+/// The pacing of operations.
 pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
     let arrival = match properties.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,

@@ -1,4 +1,4 @@
-//! YCSB's final report: `[READ], Operations, 99830`, or the same as JSON.
+//! YCSB's final report: `[READ], Operations, 99830`, or its JSON form.
 
 use loadstone_load::meter::Reading;
 use loadstone_session::Collections;
@@ -34,7 +34,7 @@ pub struct Overall {
     pub measured_ns: u64,
     /// Operations that succeeded.
     pub succeeded: u64,
-    /// What garbage collectors of this process did during the window.
+    /// Garbage collections in this process during the window.
     pub collections: Vec<Collections>,
 }
 
@@ -79,7 +79,7 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     out
 }
 
-/// The collectors to report: without any, those of a default JVM, because scripts look for these lines.
+/// The collectors to report; if there are none, the collectors of a default JVM, because scripts expect these lines.
 fn collectors(overall: &Overall) -> Vec<Collections> {
     if !overall.collections.is_empty() {
         return overall.collections.clone();
@@ -219,7 +219,7 @@ fn raw_lines(line: &impl Fn(&str, Value) -> Line, raw: &Raw, out: &mut Vec<Line>
     }
 }
 
-/// Where the raw operations go, as YCSB announces it: once per metric, always on stdout.
+/// YCSB's announcement of the destination of raw operations: once per metric, always on stdout.
 pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
     let place = match &reporting.raw_file {
         None => "stdout.".to_owned(),
@@ -229,7 +229,7 @@ pub fn raw_announcement(metrics: &[Metric], reporting: &Reporting) -> String {
     raw.map(|_| format!("Raw data measurement: will output to {place}\n")).collect()
 }
 
-/// The raw operations as YCSB writes them to its raw sink, metric by metric.
+/// The raw operations in the format of YCSB's raw sink, metric by metric.
 pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
     let mut text = String::new();
     for metric in metrics {
@@ -246,7 +246,7 @@ pub fn raw_text(metrics: &[Metric], reporting: &Reporting) -> String {
     text
 }
 
-/// What YCSB reports of an HDR histogram in µs.
+/// YCSB's figures from an HDR histogram in µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HdrFigures {
     /// Number of values.
@@ -275,7 +275,8 @@ impl HdrFigures {
     }
 }
 
-/// A percentile as `HdrHistogram` 2.1.4 finds it: rank rounded to the nearest, highest value of its bucket.
+/// A percentile as in `HdrHistogram` 2.1.4: the rank is rounded to the nearest, and the result is the highest value of
+/// its bucket.
 pub fn at_percentile(reading: &Reading, percentile: f64) -> u64 {
     let total = reading.count();
     let rank = ((percentile.clamp(0.0, 100.0) / 100.0 * total as f64 + 0.5) as u64).max(1);
@@ -296,7 +297,7 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-/// The report as an exporter of YCSB writes it.
+/// The report in the format of a YCSB exporter.
 pub fn render(lines: &[Line], exporter: Exporter) -> String {
     let object = |line: &Line| {
         let value = match &line.value {

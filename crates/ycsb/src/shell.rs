@@ -39,7 +39,7 @@ enum Next {
     Table(String),
 }
 
-/// Answers the commands on one table.
+/// Executes the commands on one table.
 fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, EngineError> {
     let store = store.open(&Options {
         properties: spec.store.properties.clone(),

@@ -7,14 +7,14 @@ use super::measure::{Measure, Metric};
 use super::number;
 use super::report::{HdrFigures, at_percentile, part_prefix};
 
-/// Writes status lines; keeps the figures of the last one.
+/// Writes status lines; stores the figures of the last one.
 #[derive(Debug, Default)]
 pub struct StatusLine {
     last: BTreeMap<String, Vec<Measure>>,
     last_done: u64,
 }
 
-/// The progress that a line shows.
+/// The progress in a status line.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// ms since the start.
@@ -37,7 +37,7 @@ impl StatusLine {
             line.push_str(&format!("{} current ops/sec; ", number::decimal(current)));
             let rate = 1_000.0 * done as f64 / elapsed_ms as f64;
             let left = of.unwrap_or(done).saturating_sub(done);
-            // YCSB also estimates before anything is done: 106751991167300 days.
+            // YCSB even estimates before any operation is done: 106751991167300 days.
             if left > 0 && rate > 0.0 {
                 line.push_str(&format!("est completion in {}", remaining((left as f64 / rate).ceil() as u64)));
             }
@@ -62,7 +62,7 @@ impl StatusLine {
     }
 }
 
-/// A summary of what was added since the last line.
+/// A summary of the additions since the last line.
 fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
     match (now, earlier) {
         (Measure::Hdr(now), earlier) => {
@@ -114,7 +114,7 @@ fn window(now: &Measure, earlier: Option<&Measure>) -> (u64, u64) {
     (count - old_count, sum - old_sum)
 }
 
-/// YCSB's wording of a number of seconds, including its wrong singular: `2 second ` but `12 seconds `.
+/// YCSB's text for a number of seconds, including its wrong singular: `2 second ` but `12 seconds `.
 fn remaining(seconds: u64) -> String {
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     let mut text = String::new();

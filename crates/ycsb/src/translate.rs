@@ -1,4 +1,4 @@
-//! From YCSB's properties to a TrialSpec and its reporting.
+//! Translates YCSB's properties into a TrialSpec and reporting.
 
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::random::mix;
@@ -15,7 +15,7 @@ use loadstone_wire::spec::{
 };
 use loadstone_wire::suggest;
 
-/// Without `-s` nothing reads intervals; the conductor still wakes once in a while.
+/// Without `-s` nothing reads intervals; the conductor still wakes occasionally.
 const QUIET_INTERVAL_MS: u64 = 3_600_000;
 
 /// The property of each field that a refusal may name. `pace.rate` has several.
@@ -62,13 +62,13 @@ const PROPERTIES: &[(&str, &str)] = &[
 /// The meaning of a command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Translated {
-    /// What is run.
+    /// The trial.
     pub spec: TrialSpec,
-    /// How it is reported.
+    /// The reporting of the run.
     pub reporting: Reporting,
     /// Lines for stderr.
     pub warnings: Vec<String>,
-    /// Share of failed operations that still exits 0.
+    /// Share of failed operations with which the exit code is still 0.
     pub tolerated: f64,
 }
 
@@ -178,7 +178,7 @@ fn run_number(
     Ok(Some(number.unwrap_or_else(|| mix(loadstone_measure::clock::unix_ns()) >> 11)))
 }
 
-/// A refusal in YCSB's names, with the place where the first of them was set.
+/// A refusal with YCSB's names, and the origin of the first property.
 fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
     let property = |field: &str| match field {
         "pace.rate" => rate::property(properties).to_owned(),
@@ -189,7 +189,7 @@ fn refuse(refusal: &Refusal, properties: &Properties) -> EngineError {
     EngineError::usage(message + &place.map_or_else(String::new, |place| format!(" ({place})"))).hint(hint)
 }
 
-/// The store gets all properties that the front end itself does not interpret. Stores in a JVM get more.
+/// The store receives all properties that the front end does not interpret. Stores in a JVM receive more.
 fn store_properties(args: &Args, properties: &Properties, store: &str) -> std::collections::BTreeMap<String, String> {
     let mut all = properties.all();
     if hosted::is_hosted(store) {

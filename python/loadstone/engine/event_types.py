@@ -12,7 +12,7 @@ from loadstone.engine.event_figures import FilesFigures, OutcomeFigures, Summary
 
 @dataclass(frozen=True)
 class Borders:
-    """The borders of a trial, which are fixed before it starts."""
+    """The borders of a trial, fixed before it starts."""
 
     warmup_ns: int
     interval_ns: int
@@ -33,7 +33,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock that a trial was measured with."""
+    """The clock of a trial."""
 
     source: str
     drift_ppm: float
@@ -44,7 +44,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Collection:
-    """What a garbage collector in the engine's process did while measuring."""
+    """The activity of a garbage collector in the engine's process while measuring."""
 
     collector: str
     count: int
@@ -88,7 +88,7 @@ class Executor:
 
 @dataclass(frozen=True)
 class Reached:
-    """How many files reached a guarantee, and when."""
+    """Number of files that reached a guarantee, and the times."""
 
     files: int
     bytes: int
@@ -98,7 +98,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class WrongByte:
-    """A byte that differs from what was written."""
+    """A byte that differs from the byte written."""
 
     file: str
     offset: int
@@ -117,7 +117,7 @@ class SortProgress:
 
 @dataclass(frozen=True)
 class Missed:
-    """A read that found nothing where another segment inserts."""
+    """A read that missed an insert of another segment."""
 
     index: int
     sent_unix_ns: int
@@ -150,7 +150,7 @@ class Pauses:
 
 @dataclass(frozen=True)
 class Ready:
-    """The store is open, every session connected."""
+    """The store is open, and every session is connected."""
 
     events: int
     engine: str
@@ -166,7 +166,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class ServerEvent:
-    """A report of a server."""
+    """An event that a server reported."""
 
     unix_ns: int
     server: str
@@ -194,7 +194,7 @@ class StatementRows:
 
 @dataclass(frozen=True)
 class Earlier:
-    """What was added to an earlier interval."""
+    """Recordings added to an earlier interval."""
 
     k: int
     completed: int
@@ -238,8 +238,7 @@ class Files(FilesFigures):
 
 @dataclass(frozen=True)
 class Unsettled:
-    """Reads that found nothing where another segment inserts: `loadstone ledger --events` decides how they
-    count."""
+    """Reads that missed an insert of another segment: `loadstone ledger --events` decides how they count."""
 
     count: int
     first: tuple[Missed, ...] = ()
@@ -247,7 +246,7 @@ class Unsettled:
 
 @dataclass(frozen=True)
 class Sorted:
-    """What a stage of a sort did."""
+    """The result of a stage of a sort."""
 
     stage: str
     rows: int

@@ -10,12 +10,12 @@ use loadstone_load::core::CoreRun;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::event::Missed;
 
-/// How many losses are listed.
+/// Maximum number of listed losses.
 const LISTED: usize = 10;
-/// With a smaller share of the acknowledged writes proven, the read-back proves nothing.
+/// If the proven share of the acknowledged writes is smaller, the read-back proves nothing.
 const PROVEN_MIN: f64 = 0.95;
 
-/// Everything that was found.
+/// All findings of a read-back.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
     writes: WriteCounts,
@@ -26,15 +26,15 @@ pub struct Findings {
     lost: Lost,
     stale: Stale,
     proven: Proven,
-    /// Whether the checker found what it planted; `null`: there was nothing to damage.
+    /// Whether the checker found the faults that it planted; `null`: there was no record to damage.
     proved: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proof: Option<Proof>,
     misses: MissCounts,
-    /// The first value that no write of the run accounts for.
+    /// The first value that no write of the run wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_wrong: Option<Place>,
-    /// Whether the strongest level could not be read: an absence proves nothing.
+    /// Whether the strongest level could not be read, so that absence proves nothing.
     #[serde(skip)]
     undecidable: bool,
 }
@@ -50,7 +50,7 @@ struct WriteCounts {
     retried: u64,
 }
 
-/// How complete the ledger is.
+/// The completeness of the ledger.
 #[derive(Debug, Default, Serialize)]
 struct LedgerFacts {
     /// The number of the run.
@@ -66,13 +66,13 @@ struct LedgerFacts {
 struct ReadCounts {
     records: u64,
     fields: u64,
-    /// The consistency level that decided; `null`: reads have none.
+    /// The consistency level that decided; `null`: reads have no level.
     level: Option<String>,
     /// The workload's level.
     own_level: Option<String>,
 }
 
-/// Fields by the finding on them.
+/// Number of fields by finding.
 #[derive(Debug, Default, Serialize)]
 struct FieldCounts {
     fine: u64,
@@ -88,57 +88,57 @@ struct FieldCounts {
 
 #[derive(Debug, Default, Serialize)]
 struct Lost {
-    /// Acknowledged writes that are missing, including overwritten ones.
+    /// Number of missing acknowledged writes, including overwritten ones.
     writes: u64,
-    /// Of these, the losses that the store's guarantee allows a killed process.
+    /// Losses among them that the store's guarantee allows for a killed process.
     allowed: u64,
-    /// Missing at the strongest level that could be read, which is not the strongest one: they may not be lost.
+    /// Writes missing at the strongest level that could be read, which is not the strongest: they may not be lost.
     undecided: u64,
-    /// Records that the load wrote, with nothing in a field.
+    /// Number of loaded records with an empty field.
     loaded: u64,
-    /// How long before a kill the oldest write that the guarantee allows to be lost was done, ms; `null`: no bound is
-    /// stated, or it allows all.
+    /// Age at the kill of the oldest write that the guarantee allows to be lost, ms; `null`: no bound is stated, or all
+    /// losses are allowed.
     window_ms: Option<f64>,
     /// The first few fields.
     first: Vec<Place>,
-    /// How long before the crash the oldest of them was done.
+    /// Age at the crash of the oldest lost write.
     oldest: Option<Oldest>,
     #[serde(skip)]
     window_ns: Option<u64>,
 }
 
-/// Acknowledged writes that the workload's own level misses, and the strongest one returns.
+/// Acknowledged writes that are missing at the workload's own level but present at the strongest.
 #[derive(Debug, Default, Serialize)]
 struct Stale {
     writes: u64,
 }
 
-/// Acknowledged writes that are there, or replaced by later ones.
+/// Acknowledged writes that are present or replaced by later ones.
 #[derive(Debug, Default, Serialize)]
 struct Proven {
     writes: u64,
-    /// Of the acknowledged writes, with those proven lost; `null` without any.
+    /// Share of the acknowledged writes that are proven or proven lost; `null` without any.
     share: Option<f64>,
 }
 
-/// What became of the faults that the checker planted.
+/// The outcome of the faults that the checker planted.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Proof {
-    /// Whether it found the corrupted value.
+    /// Whether the checker found the corrupted value.
     pub corrupted: bool,
-    /// Whether it found the removed write.
+    /// Whether the checker found the removed write.
     pub removed: bool,
-    /// Whether both records are as they were.
+    /// Whether both records were restored.
     pub restored: bool,
     #[serde(skip)]
     repairs: u32,
-    /// The status with which the store refused to plant one.
+    /// The status with which the store refused to plant a fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
 impl Proof {
-    /// Notes how an attempt to plant a fault ended. Returns whether it is planted.
+    /// Notes the outcome of an attempt to plant a fault. Returns whether the fault is planted.
     pub fn note_planting(&mut self, status: Status) -> bool {
         self.refused = (!status.is_ok()).then(|| status.name().to_owned());
         status.is_ok()
@@ -170,22 +170,22 @@ pub struct Reading {
     counts: FieldCounts,
     first: Vec<Place>,
     first_wrong: Option<Place>,
-    /// Records that the load wrote, with nothing in a field.
+    /// Number of loaded records with an empty field.
     loaded: u64,
-    /// Whether the current record is one.
+    /// Whether the current record is one of them.
     unloaded: bool,
 }
 
-/// Reads that found nothing where another segment inserts.
+/// Reads that missed an insert of another segment.
 #[derive(Debug, Default, Serialize)]
 struct MissCounts {
-    /// Sent after the insert had been acknowledged: the record should have been there.
+    /// Reads sent after the insert had been acknowledged: the record should have been there.
     failed: u64,
-    /// The insert was in progress, failed, or has an unknown outcome: no conclusion.
+    /// Reads whose insert was in progress, failed, or has an unknown outcome: no conclusion.
     not_yet: u64,
     /// Reads that the events count but do not list.
     unlisted: u64,
-    /// The keys of the first few failed ones.
+    /// The keys of the first few failed reads.
     first: Vec<String>,
 }
 
@@ -193,11 +193,11 @@ struct MissCounts {
 struct Place {
     key: String,
     field: String,
-    /// The index of the write that should be there; `null`: the loaded value.
+    /// The index of the expected write; `null`: the loaded value.
     expected: Option<u64>,
-    /// The index of the write that is there; `null`: a loaded value, or a value that no write of the run made.
+    /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
     shown: Option<u64>,
-    /// What is there: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
+    /// The value that was read: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
     what: &'static str,
 }
 
@@ -254,7 +254,7 @@ impl Reading {
 }
 
 impl Findings {
-    /// What the ledgers show without reading the store.
+    /// The findings from the ledgers alone, without reading the store.
     pub fn of_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
         let mut all = Self::default();
         all.ledger.run = ledgers.first().and_then(|ledger| ledger.run().number);
@@ -278,7 +278,7 @@ impl Findings {
         all
     }
 
-    /// Decides the reads that a segment could not judge: `count` in all, of which some are `listed`.
+    /// Decides the reads that a segment could not judge: `count` in total, of which some are `listed`.
     pub fn settle(
         &mut self,
         count: u64,
@@ -345,7 +345,7 @@ impl Findings {
         self.first_wrong = self.first_wrong.take().or(reading.first_wrong);
     }
 
-    /// Counts an acknowledged write by what became of it.
+    /// Counts an acknowledged write by its fate.
     pub fn account(&mut self, outcome: &Outcome, crash: Option<Crash>) {
         match outcome.fate {
             Fate::Proven => self.proven.writes += 1,
@@ -361,11 +361,12 @@ impl Findings {
         self.stale.writes += u64::from(outcome.missed && outcome.fate != Fate::Lost);
     }
 
-    /// How old a lost write was at the crash, and whether it may be lost. Negative where it was done after it.
+    /// The age of a lost write at the crash, and whether its loss is allowed. Negative if the write was done after the
+    /// crash.
     fn age(&mut self, outcome: &Outcome, crash: Crash) {
         let age = |ns: u64| (i128::from(crash.at_ns) - i128::from(ns)).clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let (least_ns, most_ns) = (age(outcome.span.done), age(outcome.span.sent));
-        // Only a write that is surely older than the bound accuses the store.
+        // Only a write that is certainly older than the bound is evidence against the store.
         let allowed =
             self.lost.window_ns.is_some_and(|window| i128::from(least_ns) <= i128::from(window) && window > 0);
         self.lost.allowed += u64::from(allowed);
@@ -375,12 +376,12 @@ impl Findings {
         }
     }
 
-    /// Whether the checker has yet to prove itself.
+    /// Whether the checker still has to prove itself.
     pub fn needs_proof(&self) -> bool {
         self.proved.is_none()
     }
 
-    /// Notes what became of the faults that the checker planted; `None`: there was no record to damage.
+    /// Notes the outcome of the planted faults; `None`: there was no record to damage.
     pub fn prove(&mut self, proof: Option<Proof>) {
         self.proved = proof.as_ref().map(Proof::holds);
         self.proof = proof;
@@ -394,10 +395,10 @@ impl Findings {
         }
     }
 
-    /// What is wrong, in one line with the first place; `None` if nothing is.
+    /// The faults in one line, with the first place; `None` if there are none.
     pub fn bad(&self) -> Option<String> {
         let Lost { writes, allowed, loaded, .. } = self.lost;
-        // Loaded data are older than any bound.
+        // Loaded data is older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
         let loaded = if emptied || self.undecidable { 0 } else { loaded };
         if let Some(Place { key, field, expected, shown, what }) = self.lost.first.first()
@@ -436,7 +437,7 @@ impl Findings {
         (allowed > 0).then(|| format!("{allowed} acknowledged writes are lost, which the store's guarantee allows"))
     }
 
-    /// Why the read-back proves nothing, in one line; `None` if it does.
+    /// The reason why the read-back proves nothing, in one line; `None` if it proves something.
     pub fn unproven(&self) -> Option<String> {
         if let Some(proof) = self.proof.as_ref().filter(|proof| !proof.holds()) {
             let Proof { corrupted, removed, restored, refused, .. } = proof;

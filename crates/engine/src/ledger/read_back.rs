@@ -17,15 +17,15 @@ use loadstone_kinds::mapping::Mapping;
 use loadstone_wire::error::{EngineError, ErrorKind};
 use loadstone_wire::spec::TrialSpec;
 
-/// How many histories are judged at a time; 24 bytes each.
+/// Number of histories that are judged at a time; 24 bytes each.
 const HISTORIES: u64 = 1 << 25;
 /// Attempts at a read: a server that was just restarted may need some time.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
-/// Between the removal of a record and its return: HBase drops a write of the same millisecond (HBASE-2256).
+/// Pause between the removal of a record and its restoration: HBase drops a write of the same millisecond (HBASE-2256).
 const BEFORE_RETURN: Duration = Duration::from_millis(5);
 
-/// A run, to be compared with what a store returns.
+/// A run whose writes are compared with the records of a store.
 #[derive(Debug)]
 pub struct ReadBack<'a, E> {
     /// The spec of the run.
@@ -40,7 +40,7 @@ pub struct ReadBack<'a, E> {
     pub crash: Option<u64>,
     /// Whether the load wrote all its records.
     pub loaded: bool,
-    /// What is known so far.
+    /// The findings so far.
     pub findings: Findings,
 }
 
@@ -53,15 +53,15 @@ fn store_error(error: EngineError) -> EngineError {
     if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
 }
 
-/// What one pass over the records of a range showed.
+/// The result of one pass over the records of a range.
 struct Pass {
     standings: Standings,
     reading: Reading,
-    /// Records with a value of this run as it must be: the proof may damage them, and repairs them.
+    /// Records with a correct value of this run: the proof may damage them, and repairs them.
     samples: Vec<u64>,
 }
 
-/// A store, opened to read at one level.
+/// A store that is open for reads at one level.
 struct Opened {
     store: Arc<dyn OpenRecordStore>,
     level: Option<String>,
@@ -78,7 +78,7 @@ impl Opened {
 impl ReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads a store of this type back.
     pub fn run(self, store: &StoreType) -> Result<Findings, EngineError> {
-        // Outside the executor, as opening and closing a store may need a separate executor.
+        // Outside the executor, as opening or closing a store may need a separate executor.
         let stores =
             self.levels(store).into_iter().map(|level| self.open(store, level)).collect::<Result<Vec<_>, _>>()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
@@ -90,7 +90,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(findings)
     }
 
-    /// Reads back at each of the levels of `stores` in which servers answer: the last is the workload's own.
+    /// Reads back at each of the levels of `stores` that the servers can answer; the last is the workload's own level.
     async fn read(mut self, stores: &[Opened]) -> Result<Findings, EngineError> {
         let (workload, evidence, histories) = (self.workload, self.evidence, self.workload.histories());
         let operations = evidence.end().checked_sub(1).and_then(|last| workload.index(last)).map_or(0, |last| last + 1);
@@ -110,9 +110,9 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
                 }
             }
             let written: Vec<u64> = records.clone().filter(|record| written[(record - start) as usize]).collect();
-            // A server applies writes in the order of arrival, so an abandoned one may be applied last.
+            // A server applies writes in the order of arrival, so an abandoned write may be applied last.
             let judge = Judge::new(workload, evidence, true, records);
-            // At the workload's own level first: a read at a stronger one repairs the replicas that it asks.
+            // At the workload's own level first: a read at a stronger level repairs the replicas that it contacts.
             let earlier = match strongest {
                 None => None,
                 Some(_) => Some(self.pass(&mut own, &judge, &written).await?.standings),
@@ -146,21 +146,21 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         Ok(self.findings)
     }
 
-    /// The levels to read at, the strongest first; the last, the workload's own, is `None`.
+    /// The read levels, the strongest first; the last, the workload's own, is `None`.
     fn levels(&self, store: &StoreType) -> Vec<Option<ReadLevel>> {
         let own = self.own_level(store);
         let stronger = (store.read_levels)().iter().take_while(|level| own.as_deref() != Some(level.name));
         stronger.copied().map(Some).chain([None]).collect()
     }
 
-    /// The level of the workload's reads; `None` where reads have none. Not set, it is the weakest.
+    /// The level of the workload's reads; `None` if reads have no level. If it is not set, it is the weakest.
     fn own_level(&self, store: &StoreType) -> Option<String> {
         let property = (store.read_levels)().first()?.property;
         let set = self.spec.store.properties.get(property);
         Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
     }
 
-    /// Opens the store as the run did, but for the level of reads if one is given.
+    /// Opens the store as the run did, except for the read level if `level` is given.
     fn open(&self, kind: &StoreType, level: Option<ReadLevel>) -> Result<Opened, EngineError> {
         let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
         if let Some(level) = level {
@@ -232,7 +232,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         };
         let names = self.workload.field_names().iter().enumerate();
         let values: Vec<FieldValue> = names.map(|(field, name)| classify(field, name)).collect();
-        // The load wrote every record (`--loaded`), or a value of the load in this record proves it.
+        // The load wrote every record (`--loaded`), or a loaded value in this record proves it.
         let loaded = self.loaded
             || values.iter().any(|value| matches!(value, FieldValue::Of(version) if version.phase == Phase::Load));
         for (field, &value) in values.iter().enumerate() {
@@ -244,8 +244,8 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
         }
     }
 
-    /// Whether the remainder of a value with a right version is not what its write put there. A write that did not write
-    /// this field is left to the judge.
+    /// Whether the remainder of a value with a correct version differs from what its write wrote. The judge handles a
+    /// write that did not write this field.
     fn torn(
         &self,
         version: Version,
@@ -274,7 +274,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             detected
         };
         let (mut key, mut before, mut after) = (Vec::new(), Row::default(), Row::default());
-        // One bit of the last byte of a value of this run: its version stays right.
+        // One bit of the last byte of a value of this run: its version stays correct.
         write_key(&mut key, corrupted, self.core.insert_order, self.core.zero_padding);
         read(session, &key, &mut before).await?;
         let own = before.fields().flatten().find(|(name, value)| {
@@ -284,7 +284,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
             let (mut plant, mut repair) = (Row::default(), Row::default());
             plant.push_with(name, value.len(), |out| {
                 out.copy_from_slice(value);
-                // A value of the version alone has no other byte.
+                // A value that is only a version has no other byte.
                 out[value.len() - 1] ^= if value.len() > LEN { 1 } else { 0x40 };
             });
             repair.push(name, value);
@@ -313,7 +313,7 @@ impl ReadBack<'_, Evidence<'_, Mapping>> {
     }
 }
 
-/// A session of the next store, and its level.
+/// Returns a session of the next store, and its level.
 async fn next(
     stores: &mut std::slice::Iter<'_, Opened>,
 ) -> Result<Option<(VirtualSession, Option<String>)>, EngineError> {
@@ -323,7 +323,7 @@ async fn next(
     }
 }
 
-/// Writes `row` until the record is as it was `before`; `false` if it never is.
+/// Writes `row` until the record equals `before`; `false` if it never does.
 async fn restore(
     session: &mut VirtualSession,
     key: &[u8],
@@ -348,7 +348,7 @@ fn sort_fields(row: &Row) -> BTreeMap<&[u8], &[u8]> {
     row.fields().flatten().collect()
 }
 
-/// Reads a record; the row of a missing one is empty.
+/// Reads a record; the row of a missing record is empty.
 async fn read(session: &mut VirtualSession, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
     for attempt in 1.. {
         let status = session.read(key, Wanted::All, row).await;

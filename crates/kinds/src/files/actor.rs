@@ -34,20 +34,20 @@ struct Current {
     path: String,
     times: FileTimes,
     bytes: u64,
-    /// Where the first byte of an append goes.
+    /// The offset of an append's first byte.
     base: u64,
-    /// Its content; `None`: not known yet, or not written by Loadstone.
+    /// Its content; `None` if it is unknown so far, or not written by Loadstone.
     content: Option<Content>,
-    /// With compression: of a file that is written, or read.
+    /// With compression: the encoder of a file that is written, and the decoder of a file that is read.
     encoder: Option<Encoder>,
     decoder: Option<Decoder>,
-    /// Where a mark of Loadstone was first expected and not found.
+    /// The first missing mark of Loadstone.
     unmarked: Option<Difference>,
     /// Bytes that were not compared: they were read before the content was known.
     uncompared: u64,
     /// The failure after which its remaining buffers are not attempted.
     failed: Option<Status>,
-    /// Some of its bytes were wrong: it failed, but reading continues.
+    /// Whether some of its bytes were wrong: the file failed, but reading continues.
     wrong: bool,
     /// Whether it was begun and has not ended.
     begun: bool,
@@ -72,7 +72,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         Self { task, session, handle: None, file: Current::default(), attempted: false, plain: Vec::new() }
     }
 
-    /// The content of what is written.
+    /// The content that this trial writes.
     fn own(&self) -> Content {
         Content::new(self.task.seed).compressible(self.task.work.workload.spec.compressible)
     }
@@ -161,7 +161,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         }
     }
 
-    /// Reads or writes the bytes of an operation. Returns how many.
+    /// Reads or writes the bytes of an operation. Returns their number.
     async fn transfer<T: Timer>(&mut self, operation: &FileOperation, watch: &Stopwatch<'_, T>) -> u64 {
         if self.task.work.workload.spec.action == Action::Truncate {
             return self.truncate(watch).await;
@@ -214,7 +214,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
                 if self.file.content.is_none() {
                     self.file.unmarked = self.file.unmarked.or_else(|| Content::unmarked(operation.offset, read));
                 } else if let Some(difference) = self.file.unmarked {
-                    // The file was written by Loadstone: where the mark was missing, the content is wrong.
+                    // The file was written by Loadstone, so a missing mark means wrong content.
                     self.differs(difference);
                 }
             }
@@ -240,7 +240,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         operation.bytes
     }
 
-    /// Reports a byte that differs from what was written.
+    /// Reports a byte that differs from the byte written.
     #[cold]
     fn differs(&mut self, difference: Difference) {
         self.file.wrong = true;
@@ -285,7 +285,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
             Err(error) => Err(error),
         };
         let written = match written {
-            // What was lost of a compressed file is not a function of the offset.
+            // The lost part of a compressed file is not a function of the offset.
             written if compressed => written,
             written => self.rewrite_lost(writer, written, (operation.file, content, at + operation.bytes)).await,
         };
@@ -300,7 +300,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         operation.bytes
     }
 
-    /// Writes what the encoder makes of the content in `plain`, or of the end of the file.
+    /// Encodes the content in `plain`, or the end of the file, and writes the result.
     async fn encode(&mut self, writer: &mut <S::System as FileSystem>::Writer, end: bool) -> Result<(), FsError> {
         let stored = match self.file.encoder.take() {
             None => return Ok(()),
@@ -361,7 +361,8 @@ async fn decode<'d, R: Reader>(
     Ok(decoder.take(wanted))
 }
 
-/// Opens a file for append. Returns its writer and the content to append, which continues that of a Loadstone file.
+/// Opens a file for append. Returns its writer and the content to append, which continues the content of a Loadstone
+/// file.
 async fn append<S: FileSession>(
     system: &S::System,
     path: &str,

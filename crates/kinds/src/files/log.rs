@@ -1,4 +1,5 @@
-//! The outcomes of a trial's files: sums, so that segments can be added up and memory does not grow with their number.
+//! The outcomes of a trial's files: sums, so that segments can be added, and memory does not grow with the number of
+//! files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +8,7 @@ use loadstone_storage::content::Difference;
 use loadstone_storage::fs::hdfs;
 use loadstone_wire::files::{FilesSummary, Reached, WrongByte};
 
-/// How many wrong bytes are listed.
+/// Maximum number of wrong bytes in the list.
 const WRONG_MAX: usize = 20;
 /// Bytes in Hadoop's MB.
 const MB: f64 = 1_048_576.0;
@@ -15,33 +16,33 @@ const MB: f64 = 1_048_576.0;
 /// When a file reached each step; ns on the clients' clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileTimes {
-    /// It was open. Hadoop's task time begins here.
+    /// When it was open. Hadoop's task time begins here.
     pub opened: u64,
-    /// The last buffer was read, or its write returned.
+    /// When the last buffer was read, or its write returned.
     pub returned: u64,
-    /// The file system had all bytes; 0: not requested.
+    /// When the file system had all bytes; 0 if no flush was requested.
     pub flushed: u64,
-    /// The device had all bytes; 0: not requested.
+    /// When the device had all bytes; 0 if no sync was requested.
     pub durable: u64,
-    /// It was closed. Hadoop's task time ends here.
+    /// When it was closed. Hadoop's task time ends here.
     pub closed: u64,
 }
 
-/// How a file ended.
+/// The end of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileEnd {
-    /// Everything that was due was done.
+    /// Everything required was done.
     Done,
-    /// A step failed, or what was read was wrong.
+    /// A step failed, or a read returned wrong bytes.
     Failed,
-    /// The trial ended first.
+    /// The trial ended before the file.
     Unfinished,
 }
 
-/// How much of a file was compared with what was written.
+/// The part of a file that was compared with the bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// All that was read, or there was nothing to compare.
+    /// Everything read, or there was nothing to compare.
     Whole,
     /// Only the bytes read after a mark of Loadstone was found.
     Part,
@@ -59,7 +60,8 @@ pub struct FileLog {
     moved: AtomicU64,
 }
 
-/// Adds a file with this size that was opened and reached a guarantee at these instants of the clients' clock; 0: it did not.
+/// Adds a file of this size, opened at one instant and reaching a guarantee at another, on the clients' clock; 0: not
+/// reached.
 fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix: u64) {
     if at == 0 {
         return;
@@ -71,7 +73,7 @@ fn add_reached(reached: &mut Reached, bytes: u64, opened: u64, at: u64, to_unix:
 }
 
 impl FileLog {
-    /// Notes that a file was begun: a client that does not end never adds it.
+    /// Notes that a file was begun, since a client that hangs never adds it.
     pub fn begin(&self, start: u64, to_unix: u64) {
         let start = start.wrapping_add(to_unix);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,19 +112,19 @@ impl FileLog {
         add_reached(&mut all.closed, bytes, times.opened, times.closed, to_unix);
     }
 
-    /// Counts bytes that were moved.
+    /// Counts moved bytes.
     #[inline]
     pub fn moved(&self, bytes: u64) {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Keeps the path of a file without a mark of Loadstone.
+    /// Stores the path of a file without a mark of Loadstone.
     pub fn foreign(&self, file: &str) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.foreign_file.get_or_insert_with(|| file.to_owned());
     }
 
-    /// Counts requests that were repeated.
+    /// Counts repeated requests.
     pub fn retried(&self, requests: u64) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).retried += requests;
     }
@@ -154,7 +156,7 @@ mod tests {
     fn the_bytes_of_a_failed_file_count_only_as_lost() {
         let log = FileLog::default();
         let times = FileTimes { opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
-        // The last one hangs.
+        // The last file hangs.
         for start in [1, 3, 1, 5] {
             log.begin(start, 10);
         }

@@ -1,4 +1,4 @@
-//! Outages against a plain simulation: the same operations as a queue with several servers, in a few lines.
+//! Comparison of outages with a plain simulation: the same operations as a queue with several servers, in a few lines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,18 +10,18 @@ use super::*;
 
 const SERVICE_NS: u64 = 300_000;
 
-/// A server that is unavailable from one instant to another.
+/// A server that is unavailable between two instants.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     from_ns: u64,
     to_ns: u64,
-    /// Whether it refuses connections, or takes requests and stays silent.
+    /// Whether it refuses connections, instead of accepting requests without answering.
     refuses: bool,
     timeout_ns: u64,
 }
 
 impl Outage {
-    /// How long an attempt sent at `ns` takes, and how it ends.
+    /// The duration of an attempt sent at `ns`, and its status.
     fn attempt(&self, ns: u64) -> (u64, Status) {
         let unavailable = (self.from_ns..self.to_ns).contains(&ns);
         match (unavailable, self.refuses) {
@@ -55,7 +55,7 @@ struct Outcomes {
 }
 
 impl Scenario {
-    /// The operations in the order of their due times; each goes to the client that is free first.
+    /// Predicts the operations in the order of their due times; each is done by the client that is free first.
     fn predict(&self) -> Outcomes {
         let mut outcomes = Outcomes::default();
         let mut free: BinaryHeap<_> = (0..self.clients).map(|_| Reverse(0u64)).collect();
@@ -178,7 +178,7 @@ fn failures_in_refusals_do_not_depend_on_clients() {
     }
 }
 
-/// Rate × time-out = 200 clients are needed, so that no operation waits for another one's time-out.
+/// Rate × timeout = 200 clients are needed, so that no operation waits for another operation's timeout.
 #[test]
 fn silence_is_client_limited_below_rate_times_timeout() {
     for (clients, limited) in [(4, true), (199, true), (201, false)] {
@@ -211,7 +211,7 @@ fn retried_operation_lasts_from_its_first_attempt() {
 
 #[test]
 fn overloaded_store_is_not_a_late_generator() {
-    // 4 ms an operation, four clients, four times the load that they can carry; the timer wakes late.
+    // 4 ms per operation, four clients, four times the load that they can carry; the timer wakes late.
     let script: Script = Rc::new(|_| (4 * MS, Status::Ok));
     let pace = rate(4_000.0);
     let setting = Setting { window_ns: 2_000 * MS, late_ns: 60_000, executor: true, ..Setting::new(Some(&pace), 4) };

@@ -1,4 +1,4 @@
-//! How operations count that fail, are retried, or find a record missing; and what a ledger records of them.
+//! The counts of operations that fail, are retried, or find a record missing, and their entries in a ledger.
 
 use super::*;
 
@@ -31,10 +31,10 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
 
 #[test]
 fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
-    // Nothing is ever found.
+    // No record is ever found.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
-    // Few records are left at the end, so that requests hit those that are deleted next.
+    // Few records remain at the end, so that requests hit records that are deleted next.
     let few = CoreSpec { records: 210, insert_count: 210, insert_lag: 0, operations: Some(400), ..spec(mix, 400) };
     // Wrapped as in a trial: a wrapper that does not forward `index_of_delete` would find every record missing.
     let workload = || RecordsOf::Run(CoreRun::new(few.clone(), 3).unwrap());
@@ -45,7 +45,7 @@ fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
-        // The first half of a pair is a read, and if that is overtaken, so is the second half.
+        // The first half of a pair is a read; if that is overtaken, so is the second half.
         assert_eq!(count(Kind::Read, Status::NotYet), totals.not_yet);
         [totals.not_yet, count(Kind::Update, Status::NotYet)]
     };
@@ -132,7 +132,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
     let mix = Mix { update: 1.0, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
     let (file, pace) = (directory.path().join("ledger").display().to_string(), rate(10_000.0));
-    // The last one is due after 10 ms and sent after 89.
+    // The last operation is due after 10 ms and sent after 89 ms.
     let script: Script = Rc::new(|_| (9 * MS / 10, Status::Ok));
     let setting = Setting { ledger: Some(&file), ..Setting::new(Some(&pace), 1) };
     let run = run(CoreRun::new(core, 1).unwrap(), &setting, &script);
@@ -142,7 +142,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
 
 #[test]
 fn a_message_belongs_to_its_step_and_to_its_failure() {
-    // Two timeouts, of which the first one's message is kept, then a missing record.
+    // Two timeouts, of which only the first message is stored, then a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),
         5 => (MS, Status::NotFound),
@@ -152,7 +152,7 @@ fn a_message_belongs_to_its_step_and_to_its_failure() {
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::Timeout), Some("scripted TIMEOUT"));
     assert_eq!(run.service()[&(Kind::Read, Status::NotFound)].count(), 1);
     assert_eq!(run.task.failures.message(Kind::Read.step(), Status::NotFound), None);
-    // The halves of a read-modify-write are counted as read and update, so their messages belong there.
+    // The halves of a read-modify-write are counted as read and update, so their messages are stored there.
     let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();
     let run = simulate(pairs, None, 1, Segment::default(), 0, &script);
     for kind in [Kind::Read, Kind::Update] {

@@ -2,15 +2,15 @@
 
 use super::*;
 
-/// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that was due while the
-/// backlog lasted has waited, and the response times show that to the nanosecond.
+/// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that became due
+/// before the backlog was cleared has waited, and the response times show that to the nanosecond.
 #[test]
 fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
     const STALLED: u64 = 1_000;
     let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
     let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
 
-    // After the stall the m-th operation is sent when those before it are done: at 1000 + 0.1·(m − 1) ms; due at m ms.
+    // After the stall the m-th operation is sent when the earlier ones are done: at 1000 + 0.1·(m − 1) ms; due at m ms.
     let response_of = |index: u64| match index.checked_sub(STALLED) {
         Some(0) => 1_000 * MS,
         Some(m) => (1_000 * MS + m * MS / 10).saturating_sub(m * MS).max(MS / 10),
@@ -32,7 +32,7 @@ fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
-    // Lateness is part of the response nevertheless: the first operation is due at once, all others wake 2 ms late.
+    // Lateness is nevertheless part of the response: the first operation is due at once, all later ones wake 2 ms late.
     assert_eq!(run.response(), reading((0..2_000).map(|i| if i == 0 { MS / 10 } else { 2 * MS + MS / 10 })));
     let punctual = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 0, &script);
     assert!(!punctual.has_note("generator-limited") && !punctual.has_note("client-limited"));
@@ -78,7 +78,7 @@ fn a_late_answer_does_not_stretch_the_window() {
     let totals = run.totals();
     let window = window(&run.borders, Ending::Time, &totals, None);
     assert_eq!(window.length_ns, 1_000 * MS);
-    // Operations sent in the last millisecond end at or after the end, as does the late one.
+    // Operations sent in the last millisecond end at or after the end, like the late one.
     assert_eq!((totals.operations, window.completed), (9 * 1_000 + 41, 9 * 999 + 40));
     assert_eq!(run.elapsed_ns, 40 * MS + 1_800 * MS);
 }
@@ -138,10 +138,10 @@ fn a_stall_of_the_system_is_not_charged_to_the_generator() {
     }
 }
 
-/// The wait for the part of the time in which the client would have been busy anyway is the client's.
+/// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
 fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
-    // Due at 100, the client free at 150, 20 later than necessary because of late sends; sent at 155.
+    // Due at 100; the client free at 150, 20 later than without late sends; sent at 155.
     assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
     assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
@@ -153,7 +153,7 @@ fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
 
 #[test]
 fn late_operation_is_blamed_on_the_longer_delay() {
-    // Due, the client free, the generator's earlier delay, sent.
+    // Due time, time at which the client is free, the generator's earlier delay, send time.
     for (times, late) in [
         ((0, 11, 0, 11), false),
         ((0, 100, 60, 100), true),
@@ -178,12 +178,12 @@ fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
     let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
     assert!(totals.in_window > 3_000, "{totals:?}");
     assert_eq!(window(&borders, Ending::Time, &totals, Some(due)).completed, 1_000);
-    // 4 clients finish 40 operations per ms; of 2,946 in all about 400 before the window.
+    // 4 clients finish 40 operations per ms; about 400 of 2,946 end before the window.
     assert!((2_400..2_700).contains(&totals.carried), "{totals:?}");
     assert!((60 * MS..80 * MS).contains(&totals.carried_ns), "{totals:?}");
 }
 
-/// Everything that was due is exactly one of answered, failed and censored, as counted by brute force.
+/// Every due operation is exactly one of answered, failed and censored, as counted by brute force.
 #[test]
 fn everything_due_is_answered_failed_or_censored_in_any_trial() {
     let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
@@ -208,7 +208,7 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let run = run_in(&world, reads(u64::MAX / 4), &setting, &script);
             let (borders, totals) = (run.borders, run.totals());
             let due = borders.due(&pace, segment, borders.first_ns, borders.end_ns);
-            // By brute force: every index of the segment, one by one.
+            // By brute force: every index of the segment.
             let mut cursor = Cursor::default();
             let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
             let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
@@ -219,7 +219,7 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
             assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
             assert!(left.iter().all(|one| !one.sent), "case {case}: everything sent was answered");
-            // Each interval has what was due in it; operations that ended in it were counted then.
+            // Each interval has the operations due in it; operations that ended in it were counted then.
             let ends: u64 = run.additions.values().map(|more| more.ended).sum();
             let in_window = totals.in_window;
             assert_eq!(run.additions.values().map(|more| more.completed).sum::<u64>(), in_window, "case {case}");
@@ -243,7 +243,7 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
     }
 }
 
-/// A hundred times as many operations, but not one more allocation.
+/// A hundred times as many operations, without any additional allocation.
 #[test]
 fn the_loop_does_not_allocate_per_operation() {
     for (pace, virtually) in [(None, false), (Some(rate(1e9)), false), (None, true), (Some(rate(1e9)), true)] {

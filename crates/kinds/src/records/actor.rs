@@ -24,7 +24,7 @@ pub struct RecordActor<'a, S, W> {
     /// Names of the fields.
     names: &'a [String],
     verifies: bool,
-    /// Of the last operation that failed.
+    /// Whether the last operation failed unsent.
     unsent: bool,
 }
 
@@ -36,7 +36,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Self { task, session, row: Row::default(), rows: Rows::default(), writer, names, verifies, unsent: false }
     }
 
-    /// Notes in the ledger how the session's last operation ended, if it was a write.
+    /// Notes the outcome of the session's last operation in the ledger, if it was a write.
     #[inline]
     fn note<T: Timer>(&self, index: u64, status: Status, watch: &Stopwatch<'_, T>, times: (u64, u64)) {
         if self.writer.is_some() {
@@ -44,7 +44,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         }
     }
 
-    /// Notes what is known of a write whose first attempt was sent at `sent`, and the store's own status of the last one.
+    /// Notes the known state of a write whose first attempt was sent at `sent`, and the store's own status of the last
+    /// attempt.
     #[inline]
     fn note_as<T: Timer>(
         &self,
@@ -84,8 +85,8 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         outcome
     }
 
-    /// Records a read that was answered at `done`; returns the status that it counts as. It does not do the read itself: the
-    /// arguments of such a future would go through memory.
+    /// Records a read that was answered at `done`; returns the status with which it counts. It does not perform the
+    /// read: the arguments of such a future would be kept in memory.
     #[inline]
     fn was_read<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>, answer: (Status, u64)) -> Status {
         let (mut status, done) = answer;
@@ -121,7 +122,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         Outcome { status, done_ns: done, rows: 1, bytes: bytes as u64 }
     }
 
-    /// The status that a failed step counts as; keeps the message of a failure.
+    /// The status with which a failed step counts; stores the message of a failure.
     #[cold]
     fn judge(&mut self, step: Kind, operation: &Operation, status: Status, sent: u64) -> Status {
         if status == Status::NotFound && (self.may_precede_insert(operation, sent) || self.may_follow_delete(operation))
@@ -129,7 +130,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
             return Status::NotYet;
         }
         self.unsent = self.session.unsent();
-        // Taken even if it is not kept: left in the session, it would be reported for a later failure.
+        // Fetched even if it is not stored: if it stayed in the session, it would be reported for a later failure.
         let message = self.session.last_error();
         self.task.failures.keep(step.step(), status, || message);
         status
@@ -158,7 +159,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         operation.kind != Kind::Delete && delete.is_some_and(|index| self.task.scheduler.may_have_begun(index))
     }
 
-    /// Compares what was read with what was written.
+    /// Compares the fields read with the fields written.
     #[inline]
     fn verify<T: Timer>(&self, operation: &Operation, read: Status, watch: &Stopwatch<'_, T>) -> Status {
         if self.verifies { self.verify_now(operation, read, watch) } else { Status::Ok }
@@ -184,7 +185,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
         let wanted = operation.selection.wanted(self.names);
         let (mut status, rows, bytes) = match operation.kind {
-            // One call for both: a second one would prevent inlining.
+            // One call for both kinds: a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
                 let read = self.session.read(&operation.key, wanted, &mut self.row).await;
                 let done_ns = watch.now_ns();
@@ -206,7 +207,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
-            // Not in any mix: these are steps, not operations.
+            // These are in no mix: they are steps, not operations.
             Kind::Verify | Kind::Cleanup => (Status::NotImplemented, 0, 0),
         };
         let done_ns = watch.now_ns();
@@ -231,7 +232,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
     }
 }
 
-/// Closes a session; keeps the message of a failure.
+/// Closes a session; stores the message of a failure.
 pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, Status) {
     let (step, status) = (Kind::Cleanup.step(), session.cleanup().await);
     if !status.is_ok() {
@@ -240,7 +241,7 @@ pub async fn close<S: Session, W>(task: &Task<W>, session: &mut S) -> (StepId, S
     (step, status)
 }
 
-/// Times a check of what was read with `key`, and records it separately from the operation.
+/// Times the check of a read of `key`, and records it separately from the operation.
 #[inline]
 pub fn verify<T: Timer, W>(
     task: &Task<W>,
@@ -262,7 +263,8 @@ pub fn verify<T: Timer, W>(
     status
 }
 
-/// The worse of two: a failure is worse than a status that does not reflect on the store, which is worse than success.
+/// The worse of two statuses: a failure is worse than a status that does not reflect on the store, which is worse than
+/// success.
 pub fn worse(first: Status, second: Status) -> Status {
     let rank = |status: Status| if status.is_failure() { 2 } else { u8::from(!status.is_ok()) };
     if rank(second) > rank(first) { second } else { first }

@@ -1,4 +1,4 @@
-//! Inserts: their attempts, and which ones of the run phase are acknowledged.
+//! Inserts: their attempts, and the acknowledged inserts of the run phase.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use loadstone_measure::actor::{Outcome, Stopwatch};
 use loadstone_measure::clock::Timer;
 use loadstone_measure::task::Task;
 
-/// Inserts a record, with as many attempts as the policy allows. They are one operation, from the first attempt to the end of
-/// the last. For a ledger, also returns what is known of the record: it was refused only if every attempt was. Last, whether
-/// no attempt was sent, because no server could be reached.
+/// Inserts a record, with as many attempts as the policy allows. The attempts are one operation, from the start of the
+/// first to the end of the last. Also returns, for a ledger, the known state of the record (it was refused only if
+/// every attempt was), and whether no attempt was sent, because no server could be reached.
 #[inline]
 pub async fn insert<T: Timer, S: Session, W>(
     task: &Task<W>,
@@ -43,19 +43,19 @@ pub async fn insert<T: Timer, S: Session, W>(
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
 }
 
-/// What is known of an insert of the run phase.
+/// The known state of an insert of the run phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It was acknowledged before the given instant: its record must be there.
+    /// It was acknowledged before the given instant, so its record must be there.
     Acknowledged,
-    /// It was in progress then, or it failed, or its outcome is not known: its record may be there or not.
+    /// It was in progress, or it failed, or its outcome is unknown, so its record may or may not be there.
     Unknown,
 }
 
-/// When each recent insert of the run phase was acknowledged, and which ones failed.
+/// The time at which each recent insert of the run phase was acknowledged, and the failed inserts.
 ///
-/// A read that finds nothing is a failure of the store only if its record's insert had been acknowledged when the read was
-/// sent. Two stores per insert; read only by reads that found nothing.
+/// A read that finds nothing is a failure of the store only if its record's insert had been acknowledged when the read
+/// was sent. The log costs two stores per insert, and is read only by reads that found nothing.
 #[derive(Debug)]
 pub struct InsertLog {
     slots: Vec<Slot>,
@@ -72,7 +72,7 @@ struct Slot {
     done_ns: AtomicU64,
 }
 
-/// Far more than any sensible number of clients has in progress; YCSB's own window is 2^20.
+/// Far more inserts than any sensible number of clients has in progress; YCSB's window is 2^20.
 const SLOTS: usize = 1 << 16;
 
 impl InsertLog {
@@ -99,13 +99,13 @@ impl InsertLog {
             self.failed.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
         let slot = self.slot(number);
-        // An insert that took as long as 65,536 others has lost its slot.
+        // An insert that outlasted 65,536 later ones has lost its slot.
         if slot.number.load(Ordering::Relaxed) == number {
             slot.done_ns.store(ns, Ordering::Release);
         }
     }
 
-    /// What was known of insert `number` at `ns`.
+    /// The known state of insert `number` at `ns`.
     pub fn at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
@@ -148,7 +148,7 @@ mod tests {
     use loadstone_measure::recorder::{Recorder, Shape};
     use loadstone_measure::scheduler::Scheduler;
 
-    /// The status of an insert whose attempts end like these, and what is known of it.
+    /// The status of an insert whose attempts end with these statuses, and its known state.
     fn tried(attempts: &'static [Status]) -> (Status, State) {
         let (timer, next) = (SimTimer::default(), Cell::new(0));
         let script = Rc::new(move |_: &[u8]| {

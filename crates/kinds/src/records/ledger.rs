@@ -1,4 +1,4 @@
-//! The ledger of the run's writes: its size, and how clients record in it.
+//! The ledger of the run's writes: its size, and its use by clients.
 
 use loadstone_load::ledger::{Exception, Layout, Ledger, Pen, State};
 use loadstone_load::{Segment, Status};
@@ -8,20 +8,21 @@ use crate::mapping::Mapping;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// How often the time is written to a ledger, ns, while less than half of its ticks are used. Less than a quarter: whenever
-/// the conductor wakes, as the closer the times, the more writes have a known order.
+/// Interval between ticks of a ledger, ns, while less than half of its ticks are used. While less than a quarter is
+/// used, there is a tick whenever the conductor wakes: more frequent times give more writes a known order.
 const TICK_NS: u64 = 10_000_000;
-/// The same after that, for runs of days.
+/// Interval between ticks after that, for runs of days.
 const COARSE_TICK_NS: u64 = 1_000_000_000;
 /// At a rate: four minutes of fine ticks, 43 minutes of ticks of 10 ms, six days of coarse ones; 16 MiB.
 const TICKS: u64 = 1 << 20;
-/// Writes per second to reserve for a run without a limit of operations; no engine exceeds this. 1 GiB at most.
+/// Writes per second for which a run without a limit of operations reserves space; no engine exceeds this. At most 1
+/// GiB.
 const WRITES_PER_SECOND: f64 = 4e6;
 const WRITES_MAX: u64 = 1 << 32;
 /// Writes that were slow or not acknowledged; 32 MiB.
 const EXCEPTIONS_MAX: u64 = 1 << 20;
 
-/// The time from one tick of a ledger to the next, after this many ticks, in a conductor that wakes each `awake_ns`.
+/// The interval between ticks of a ledger, after this number of ticks, if the conductor wakes every `awake_ns`.
 pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
     match ticks {
         _ if ticks < TICKS / 4 => awake_ns.min(TICK_NS),
@@ -30,7 +31,7 @@ pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
     }
 }
 
-/// The ledger of a trial, if its spec asks for one.
+/// The ledger of a trial, if its spec requests one.
 pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
     let layout = layout(spec, workers);
@@ -40,7 +41,7 @@ pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>,
     Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
 }
 
-/// A ledger in memory for a probe of the driver's cost, if the spec asks for a ledger.
+/// A ledger in memory for a probe of the driver's cost, if the spec requests a ledger.
 pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     if spec.ledger.is_none() {
         return Ok(None);
@@ -75,7 +76,7 @@ impl LedgerWriter<'_> {
     /// Notes the write with this number after its last attempt; it was claimed no earlier than `ready_ns`.
     #[inline]
     pub fn write(&self, number: u64, state: State, ready_ns: u64, how: Exception) {
-        // Before the bits: to a reader, an acknowledged write without an exception is a fast one.
+        // Before the bits, since for a reader, an acknowledged write without an exception is a fast one.
         if state != State::Acknowledged || how.done.saturating_sub(ready_ns) > self.ledger.slow_ns() {
             self.ledger.except(how);
         }
@@ -83,8 +84,8 @@ impl LedgerWriter<'_> {
     }
 }
 
-/// What is known of a write after an attempt that ended with this status. A write that the store neither acknowledged nor
-/// refused may have been done, or may still be; a batch may never be sent.
+/// The known state of a write after an attempt with this status. A write that the store neither acknowledged nor
+/// refused may have been done, or may still be done; a batch may never be sent.
 #[inline]
 pub fn state<S: Session>(session: &S, status: Status) -> State {
     match status {

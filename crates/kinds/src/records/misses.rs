@@ -1,11 +1,11 @@
-//! Reads that found nothing where another segment inserts. Only the other segment's ledger shows whether that insert had
-//! been acknowledged; see `loadstone ledger --events`.
+//! Reads that missed an insert of another segment. Only the other segment's ledger shows whether the insert had been
+//! acknowledged; see `loadstone ledger --events`.
 
 use std::sync::{Mutex, PoisonError};
 
 use loadstone_wire::event::{Missed, Unsettled};
 
-/// How many are kept; the rest are only counted.
+/// Maximum number of stored reads; further reads are only counted.
 const KEPT: usize = 1 << 16;
 
 /// The missed reads of a trial. Their times are on the clients' clock.
@@ -23,7 +23,7 @@ impl Misses {
         }
     }
 
-    /// All of them; `to_unix_ns` added to an instant gives the time since the Unix epoch.
+    /// All missed reads; `to_unix_ns` added to an instant gives the time since the Unix epoch.
     pub fn unsettled(&self, to_unix_ns: u64) -> Unsettled {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for miss in &mut all.first {

@@ -1,4 +1,5 @@
-//! Whether the inserts of a run would overwrite records that exist: YCSB begins them at recordcount in every run.
+//! Detects whether the inserts of a run would overwrite existing records: in YCSB, every run's inserts begin at
+//! recordcount.
 
 use loadstone_load::{Operation, RecordWorkload, Row, Wanted};
 use loadstone_session::Session;
@@ -8,9 +9,9 @@ use loadstone_wire::event::Note;
 /// Records that the inserts of a run overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overwrites {
-    /// The number of the first.
+    /// The number of the first record.
     pub record: u64,
-    /// Consecutive records from it on, up to a gap that the search met.
+    /// Number of consecutive records from the first, up to a gap that the search found.
     pub count: u64,
 }
 
@@ -30,15 +31,15 @@ impl Overwrites {
     }
 }
 
-/// Reads the records of a run's first inserts. A few dozen reads suffice, as the distances between them are doubled and then
-/// halved. A read that fails counts as a record that does not exist.
+/// Reads the records of a run's first inserts. A few dozen reads suffice, as the search doubles its steps and then
+/// halves them. A read that fails counts as a record that does not exist.
 pub async fn find_overwrites<S: Session, W: RecordWorkload>(workload: &W, session: &mut S) -> Option<Overwrites> {
     let (mut operation, mut row) = (Operation::default(), Row::default());
     let record = fill_insert(workload, 0, &mut operation)?;
     if !exists(session, &operation, &mut row).await {
         return None;
     }
-    // Insert number `low` exists, and `high` does not.
+    // The record of insert `low` exists, and the record of `high` does not.
     let (mut low, mut high) = (0, 1);
     while fill_insert(workload, high, &mut operation).is_some() && exists(session, &operation, &mut row).await {
         (low, high) = (high, high.saturating_mul(2));
@@ -58,11 +59,11 @@ fn fill_insert<W: RecordWorkload>(workload: &W, number: u64, operation: &mut Ope
     Some(operation.record)
 }
 
-/// Whether a record with fields is read. Some stores answer every read, such as `null`.
+/// Whether a read returns a record with fields. Some stores, such as `null`, answer every read.
 async fn exists<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
     let status = session.read(&operation.key, Wanted::All, row).await;
     if !status.is_ok() {
-        // Left in the session, the message would be reported for a later failure.
+        // If it stayed in the session, the message would be reported for a later failure.
         let _ = session.last_error();
     }
     status.is_ok() && !row.is_empty()

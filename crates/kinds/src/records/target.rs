@@ -24,8 +24,8 @@ pub struct RecordTarget {
 }
 
 impl RecordTarget {
-    /// A store whose calls take a microsecond: its closed loop is compiled for its own sessions. On LMDB, virtual calls and the
-    /// state of a future in memory would take 2 to 4 % of an operation (`make bench`).
+    /// A store whose calls take a microsecond: its closed loop is compiled for its session type. On LMDB, virtual calls
+    /// and futures kept in memory would take 2 to 4 % of an operation (`make bench`).
     pub const fn new_embedded<S: RecordStore>() -> Self {
         Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>) }
     }

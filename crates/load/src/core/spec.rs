@@ -1,4 +1,4 @@
-//! What a core workload is, as a TrialSpec describes it.
+//! The description of a core workload in a TrialSpec.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,10 +9,10 @@ use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 use crate::version;
 
-/// What a core workload is. The properties that it comes from are named in each field's text.
+/// A core workload. The text of each field names the YCSB property that it comes from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(clippy::struct_excessive_bools, reason = "each is a property of YCSB's, or of ours beside them")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a property of YCSB's or of Loadstone's")]
 pub struct CoreSpec {
     /// `table`.
     pub table: String,
@@ -20,7 +20,7 @@ pub struct CoreSpec {
     pub records: u64,
     /// `insertstart`: first record number of the range.
     pub insert_start: u64,
-    /// `insertcount`: how many records a load writes, and how many a run chooses from.
+    /// `insertcount`: number of records that a load writes, and from which a run chooses.
     pub insert_count: u64,
     /// `fieldcount`.
     pub field_count: usize,
@@ -34,7 +34,7 @@ pub struct CoreSpec {
     pub write_all_fields: bool,
     /// `dataintegrity`: values follow from key and field, and reads are checked.
     pub integrity: bool,
-    /// Every value begins with the version of its write, so that a lost write shows.
+    /// Every value begins with the version of its write, so that the read-back detects lost writes.
     #[serde(default)]
     pub versions: bool,
     /// The `…proportion` properties.
@@ -43,13 +43,13 @@ pub struct CoreSpec {
     pub keys: KeyDistribution,
     /// `insertorder`.
     pub insert_order: InsertOrder,
-    /// `zeropadding`: least digits of a key's number.
+    /// `zeropadding`: minimum number of digits in a key.
     pub zero_padding: usize,
     /// `minscanlength`, `maxscanlength`, `scanlengthdistribution`.
     pub scan_length: Length,
-    /// Operations of the run, if it has an end of its own: YCSB leaves the zipfian room for the inserts expected.
+    /// Operations of the run, if they are limited: YCSB sizes its zipfian for the expected inserts.
     pub operations: Option<u64>,
-    /// How many inserts behind the newest a chooser stays, so that the record is there when it is asked for.
+    /// Number of most recent inserts that a chooser avoids, so that the chosen record exists when it is read.
     pub insert_lag: u64,
 }
 
@@ -59,7 +59,7 @@ const RECORD_BYTES_MAX: usize = 1 << 30;
 const ZERO_PADDING_MAX: usize = 1_000;
 
 impl CoreSpec {
-    /// Refuses what cannot be loaded, or with `run` what cannot be run.
+    /// Refuses a spec that cannot be loaded or, with `run`, that cannot be run.
     pub fn check(&self, run: bool) -> Result<(), Refusal> {
         self.check_range()?;
         self.keys.check()?;
@@ -71,7 +71,7 @@ impl CoreSpec {
         self.check_values()
     }
 
-    /// The records that a load writes and a run chooses from.
+    /// The records that a load writes and from which a run chooses.
     fn check_range(&self) -> Result<(), Refusal> {
         let Self { records, insert_start, insert_count, .. } = *self;
         if i64::try_from(records).is_err() {
@@ -131,7 +131,7 @@ impl CoreSpec {
         self.check_versions()
     }
 
-    /// Whether the values of this spec can carry versions, if it asks for them.
+    /// Whether the values of this spec can carry versions, if versions are requested.
     pub fn check_versions(&self) -> Result<(), Refusal> {
         let shortest = Lengths::shortest(&self.field_length);
         if self.versions && self.integrity {

@@ -37,7 +37,7 @@ fn hash_of(workload: &impl Workload<Operation = Operation>, index: u64) -> u64 {
     hasher.finish()
 }
 
-/// The operations of a trial do not depend on who performs them: any segmentation gives the same set.
+/// The operations of a trial do not depend on the client that performs them: every segmentation gives the same set.
 #[test]
 fn segments_together_do_exactly_the_operations_of_the_whole() {
     let workload = CoreRun::new(spec(), 5).unwrap();
@@ -154,7 +154,7 @@ fn versions_name_the_write_of_every_value() {
     assert!(written > 200, "{written} values");
 }
 
-/// The operations at `indices` that write.
+/// The write operations at `indices`.
 fn collect_writes(workload: &impl Workload<Operation = Operation>, indices: std::ops::Range<u64>) -> Vec<Operation> {
     let mut writes = Vec::new();
     for index in indices {

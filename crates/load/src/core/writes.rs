@@ -1,10 +1,10 @@
-//! The writes of a run by number: which operation a write is, and what it touches, without making its values.
+//! The writes of a run by number: the operation of each write and the fields it writes, without generating values.
 
 use super::{CoreRun, Kind};
 use crate::ledger::{Write, Writes};
 use crate::random::{Draws, Purpose};
 
-/// What changes the data.
+/// The kinds of operation that change data.
 pub(super) const KINDS: [Kind; 4] = [Kind::Update, Kind::Insert, Kind::ReadModifyWrite, Kind::Delete];
 
 /// Only with [`versions`](super::CoreSpec::versions): without them writes are not counted.

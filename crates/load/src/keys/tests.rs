@@ -82,7 +82,7 @@ fn assert_share(got: f64, expected: f64, what: &str) {
     assert!((got - expected).abs() < 4.0 * (expected / 1e6).sqrt() + 2e-5, "{what}: {got} against {expected}");
 }
 
-/// The shares that 20 million draws of YCSB's own generator showed.
+/// The shares in 20 million draws of YCSB's own generator.
 #[test]
 fn zipfian_is_as_flat_as_ycsbs() {
     let by_key = shares(&KeyDistribution::Zipfian);
@@ -106,13 +106,13 @@ fn the_other_distributions_are_ycsbs() {
     assert!(latest[0] == 0.0, "YCSB never chooses record 0 here");
     let exponential = shares(&KeyDistribution::Exponential { percentile: 95.0, fraction: 0.857_142_857_1 });
     let mean: f64 = exponential.iter().enumerate().map(|(n, s)| s * (999 - n) as f64).sum();
-    // 286.1 less the tail that is drawn again.
+    // 286.1 less the redrawn tail.
     assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
     let sequential = shares(&KeyDistribution::Sequential);
     assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
     let zipf = sorted(shares(&KeyDistribution::true_zipfian()));
     assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
-    // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, puts 0.696 there.
+    // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, gives 0.696 here.
     assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
 }
 
@@ -120,7 +120,7 @@ fn the_other_distributions_are_ycsbs() {
 fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
     let range = Range { growth: 100_000, ..THOUSAND };
     let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
-    // What YCSB does: it draws until a record is hit.
+    // YCSB's algorithm: it draws until a record is hit.
     let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
     let endless = |index: u64| {
         let mut draws = Draws::at(3, index, Purpose::Key);
@@ -134,7 +134,7 @@ fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
 
 #[test]
 fn records_beyond_the_range_are_not_drawn_for() {
-    // Deletes and inserts have moved everything that there is out of a range that was to have no growth.
+    // Deletes and inserts have replaced all records of a range that was expected not to grow.
     let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
     let (moved, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::at(3, 1, Purpose::Key));
     let mut same = draws.clone();

@@ -1,15 +1,15 @@
-//! The ledgers of all segments together: the outcome of a write, and the bounds of its time.
+//! The combined ledgers of all segments: the outcome of each write, and bounds of its time.
 
 use std::sync::atomic::AtomicU64;
 
 use super::{Ledger, State};
 
-/// What a write touches.
+/// The target of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// Number of the record.
     pub record: u64,
-    /// The one field; `None`: all of them.
+    /// The field written; `None`: all fields.
     pub field: Option<usize>,
     /// Whether it removes the record.
     pub delete: bool,
@@ -17,20 +17,20 @@ pub struct Write {
 
 /// The writes of a run as arithmetic on their indices.
 pub trait Writes {
-    /// The number, among all writes of the trial in the order of their indices, of the one at `index`; `None` if nothing
-    /// is written there.
+    /// The number of the write at `index` among all writes of the trial, in the order of their indices; `None` if the
+    /// operation there is not a write.
     fn number(&self, index: u64) -> Option<u64>;
 
     /// The index of the write of that number.
     fn index(&self, number: u64) -> Option<u64>;
 
-    /// What the operation at `index` writes.
+    /// The write of the operation at `index`.
     fn write(&self, index: u64) -> Option<Write>;
 
-    /// How many histories a record has: one where every write writes all fields, else one a field.
+    /// The number of histories of a record: one if every write writes all fields, otherwise one per field.
     fn histories(&self) -> usize;
 
-    /// Whether a record was there before the run.
+    /// Whether a record existed before the run.
     fn loaded(&self, record: u64) -> bool;
 
     /// The index of the operation that deletes a record; there is at most one.
@@ -54,17 +54,17 @@ struct Excepted {
     retried: bool,
 }
 
-/// One segment's times.
+/// The times of one segment.
 #[derive(Debug)]
 struct Times {
     start: u64,
-    /// Claims and ns, both rising.
+    /// Claims and ns, both increasing.
     ticks: Vec<(u64, u64)>,
     /// By index.
     exceptions: Vec<Excepted>,
-    /// The number behind the last write of the trial that this segment may have sent.
+    /// The number after the last write of the trial that this segment may have sent.
     end: u64,
-    /// What a write without an exception took at most, ns.
+    /// The longest time of a write without an exception, ns.
     slowest: u64,
 }
 
@@ -77,8 +77,8 @@ impl Times {
         });
         let mut exceptions: Vec<_> = exceptions.collect();
         exceptions.sort_unstable_by_key(|exception| exception.index);
-        // A killed engine had at most one write in flight for each client. In the order of all writes, the writes of the
-        // remaining segments lie between them. Twice the number covers their irregular order.
+        // A killed engine had at most one write in flight per client. In the order of all writes, the writes of the
+        // other segments lie between these. Twice the number allows for their irregular order.
         let end = ledger.end() + 2 * ledger.layout().clients * ledger.segment().n + 64;
         let slowest = if ledger.exceptions_lost() > 0 { u64::MAX } else { ledger.slow_ns() };
         Self { start, ticks, exceptions, end, slowest }
@@ -87,7 +87,7 @@ impl Times {
     /// When the operation at `step` of the segment was claimed.
     fn claimed(&self, step: u64) -> Span {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
-        // The tick before did not count it yet. It read the counter after the time of the one before that.
+        // The preceding tick did not yet count this claim. It read the counter after the time of the tick before it.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         Span { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
@@ -114,8 +114,8 @@ pub struct Evidence<'a, M> {
 }
 
 impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
-    /// Of the ledgers of all segments, in order. `due`: when the operation at an index was due, ns after the start of the
-    /// trial, in an open loop. `skew_ns`: how far apart the clocks of two segments may be.
+    /// Combines the ledgers of all segments, in order. `due`: the due time of the operation at an index, ns after the
+    /// start of the trial, in an open loop. `skew_ns`: the largest difference between the clocks of two segments.
     pub fn new(ledgers: &'a [Ledger<M>], due: Option<Due<'a>>, skew_ns: u64) -> Result<Self, String> {
         let n = ledgers.len() as u64;
         for (k, ledger) in (0..n).zip(ledgers) {
@@ -138,7 +138,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         ((index % n) as usize, index / n)
     }
 
-    /// What is known of the write at `index`, whose number is `number`; `None`: it was never sent.
+    /// The known state of the write with this `index` and `number`; `None` if it was never sent.
     pub fn state(&self, index: u64, number: u64) -> Option<State> {
         let (segment, step) = self.place(index);
         let ledger = &self.ledgers[segment];
@@ -157,7 +157,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         sent.then_some(state)
     }
 
-    /// When the write at `index` was done, if it was.
+    /// Bounds of the time of the write at `index`, if it was sent.
     pub fn span(&self, index: u64) -> Span {
         let (segment, step) = self.place(index);
         let times = &self.times[segment];
@@ -165,25 +165,25 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
             return exception.span;
         }
         let claimed = times.claimed(step);
-        // A client that claims before an operation is due waits for that.
+        // A client that claims an operation before its due time waits until then.
         let due = self.due.map_or(0, |due| times.start.saturating_add(due(index)));
         Span { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
     }
 
-    /// Whether the write at `index` had surely been acknowledged when something was sent, at `sent_ns` of Unix time, from
-    /// another host.
+    /// Whether the write at `index` had certainly been acknowledged before another host sent something at `sent_ns`
+    /// (Unix time).
     pub fn acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
         matches!(self.state(index, number), Some(State::Acknowledged | State::Retried))
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
 
-    /// Whether the first write had certainly ended, by `done`, before the second was sent, at `sent` or later.
+    /// Whether the first write had certainly ended (by `done`) before the second was sent (at `sent` or later).
     pub(super) fn precedes(&self, (first, done): (u64, u64), (second, sent): (u64, u64)) -> bool {
         let skew = if self.place(first).0 == self.place(second).0 { 0 } else { self.skew_ns };
         done.saturating_add(skew) < sent
     }
 
-    /// Whether a write may have been noted where the ledgers had no room for it.
+    /// Whether a note on this write may have exceeded the ledgers' space.
     pub(super) fn overflowed(&self, number: u64) -> bool {
         self.ledgers.iter().any(|ledger| number >= ledger.layout().writes && ledger.beyond() > 0)
     }
@@ -193,7 +193,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 
-    /// The number after the last write of which anything is known.
+    /// The number after the last write with a known state.
     pub fn end(&self) -> u64 {
         self.ledgers.iter().map(Ledger::end).max().unwrap_or(0)
     }

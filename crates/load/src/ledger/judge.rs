@@ -1,9 +1,9 @@
-//! Was anything lost? What a record shows after the run, against the ledgers.
+//! Finds lost writes: compares the records after the run with the ledgers.
 //!
-//! One pass over the writes keeps, for each history (a record, or a field where writes are of one field), the acknowledged
-//! write that was sent last: eight bytes. A value read back names its own write. It is stale if that was over before the
-//! last one was sent, and right, as far as can be known, if the two overlapped. A second pass counts what that means for
-//! each acknowledged write.
+//! One pass over the writes keeps, for each history (a record, or a field where writes are of one field), the
+//! acknowledged write that was sent last: eight bytes. A value read back names its write. The value is stale if that
+//! write had ended before the last acknowledged write was sent; if the two overlapped, it is right as far as can be
+//! known. A second pass determines the fate of each acknowledged write.
 
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
@@ -11,14 +11,14 @@ use std::sync::atomic::AtomicU64;
 use super::{Evidence, Span, State, Write, Writes};
 use crate::version::{Phase, Version};
 
-/// The value that a reading returned for a field.
+/// The value of a field in a read-back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldValue {
-    /// Nothing: no record, or none with this field.
+    /// No record, or a record without this field.
     Absent,
-    /// A value whose check is wrong, or whose remainder is not what its write put there.
+    /// A value with a wrong check, or whose remainder differs from what its write wrote.
     Unreadable,
-    /// A value of this write.
+    /// A value that this write wrote.
     Of(Version),
     /// A value of another run with the same seed.
     OtherRun,
@@ -29,60 +29,61 @@ pub enum FieldValue {
 pub enum Finding {
     /// The last acknowledged write.
     Fine,
-    /// A write that may have overlapped the last in time: either may have been the later one.
+    /// A write that may have overlapped the last acknowledged write: either may have been the later one.
     Overlapped,
     /// A write with an unknown outcome, or with an attempt that may have been applied late.
     CameTrue,
-    /// An acknowledged write is missing: the write at this index, which was sent last, and possibly earlier writes, see
-    /// [`Judge::account`]; `None`: the loaded value is missing.
+    /// An acknowledged write is missing: the write at this index, which was sent last, and possibly earlier writes (see
+    /// [`Judge::account`]); `None`: the loaded value is missing.
     Lost(Option<u64>),
-    /// A write that was surely refused, or never sent.
+    /// The value of a write that was certainly refused or never sent.
     Phantom(u64),
-    /// A value that no write of this trial put there.
+    /// A value that no write of this trial wrote.
     Corrupt,
-    /// Nothing, in a record that the load may never have written, and to which this run has no acknowledged write.
+    /// No value, in a record that the load may never have written and to which this run has no acknowledged write.
     NotLoaded,
     /// A value of another run, in a history to which this run has no acknowledged write.
     OtherRun,
-    /// The ledger had no room for the evidence.
+    /// The ledger had no space for the evidence.
     Unsure,
 }
 
-/// What became of an acknowledged write.
+/// The fate of an acknowledged write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is there, or a write that was surely sent after its end has replaced it.
+    /// The write is there, or was replaced by a write that was certainly sent after its end.
     Proven,
-    /// An older state is there: it was complete before this write was sent.
+    /// An older state is there, which was complete before this write was sent.
     Lost,
-    /// Its order against the write that is there is unknown, or no known write made the value.
+    /// Its order relative to the write that is there is unknown, or no known write made the value.
     Undecided,
 }
 
-/// An acknowledged write, and what became of it.
+/// An acknowledged write and its fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Its index.
     pub index: u64,
     /// When it was done.
     pub span: Span,
-    /// What the decisive reading shows of it.
+    /// The fate according to the decisive reading.
     pub fate: Fate,
-    /// Whether an earlier reading, at the workload's level, misses it.
+    /// Whether the write is missing from an earlier reading at the workload's level.
     pub missed: bool,
 }
 
-/// What one reading showed in each history of a range of records: eight bytes each.
+/// The result of one reading for each history of a range of records: eight bytes each.
 #[derive(Clone, Debug)]
 pub struct Standings(Vec<u64>);
 
-/// In [`Standings`]: nothing was read; what was there before the run; what no evidence exists for. Then indices of writes.
+/// Values of [`Standings`]: nothing was read; the state before the run; no evidence. Larger values are indices of
+/// writes.
 const UNREAD: u64 = 0;
 const BEFORE_RUN: u64 = 1;
 const UNDECIDED: u64 = 2;
 const FIRST: u64 = 3;
 
-/// The write that a history returned, and the latest instant at which it was done.
+/// The write that a history returned, and the latest instant at which it ended.
 #[derive(Clone, Copy)]
 struct Standing {
     index: u64,
@@ -90,24 +91,24 @@ struct Standing {
     maybe: bool,
 }
 
-/// What was there before the run.
+/// The state before the run.
 const BEFORE: Standing = Standing { index: u64::MAX, done: 0, maybe: false };
 
 /// Judges the records of a range.
 pub struct Judge<'a, W, M> {
     writes: &'a W,
     evidence: &'a Evidence<'a, M>,
-    /// Whether a write that was not acknowledged may land after later ones: so where the server orders writes, and not
-    /// where the client's time stamps do.
+    /// Whether an unacknowledged write may take effect after later writes: true if the server orders writes, false if
+    /// the client's time stamps do.
     late_writes_land: bool,
     records: Range<u64>,
-    /// For each history, the index of the acknowledged write that was sent last, plus one.
+    /// For each history, 1 + the index of the acknowledged write that was sent last.
     last: Vec<u64>,
 }
 
 impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
-    /// Goes over all writes once; memory: 8 bytes a history of `records`. More records than there is memory for are judged
-    /// range by range.
+    /// Passes over all writes once; memory: 8 bytes per history of `records`. If there is not enough memory for all
+    /// records, judge them range by range.
     pub fn new(writes: &'a W, evidence: &'a Evidence<'a, M>, late_writes_land: bool, records: Range<u64>) -> Self {
         let histories = (records.end.saturating_sub(records.start)) as usize * writes.histories();
         let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
@@ -129,7 +130,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         Standings(vec![UNREAD; self.last.len()])
     }
 
-    /// Every acknowledged write to a record of the range, by index.
+    /// Visits every acknowledged write to a record of the range, by index.
     fn acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
         let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
@@ -155,7 +156,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         self.histories(Write { record, field: Some(field), delete: false }).start
     }
 
-    /// What `value` means for the field of a record of the range. Notes it in `standings`.
+    /// Judges the value of a field in a record of the range, and notes it in `standings`.
     pub fn judge(&self, standings: &mut Standings, record: u64, field: usize, value: FieldValue) -> Finding {
         let history = self.history(record, field);
         let standing = match self.standing(record, field, value) {
@@ -192,7 +193,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Where the fields of a record share a history, the write that ended first decides: one lost field is a loss.
+    /// If the fields of a record share a history, the write that ended first decides: one lost field is a loss.
     fn note(&self, noted: &mut u64, standing: Standing) {
         let earlier = match *noted {
             UNREAD | UNDECIDED => true,
@@ -249,9 +250,9 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         }
     }
 
-    /// Reports the fate of each acknowledged write, by index: by the decisive reading, and by an earlier reading at the
-    /// workload's level if there was one. Iterates over all writes again. An overwritten write counts as lost if an older
-    /// write is there.
+    /// Reports the fate of each acknowledged write, by index, according to the decisive reading and, if there was one,
+    /// an earlier reading at the workload's level. Passes over all writes again. An overwritten write counts as lost if
+    /// an older write is there.
     pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(Outcome)) {
         self.acknowledged(|index, write| {
             let span = self.evidence.span(index);
@@ -262,7 +263,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         });
     }
 
-    /// By all histories that it touches: lost from one is lost.
+    /// Combines all histories that the write touches: a loss in one history is a loss.
     fn fate(&self, index: u64, span: Span, noted: &[u64]) -> Fate {
         let mut all = Fate::Proven;
         for &noted in noted {

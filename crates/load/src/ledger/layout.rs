@@ -11,14 +11,14 @@ pub(super) const TICK: usize = 2;
 pub(super) const EXCEPTION: usize = 4;
 pub(super) const WRITES_PER_WORD: u64 = 32;
 
-/// How much a ledger holds.
+/// The capacity of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Writes of the whole trial, whatever its segments: numbers from here on are only counted.
+    /// Writes of the whole trial, in all segments; writes with larger numbers are only counted.
     pub writes: u64,
-    /// Clients: this many writes may be under way.
+    /// Number of clients, and therefore of writes in flight.
     pub clients: u64,
-    /// Threads or executors that note.
+    /// Number of threads or executors that note writes.
     pub workers: u64,
     /// Ticks, 16 bytes each.
     pub ticks: u64,
@@ -27,12 +27,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Words of the bits alone.
+    /// Number of words for the bits.
     pub const fn bit_words(&self) -> u64 {
         self.writes.div_ceil(WRITES_PER_WORD).next_multiple_of(LINE)
     }
 
-    /// Where the rings, the ticks and the exceptions begin, and the length, words. `None` where that is beyond all memory.
+    /// The offsets of the rings, the ticks and the exceptions, and the total length, in words. `None` if they overflow.
     pub(super) fn places(&self) -> Option<[usize; 4]> {
         let rings = HEADER as u64 + self.bit_words();
         let ticks = rings.checked_add(self.workers.checked_mul(RING as u64)?)?;
@@ -41,7 +41,7 @@ impl Layout {
         Some([rings as usize, ticks as usize, exceptions as usize, usize::try_from(end).ok()?])
     }
 
-    /// Words of a ledger; `None` where that is beyond all memory.
+    /// Total length of a ledger in words; `None` if it overflows.
     pub fn words(&self) -> Option<usize> {
         self.places().map(|[.., end]| end)
     }

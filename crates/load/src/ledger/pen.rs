@@ -1,4 +1,4 @@
-//! How a worker notes its writes: first in a ring that is its own, then as bits.
+//! Notes of a worker's writes: first in its ring, then as bits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,7 +31,8 @@ impl Pen<'_> {
     #[cold]
     fn empty(&self) {
         self.beyond.fetch_add(self.fold(), Ordering::Relaxed);
-        // Only now: an engine killed in between leaves entries that are bits already, which does no harm.
+        // Stored last: an engine that is killed before this store leaves entries that are already bits, which is
+        // harmless.
         self.ring[0].store(0, Ordering::Release);
     }
 
@@ -46,7 +47,7 @@ impl Pen<'_> {
                 beyond += 1;
                 continue;
             }
-            // Neighbours in the ring are mostly neighbours in a word.
+            // Neighbouring entries of the ring mostly belong to one word.
             if number / WRITES_PER_WORD != word {
                 if mask != 0 {
                     self.bits[word as usize].fetch_or(mask, Ordering::Relaxed);

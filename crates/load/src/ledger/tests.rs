@@ -43,7 +43,7 @@ fn what_an_engine_noted_is_there_after_its_death() {
     for index in 9..12 {
         ledger.except(Exception { index, ..exception });
     }
-    // A ring and a half: the rest is in the ring only.
+    // One and a half rings: the second half is in the ring only.
     for number in 0..360 {
         ledger.pen(2).note(number, State::Acknowledged);
     }
@@ -110,7 +110,7 @@ fn no_two_workers_share_a_ring() {
 }
 
 proptest! {
-    /// Threads note in any order, and every bit is where it belongs.
+    /// Threads note in any order, and every bit reaches its place.
     #[test]
     fn threads_lose_no_mark_of_each_other(states in proptest::collection::vec(1u64..4, 0..4_000), threads in 1usize..4) {
         let ledger = ledger();

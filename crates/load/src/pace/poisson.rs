@@ -1,4 +1,4 @@
-//! Arrivals as independent users make them, with a look-up for each index.
+//! Arrivals of independent users, with a look-up for each index.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,14 +8,14 @@ use crate::random::{Draws, Purpose};
 /// Operations of a block.
 const BLOCK: u64 = 1_024;
 const PATTERNS: u64 = 32;
-/// Blocks summed at once: about 5 µs of work, once in 65,536 operations, by the first client that needs them.
+/// Number of blocks summed at once: about 5 µs of work, once in 65,536 operations, by the first client that needs them.
 const CHUNK: u64 = 64;
 /// Levels of the table: enough for any index.
 const LEVELS: usize = 49;
 
-/// Arrivals in blocks: a block's length is a gamma draw, and within it the arrivals fall as sorted uniforms do, which
-/// together is exactly a sum of exponentials. The falls are taken from a few patterns made in advance, so that an
-/// index costs a look-up and not a thousand logarithms.
+/// Arrivals in blocks: a block's length is a gamma draw, and arrivals within it are distributed like sorted uniforms;
+/// the combination is exactly a sum of exponentials. The arrivals come from a few precomputed patterns, so that an
+/// index costs a look-up instead of a thousand logarithms.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     seed: u64,
@@ -24,20 +24,20 @@ pub(super) struct Poisson {
     sums: Arc<Sums>,
 }
 
-/// Where a block lies.
+/// The position of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
-    /// Units before it, and its own.
+    /// Units before it, and its length.
     before: u128,
     length: u64,
-    /// Where its pattern starts.
+    /// The start of its pattern.
     pattern: u64,
 }
 
-/// The sums of the blocks' lengths, which all clients share: made as far as anybody has asked, never changed, read without a
-/// lock. They take 8 bytes per 1,024 operations: 28 MB for an hour of a million a second.
+/// The sums of the blocks' lengths, which all clients share: computed on demand, never changed, read without a lock.
+/// They take 8 bytes per 1,024 operations: 28 MB for an hour at a million per second.
 ///
-/// Level l holds 2^l chunks, so the table grows without moving what is there.
+/// Level l holds 2^l chunks, so the table grows without moving existing chunks.
 #[derive(Debug)]
 struct Sums {
     levels: [OnceLock<Level>; LEVELS],
@@ -66,7 +66,7 @@ impl Sums {
         &cells[(chunk + 1 - (1 << level)) as usize]
     }
 
-    /// A chunk; those before it are made first.
+    /// A chunk; earlier chunks are computed first.
     fn chunk(&self, number: u64, length: impl Fn(u64) -> u64) -> &Chunk {
         if let Some(chunk) = self.cell(number).get() {
             return chunk;
@@ -138,7 +138,7 @@ impl Poisson {
 mod tests {
     use super::*;
 
-    /// However many ask, in whatever order, a block lies where the sum of those before it ends.
+    /// In whatever order blocks are requested, each begins at the end of the sum of the earlier blocks.
     #[test]
     fn blocks_follow_each_other_in_any_order_of_queries() {
         let blocks = CHUNK * 9 + 5;

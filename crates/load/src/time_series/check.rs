@@ -1,4 +1,4 @@
-//! Settings that cannot be. Messages are one line for the user and name YCSB's property.
+//! Refusals of invalid settings. Messages are one line for the user and name YCSB's property.
 
 use super::spec::{TimeSeriesSpec, ValueType};
 use super::words::Words;
@@ -7,11 +7,11 @@ use crate::keys::KeyDistribution;
 use crate::refusal::Refusal;
 use crate::values::{Length, Lengths};
 
-/// More time steps than this are not shuffled; YCSB's limit, too.
+/// More time steps than this are not shuffled; YCSB has the same limit.
 const SHUFFLED_STEPS_MAX: u64 = 1 << 24;
 
 impl TimeSeriesSpec {
-    /// Refuses what cannot be loaded, or with `run` what cannot be run.
+    /// Refuses a spec that cannot be loaded or, with `run`, that cannot be run.
     pub fn check(&self, run: bool) -> Result<(), Refusal> {
         let refuse = |message| Refusal::new(message, "change the property that the message names");
         if run {
@@ -100,7 +100,7 @@ impl TimeSeriesSpec {
         wrong.map_or(Ok(()), |needs| Err(format!("dataintegrity needs {needs}")))
     }
 
-    /// Whether the run is one, beyond [`TimeSeriesSpec::check_data`].
+    /// Checks the settings of the run, beyond [`TimeSeriesSpec::check_data`].
     pub(super) fn check_run(&self) -> Result<(), String> {
         if self.mix.read_modify_write > 0.0 {
             return Err("readmodifywriteproportion must be 0: time series have no such operation".to_owned());

@@ -1,16 +1,17 @@
-//! Which points there are, and in which order they are written.
+//! The points of a workload, and the order in which they are written.
 //!
 //! A position is a place in the grid of all series at all time steps: step × series + place of the series. Every
 //! position is written once, in order; with sparsity, only some of them.
 //!
-//! Nothing here depends on the trial's seed: a run has another seed than its load, and must find its points.
+//! Nothing here depends on the trial's seed: a run's seed differs from its load's, and the run must find the loaded
+//! points.
 
 use super::spec::TimeSeriesSpec;
 use crate::kind::Kind;
 use crate::kind_sequence::KindSequence;
 use crate::random::{Draws, Purpose};
 
-/// The seed of what belongs to the data and not to a trial.
+/// The seed of everything that belongs to the data and not to a trial.
 const DATA_SEED: u64 = 0x7469_6d65_7365_7269;
 
 /// One point of one series.
@@ -24,12 +25,12 @@ pub(super) struct Point {
 #[derive(Debug)]
 pub(super) struct Layout {
     series: u64,
-    /// Series of one metric.
+    /// Number of series per metric.
     per_key: u64,
-    /// For each tag, how far apart the series of its neighbouring values are, and how many values there are.
+    /// For each tag, the distance between the series of neighbouring values, and the number of values.
     tags: Vec<(u64, u64)>,
     orders: Option<Orders>,
-    /// Which positions are written: those of inserts.
+    /// The written positions: the positions of inserts in this sequence.
     sparse: Option<KindSequence>,
     /// A shuffle of the time steps, repeated; empty: time goes forward.
     steps: Vec<u32>,
@@ -51,7 +52,7 @@ impl Orders {
     fn new(key_count: u64, cards: &[u64]) -> Self {
         let most = cards.iter().copied().max().unwrap_or(1);
         let (keys, values) = (shuffled(key_count, 0), shuffled(most, 1));
-        // One order of the values for all tags, as in YCSB, but every tag keeps its own values.
+        // One order of the values for all tags, as in YCSB, but every tag keeps its values.
         let of_tag = |&card: &u64| values.iter().copied().filter(|&value| u64::from(value) < card).collect();
         Self { keys, values: cards.iter().map(of_tag).collect() }
     }
@@ -64,7 +65,7 @@ fn shuffled(count: u64, salt: u64) -> Vec<u32> {
 }
 
 impl Layout {
-    /// The layout of a spec that passed its check; `None` if sparsity leaves no point.
+    /// The layout of a checked spec; `None` if sparsity leaves no point.
     pub(super) fn new(spec: &TimeSeriesSpec) -> Option<Self> {
         let cards = spec.cardinalities();
         let mut per_key = 1;
@@ -120,13 +121,13 @@ impl Layout {
         series / apart % card
     }
 
-    /// The position of the `nth` (from 0) point that is written.
+    /// The position of the `nth` (from 0) written point.
     #[inline]
     pub(super) fn position(&self, nth: u64) -> u64 {
         self.sparse.as_ref().and_then(|kinds| kinds.index_of(Kind::Insert, nth)).unwrap_or(nth)
     }
 
-    /// How many points are written before `position`.
+    /// The number of points written before `position`.
     #[inline]
     pub(super) fn before(&self, position: u64) -> u64 {
         self.sparse.as_ref().map_or(position, |kinds| kinds.before(Kind::Insert, position))
@@ -155,7 +156,7 @@ impl Layout {
     #[inline]
     fn time(&self, step: u64) -> i64 {
         let shuffled = self.steps.len() as u64;
-        // YCSB shuffles from one step before the start on.
+        // YCSB shuffles from one step before the start.
         let step = match step.checked_rem(shuffled) {
             None => step as i64,
             Some(place) => (step - place + u64::from(self.steps[place as usize])) as i64 - 1,
@@ -163,7 +164,7 @@ impl Layout {
         self.start.saturating_add(step.saturating_mul(self.width))
     }
 
-    /// How late a series is. YCSB counts intervals here without their unit: with minutes, seconds.
+    /// The delay of a series. YCSB counts intervals here without their unit: seconds even if the unit is minutes.
     #[inline]
     fn delay(&self, series: u64) -> i64 {
         if series as f64 / self.series as f64 >= self.delayed_series {

@@ -1,4 +1,4 @@
-//! The shape of what goes to the store: rows, query clauses, and the keys of deletes.
+//! The form in which points reach the store: rows, query clauses, and the keys of deletes.
 
 use std::fmt::{self, Write};
 
@@ -11,10 +11,10 @@ use crate::operation::Check;
 use crate::random::{Draws, Purpose};
 use crate::row::Row;
 
-/// Values that are doubles are below this.
+/// Floating-point values are below this.
 const FLOATS_END: f64 = 100_000.0;
 
-/// What both phases share.
+/// The state that both phases share.
 #[derive(Debug)]
 pub(super) struct Shape {
     pub(super) spec: TimeSeriesSpec,
@@ -27,7 +27,7 @@ pub(super) struct Shape {
     cells: Vec<Cell>,
     /// Their names.
     pub(super) names: Vec<String>,
-    /// The clauses of a query that are always the same.
+    /// The clauses that all queries share.
     fixed_clauses: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Shape {
             tag_names.iter().enumerate().map(|(tag, name)| (name.clone(), Cell::Tag(tag))).collect();
         fields.push((spec.timestamp_key.clone(), Cell::Timestamp));
         fields.push((spec.value_key.clone(), Cell::Value));
-        // The order of Java's TreeMap, in which bindings get them.
+        // The order of Java's TreeMap, in which bindings receive the fields.
         fields.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
         let (names, cells) = fields.into_iter().unzip();
         let pair = &spec.tag_pair_delimiter;
@@ -72,7 +72,7 @@ impl Shape {
         })
     }
 
-    /// The metric as the key.
+    /// Writes the metric as the key.
     #[inline]
     pub(super) fn set_key(&self, operation: &mut SeriesOperation, point: Point) {
         operation.series = point.series;
@@ -81,7 +81,7 @@ impl Shape {
         words::fill(self.layout.key(point.series), &mut operation.key);
     }
 
-    /// The point with its tags as a row.
+    /// Writes the point and its tags as a row.
     #[inline]
     pub(super) fn write_row(&self, operation: &mut SeriesOperation, point: Point) {
         let row = &mut operation.row;
@@ -116,21 +116,21 @@ impl Shape {
         }
     }
 
-    /// YCSB's value under `dataintegrity`: the hash of the tags' names and values in order, xor the timestamp.
+    /// YCSB's value under `dataintegrity`: the hash of the tags' names and values in order, XOR the timestamp.
     #[inline]
     fn checked_value(&self, point: Point) -> i64 {
         let mut hash = 0;
         for (tag, name) in self.tag_names.iter().enumerate() {
             hash = java::hash_ascii(hash, name.as_bytes());
             let mut text = Hash(hash);
-            // A hash takes all that is written.
+            // Writing to a hash cannot fail.
             let _ = self.values.write(self.layout.tag_value(point.series, tag), &mut text);
             hash = text.0;
         }
         i64::from(hash) ^ point.timestamp
     }
 
-    /// Whether `read` is `point`, whole and nothing else.
+    /// Whether `read` is `point`, complete and with nothing else.
     pub(super) fn check(&self, point: Point, read: &Row) -> Check {
         if read.is_empty() {
             return Check::Empty;
@@ -151,13 +151,13 @@ impl Shape {
         if seen == self.cells.len() { Check::Right } else { Check::Wrong }
     }
 
-    /// The clauses of a query for `point`, in buffers that are used again.
+    /// Writes the clauses of a query for `point`, to reused buffers.
     #[inline]
     pub(super) fn select(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         let clauses = &mut operation.clauses;
         let tags = self.tag_names.len();
         clauses.resize_with(tags + 1 + self.fixed_clauses.len(), String::new);
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         for (tag, clause) in clauses[..tags].iter_mut().enumerate() {
             clause.clear();
             let _ = self.write_tag(clause, point, tag);
@@ -169,11 +169,11 @@ impl Shape {
         }
     }
 
-    /// The key of a delete: metric, tags and time in one.
+    /// Writes the key of a delete: metric, tags and time in one text.
     #[inline]
     pub(super) fn set_delete_key(&self, operation: &mut SeriesOperation, point: Point, draws: &mut Draws) {
         self.set_key(operation, point);
-        // A vector takes all that is written.
+        // Writing to a vector cannot fail.
         let _ = self.write_delete(&mut Bytes(&mut operation.key), point, draws);
     }
 

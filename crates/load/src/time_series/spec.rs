@@ -1,4 +1,4 @@
-//! What a time series workload is.
+//! The description of a time series workload.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,26 +7,26 @@ use crate::core::Mix;
 use crate::keys::KeyDistribution;
 use crate::values::Length;
 
-/// What YCSB takes `recordcount` for when it is 0.
+/// YCSB's value for a `recordcount` of 0.
 const RECORDS_UNKNOWN: u64 = 2_147_483_647;
 
-/// What a time series workload is. The properties that it comes from are named in each field's text; the default is
-/// that of YCSB's code, which its shipped template does not always state.
+/// A time series workload. The text of each field names the property that it comes from; the default is the one in
+/// YCSB's code, which YCSB's template does not always state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-// One for one with YCSB's properties.
+// The fields correspond to YCSB's properties one to one.
 #[allow(clippy::struct_excessive_bools)]
 pub struct TimeSeriesSpec {
     /// `table`.
     pub table: String,
-    /// `recordcount`: points present before a run. None (or 0): unknown, which queries take for 2147483647.
+    /// `recordcount`: points present before a run. None (or 0): unknown; queries then use 2147483647.
     pub records: Option<u64>,
     /// `insertcount`: points that a load writes. None (or 0): as many as `records`.
     pub insert_count: Option<u64>,
-    /// `operationcount`: operations of the run. None: no end of its own.
+    /// `operationcount`: operations of the run. None: unlimited.
     pub operations: Option<u64>,
-    /// `insertstart`: first timestamp; milliseconds or seconds since 1970, see `units`. Must be given here; where YCSB
-    /// leaves it out, see [`TimeSeriesSpec::default_start`].
+    /// `insertstart`: first timestamp; milliseconds or seconds since 1970, see `units`. Required here; for YCSB's
+    /// default see [`TimeSeriesSpec::default_start`].
     pub start: Option<i64>,
     /// `fieldcount`: metrics, the keys of the series.
     pub key_count: u64,
@@ -34,13 +34,13 @@ pub struct TimeSeriesSpec {
     pub key_length: usize,
     /// `tagcount`: tags of a series.
     pub tag_count: usize,
-    /// `tagcardinality`: values of each tag; those missing are 1, those beyond `tag_count` are not used.
+    /// `tagcardinality`: values of each tag; missing entries are 1, entries beyond `tag_count` are not used.
     pub tag_cardinality: Vec<u64>,
     /// `tagkeylength`: letters of a tag's name.
     pub tag_key_length: usize,
     /// `tagvaluelength`: letters of a tag's value.
     pub tag_value_length: usize,
-    /// `timestampinterval`: from one point of a series to the next, in `units`.
+    /// `timestampinterval`: distance between two points of a series, in `units`.
     pub interval: u64,
     /// `timestampunits`.
     pub units: TimeUnit,
@@ -48,9 +48,9 @@ pub struct TimeSeriesSpec {
     pub timestamp_key: String,
     /// `valuekey`: name of the value's field.
     pub value_key: String,
-    /// `tagpairdelimiter`: between a name and its value in queries and deletes.
+    /// `tagpairdelimiter`: separates a name from its value in queries and deletes.
     pub tag_pair_delimiter: String,
-    /// `deletedelimiter`: between the parts of a delete's key.
+    /// `deletedelimiter`: separates the parts of a delete's key.
     pub delete_delimiter: String,
     /// `randomwritetimestamporder`: time steps are written in shuffled order.
     pub random_time_order: bool,
@@ -58,17 +58,17 @@ pub struct TimeSeriesSpec {
     pub random_series_order: bool,
     /// `valuetype`.
     pub value_type: ValueType,
-    /// `sparsity`: share of the points that is missing, 0 to 0.9999.
+    /// `sparsity`: share of missing points, 0 to 0.9999.
     pub sparsity: f64,
     /// `delayedseries`: share of the series whose points are late.
     pub delayed_series: f64,
-    /// `delayedintervals`: a late series is 0 to this − 1 intervals late, by its number.
+    /// `delayedintervals`: a late series is 0 to `delayed_intervals` − 1 intervals late, by its number.
     pub delayed_intervals: u64,
-    /// `querytimespan`: length of time that a query asks for, in the unit of timestamps; 0: one timestamp.
+    /// `querytimespan`: length of a query's time range, in the unit of timestamps; 0: one timestamp.
     pub query_span: u64,
-    /// `queryrandomtimespan`: a query asks for 0 to `query_span` − 1 instead, in whole intervals.
+    /// `queryrandomtimespan`: the length is 0 to `query_span` − 1 instead, in whole intervals.
     pub query_random_span: bool,
-    /// `querytimespandelimiter`: between both ends of a query's time.
+    /// `querytimespandelimiter`: separates the ends of a query's time range.
     pub query_span_delimiter: String,
     /// `groupbykey`: name of the group-by clause.
     pub group_by_key: String,
@@ -84,9 +84,9 @@ pub struct TimeSeriesSpec {
     pub mix: Mix,
     /// `requestdistribution` of reads over the metrics: uniform, sequential, zipfian, hotspot (or true zipfian).
     pub keys: KeyDistribution,
-    /// `maxscanlength` and `scanlengthdistribution`: how many points a scan asks for; the least is 1.
+    /// `maxscanlength` and `scanlengthdistribution`: number of points that a scan reads; at least 1.
     pub scan_length: Length,
-    /// How many deletes ahead of the newest a query or update stays, so that its point is still there (an extension).
+    /// Number of next deletes whose points queries and updates avoid, so that their point still exists (an extension).
     pub delete_lag: u64,
 }
 
@@ -132,7 +132,8 @@ impl Default for TimeSeriesSpec {
     }
 }
 
-/// The unit of [`TimeSeriesSpec::interval`]. Timestamps are in milliseconds with milliseconds, else in seconds.
+/// The unit of [`TimeSeriesSpec::interval`]. Timestamps are in milliseconds if it is milliseconds, otherwise in
+/// seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimeUnit {
@@ -164,7 +165,7 @@ impl TimeUnit {
         })
     }
 
-    /// Units of a timestamp in one of this.
+    /// Number of timestamp units in one of these.
     pub const fn timestamps(self) -> i64 {
         match self {
             Self::Milliseconds | Self::Seconds => 1,
@@ -175,15 +176,15 @@ impl TimeUnit {
     }
 }
 
-/// What values are: 8 bytes, big-endian.
+/// The type of values: 8 bytes, big-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueType {
-    /// Whole numbers of 32 signed bits, written as 64.
+    /// Signed 32-bit integers, written as 64 bits.
     Integers,
     /// Doubles from 0 to below 100000.
     Floats,
-    /// One or the other. The bytes tell which: no such double but 0 looks like a whole number of 32 signed bits.
+    /// Both. The bytes distinguish them: no such double except 0 equals a signed 32-bit integer.
     MixedNumbers,
 }
 
@@ -201,37 +202,37 @@ impl ValueType {
     }
 }
 
-/// Queries over all values of some tags.
+/// Queries that group all values of some tags.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupBy {
-    /// `groupbyfunction`, handed to the store as it is.
+    /// `groupbyfunction`, passed to the store unchanged.
     pub function: String,
     /// `groupbykeys`: for each tag, whether it is grouped.
     pub tags: Vec<bool>,
 }
 
-/// Queries for fewer, longer intervals.
+/// Queries that combine points into longer intervals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Downsampling {
-    /// `downsamplingfunction`, handed to the store as it is.
+    /// `downsamplingfunction`, passed to the store unchanged.
     pub function: String,
     /// `downsamplinginterval`, in the unit of timestamps.
     pub interval: u64,
 }
 
 impl TimeSeriesSpec {
-    /// Where YCSB starts when `insertstart` is left out, `unix_ms` being the time now: one interval ago.
+    /// YCSB's start without `insertstart`, where `unix_ms` is the present time: one interval ago.
     ///
-    /// Leave [`start`](Self::start) empty with `dataintegrity`: it is refused, as a run could not find what a load at
-    /// another time wrote.
+    /// Leave [`start`](Self::start) empty with `dataintegrity`: it is then refused, as a run could not find what a load
+    /// at another time wrote.
     pub fn default_start(&self, unix_ms: i64) -> i64 {
         let now = if self.units == TimeUnit::Milliseconds { unix_ms } else { unix_ms.div_euclid(1_000) };
         now.saturating_sub(self.width())
     }
 
-    /// From one time step to the next, in the unit of timestamps.
+    /// The distance between two time steps, in the unit of timestamps.
     pub(super) fn width(&self) -> i64 {
         i64::try_from(self.interval).unwrap_or(i64::MAX).saturating_mul(self.units.timestamps())
     }
@@ -241,23 +242,23 @@ impl TimeSeriesSpec {
         (0..self.tag_count).map(|tag| self.tag_cardinality.get(tag).copied().unwrap_or(1)).collect()
     }
 
-    /// Points that a load writes; `None`: it has no end.
+    /// Number of points that a load writes; `None`: unlimited.
     pub(super) fn loads(&self) -> Option<u64> {
         let given = |count: Option<u64>| count.filter(|&n| n > 0);
         given(self.insert_count).or(given(self.records))
     }
 
-    /// `recordcount` as YCSB takes it.
+    /// YCSB's interpretation of `recordcount`.
     pub(super) fn record_count(&self) -> u64 {
         self.records.filter(|&n| n > 0).unwrap_or(RECORDS_UNKNOWN)
     }
 
-    /// Points that a run finds.
+    /// Number of loaded points that a run uses.
     pub(super) fn loaded(&self) -> u64 {
         self.record_count().min(self.loads().unwrap_or(u64::MAX))
     }
 
-    /// How many time steps are shuffled together.
+    /// Number of time steps that are shuffled together.
     pub(super) fn shuffled_steps(&self, series: u64) -> u64 {
         if self.random_time_order { self.record_count() / series + 1 } else { 0 }
     }

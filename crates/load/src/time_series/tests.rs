@@ -1,4 +1,4 @@
-//! Operations as YCSB's `BasicTSDB` prints them, and the properties that they are printed for.
+//! Operations as YCSB's `BasicTSDB` prints them, and the properties with which YCSB ran.
 
 mod laws;
 mod settings;
@@ -15,7 +15,7 @@ use crate::values::Length;
 const START: i64 = 1_500_000_000;
 
 /// `recordcount=20 operationcount=10 fieldcount=2 fieldlength=8 tagcount=2 tagcardinality=1,2 insertstart=1500000000
-/// randomtimeseriesorder=false`, the rest as it is.
+/// randomtimeseriesorder=false`, and defaults.
 fn spec() -> TimeSeriesSpec {
     TimeSeriesSpec {
         records: Some(20),
@@ -47,7 +47,7 @@ fn load(spec: TimeSeriesSpec) -> TimeSeriesLoad {
 }
 
 fn run(spec: TimeSeriesSpec) -> TimeSeriesRun {
-    // Another seed than the load's, as it is when none is set.
+    // Not the load's seed, as in a run without a set seed.
     TimeSeriesRun::new(spec, 2).unwrap()
 }
 
@@ -80,7 +80,7 @@ fn points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
     (0..count).map(|index| written(&operation(&load, index)).0).collect()
 }
 
-/// As [`written`], of the point that a query asks for.
+/// The point that a query reads, in the form of [`written`].
 fn asked(operation: &SeriesOperation) -> String {
     format!("{} {}", String::from_utf8_lossy(&operation.key), operation.clauses.join(" "))
 }

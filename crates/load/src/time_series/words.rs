@@ -1,4 +1,4 @@
-//! YCSB's names of metrics, tags and tag values: the numbers, written with 52 letters.
+//! YCSB's names of metrics, tags and tag values: numbers in base 52, written with letters.
 
 use std::fmt;
 
@@ -6,8 +6,8 @@ const LETTERS: [u8; 52] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 /// 52^12 is above 2^64: no number has more letters.
 const DIGITS_MAX: usize = 12;
 
-/// Words of one length. Word 0 is all `A`; the last letter runs fastest, `A` to `Z`, then `a` to `z`. The order of the
-/// words is that of their bytes.
+/// Words of one length. Word 0 is all `A`; the last letter changes fastest, `A` to `Z`, then `a` to `z`. The order of
+/// the words is the order of their bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Words {
     length: usize,
@@ -18,12 +18,12 @@ impl Words {
         Self { length }
     }
 
-    /// How many there are.
+    /// The number of words.
     pub(super) fn count(self) -> u64 {
         (LETTERS.len() as u64).saturating_pow(u32::try_from(self.length).unwrap_or(u32::MAX))
     }
 
-    /// Bytes of each.
+    /// Bytes of a word.
     pub(super) const fn length(self) -> usize {
         self.length
     }
@@ -43,7 +43,7 @@ impl Words {
     /// Word `number` as a string.
     pub(super) fn word(self, number: u64) -> String {
         let mut out = String::with_capacity(self.length);
-        // A string takes all that is written.
+        // Writing to a string cannot fail.
         let _ = self.write(number, &mut out);
         out
     }
@@ -65,7 +65,7 @@ impl Words {
     }
 }
 
-/// Writes word `number` of the words as long as `out`.
+/// Writes word `number` among the words of the length of `out`.
 #[inline]
 pub(super) fn fill(number: u64, out: &mut [u8]) {
     let (mut rest, mut end) = (number, out.len());

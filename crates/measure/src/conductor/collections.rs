@@ -1,7 +1,7 @@
-//! What garbage collectors in this process did during the window, queried on separate threads.
+//! The garbage collections in this process during the window, queried on separate threads.
 //!
 //! A JVM that exits (`System.exit` in a binding) blocks every thread that is in Java or returns to it, forever. The
-//! conductor's must not be among them: it prints the results so far.
+//! conductor's thread must not be among them: it prints the results so far.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use loadstone_session::Collections;
 use loadstone_session::erased::OpenStore;
 
-/// How long the answer at the end may take: as long as a full collection may delay the querying thread.
+/// Limit for the answer at the end: a full collection may delay the querying thread this long.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// How often to check meanwhile whether the store is lost.
+/// Interval between checks for a lost store during the wait.
 const CHECK: Duration = Duration::from_millis(1);
 
-/// An answer that may never come.
+/// An answer that may never arrive.
 #[derive(Debug)]
 pub struct Asked(Receiver<Vec<Collections>>);
 
@@ -26,14 +26,14 @@ impl Asked {
         let store = Arc::clone(store);
         let body = move || {
             let collections = store.collections();
-            // Before the answer is sent: the trial closes the store when no other reference is left.
+            // Dropped before the answer is sent: the trial closes the store when no other reference is left.
             drop(store);
             let _ = answer.send(collections);
         };
         std::thread::Builder::new().name("collections".to_owned()).spawn(body).ok().map(|_| Self(answers))
     }
 
-    /// The answer, unless the store is lost before it comes.
+    /// The answer, unless the store is lost before it arrives.
     fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
         let asked = Instant::now();
         loop {
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// What each collector did since the query `before`; empty if one of the two answers is missing.
+/// The activity of each collector since the query `before`; empty if one of the two answers is missing.
 pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
     let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
     let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();

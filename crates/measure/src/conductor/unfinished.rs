@@ -1,4 +1,4 @@
-//! Operations that had not ended at a border of the trial: those that are censored, and those of the warm-up.
+//! Operations that had not ended at a border of the trial: censored operations, and operations of the warm-up.
 
 use loadstone_load::pace::Cursor;
 
@@ -12,8 +12,8 @@ use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
 impl Conductor<'_> {
-    /// The operations that were due and are in no latency histogram, and how many were due in all. `held_ns`: how long the
-    /// engine was paused.
+    /// The operations that were due but are in no latency histogram, and the number of all due operations. `held_ns`:
+    /// the time for which the engine was paused.
     pub(super) fn censored(
         &self,
         borders: &Borders,
@@ -29,7 +29,7 @@ impl Conductor<'_> {
             Ending::Stopped { at_ns, .. } => at_ns.saturating_sub(LATE_NS),
         };
         let mut add = |index: u64, due_ns: u64, sent: bool| {
-            // Answers are awaited until now. Operations not sent by the cut-off, or by a stop, never are.
+            // Answers are awaited until now. Operations not sent by the cut-off, or by a stop, are never sent.
             let until_ns = match ending {
                 _ if sent => now,
                 Ending::Stopped { at_ns, .. } => borders.cutoff_ns.min(at_ns),

@@ -10,8 +10,8 @@ use loadstone_load::{Status, StepId};
 use super::flight::Flight;
 use super::{EMPTY, ENDED, FourCounts, LEFT, Recorder, SLOTS, Slot};
 
-/// With more recorders than this, the histograms of slots that are still being written are not read: each would need a copy,
-/// and their latencies are reported with the next interval anyway.
+/// With more recorders than this, the histograms of slots that are still being written are not read, because each would
+/// need a copy; their latencies are reported with the next interval anyway.
 const COPIED_MAX: usize = 256;
 
 /// Totals over all recorders.
@@ -19,13 +19,13 @@ const COPIED_MAX: usize = 256;
 pub struct Totals {
     /// Operations of the warm-up.
     pub warmup: u64,
-    /// Those of them that ended in the window.
+    /// Operations of the warm-up that ended in the window.
     pub carried: u64,
-    /// How far into the window the last of them ended, ns.
+    /// Time from the start of the window to the end of the last operation of the warm-up, ns.
     pub carried_ns: u64,
     /// Counted operations that have ended.
     pub operations: u64,
-    /// Those of them that succeeded.
+    /// Counted operations that succeeded.
     pub succeeded: u64,
     /// Operations that succeeded within the window, whenever they were due.
     pub in_window: u64,
@@ -37,9 +37,9 @@ pub struct Totals {
     pub retried: [u64; Status::COUNT],
     /// Operations that failed unsent, because no server could be reached.
     pub unreached: u64,
-    /// Operations sent after the cut-off, where only their number is limited.
+    /// Operations sent after the cut-off, if only the number of operations is limited.
     pub overdue: u64,
-    /// Pauses of clients after failures: how many, and their time in ns.
+    /// Pauses of clients after failures: their number, and their total in ns.
     pub pauses: [u64; 2],
     /// Records read and written by operations that succeeded.
     pub rows: u64,
@@ -102,9 +102,9 @@ pub use loadstone_wire::event::{Latencies, Readings};
 pub struct Additions {
     /// Operations due in it: good, late, failed, not yet.
     pub counts: FourCounts,
-    /// Operations that ended in it, whenever due.
+    /// Operations that ended in it, whenever they were due.
     pub ended: u64,
-    /// Those of them that succeeded.
+    /// Operations that ended in it and succeeded.
     pub completed: u64,
     /// Latencies of operations due in it.
     pub latencies: Readings,
@@ -120,7 +120,7 @@ impl Additions {
         }
     }
 
-    /// Adds those of `other`.
+    /// Adds the recordings of `other`.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
@@ -139,11 +139,11 @@ impl Additions {
     }
 }
 
-/// What a slot held when it was read while still being written.
+/// The contents of a slot when it was read while still being written.
 #[derive(Debug, Default)]
 struct Copied {
     counts: FourCounts,
-    /// Successes and others that ended in the slot's interval.
+    /// Operations that ended in the slot's interval: successes, then other outcomes.
     here: [u64; 2],
     /// Empty with more than [`COPIED_MAX`] recorders.
     latencies: Readings,
@@ -159,7 +159,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// The only reader of these recorders.
+    /// A reader, which must be the only one of these recorders.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
         let each = recorders.len();
         Self {
@@ -169,8 +169,8 @@ impl Reader {
         }
     }
 
-    /// Adds to `all`, by interval, what was recorded since the last reading. `now` is the current interval; `last` means that
-    /// no recorder is being written any more.
+    /// Adds the recordings since the last reading to `all`, by interval. `now` is the current interval; `last` means
+    /// that no recorder is being written any more.
     pub fn read(&mut self, now: u64, last: bool, all: &mut BTreeMap<u64, Additions>) {
         let copies = last || self.recorders.len() <= COPIED_MAX;
         for ((recorder, copied), ended) in self.recorders.iter().zip(&mut self.copied).zip(&mut self.ended) {
@@ -190,7 +190,7 @@ impl Reader {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
                 let new = [read(0) - seen[0], read(1) - seen[1]];
                 if new != [0; 2] {
-                    // The latest interval up to now that shares this counter.
+                    // The latest interval up to `now` that uses this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
@@ -206,7 +206,7 @@ impl Reader {
     }
 }
 
-/// Adds what was recorded in a slot since `copied`; the latencies only if asked for.
+/// Adds the recordings in a slot since `copied`; the latencies only if requested.
 fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additions) {
     let counts = slot.counts.get();
     fence(Ordering::Acquire);
@@ -215,7 +215,7 @@ fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additio
         *to += now - old;
     }
     copied.counts = counts;
-    // Too low by an operation of which only the second count was read; the next reading has the first one.
+    // Too low by an operation of which only the second count was read; the next reading includes it.
     let [succeeded, others] = [counts[0] + counts[1], counts[2] + counts[3]];
     let here = [succeeded.saturating_sub(elsewhere[0]), others.saturating_sub(elsewhere[1])];
     let new: [u64; 2] = std::array::from_fn(|which| here[which].saturating_sub(copied.here[which]));
@@ -258,7 +258,7 @@ mod tests {
 
     const SHAPE: Shape = Shape { steps: Kind::COUNT, sinks: Vec::new(), open: true, deadline_ns: 500, to_unix_ns: 0 };
 
-    /// Records an operation; `ended_in`: the interval in which it ended, if that is another.
+    /// Records an operation; `ended_in`: the interval in which it ended, if not the same.
     fn record(recorder: &Recorder, interval: u64, status: Status, ns: u64, ended_in: Option<u64>) {
         let times = Times { due: 0, sent: 0, done: ns };
         recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
@@ -268,7 +268,8 @@ mod tests {
         }
     }
 
-    /// With a writer that never waits and a reader of varying speed, every interval has exactly what was due in it.
+    /// With a writer that never waits and a reader of varying speed, every interval has exactly the operations due in
+    /// it.
     #[test]
     fn intervals_are_exact_whenever_they_are_read() {
         const EACH: u64 = 500;
@@ -281,7 +282,7 @@ mod tests {
             let writer = scope.spawn(|| {
                 for i in 0..EACH * INTERVALS {
                     now.store(i / EACH, Ordering::Release);
-                    // Some operations end in a later interval than they were due in.
+                    // Some operations end in a later interval.
                     let late = i % 7 == 0 && i > 3 * EACH;
                     let due_in = i / EACH - if late { 1 + i % 3 } else { 0 };
                     record(&recorder, due_in, Status::Ok, i % 1_000, late.then_some(i / EACH));
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!((totals.succeeded, totals.in_window), (EACH * INTERVALS, EACH * INTERVALS));
     }
 
-    /// Operations are counted where they were due and where they ended, also after their slot was left.
+    /// Operations are counted where they were due and where they ended, even after their slot was released.
     #[test]
     fn operations_are_counted_in_the_interval_in_which_they_ended() {
         let recorder = Recorder::new(&SHAPE, 1);
@@ -328,7 +329,7 @@ mod tests {
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Timeout, 1, None);
         record(&recorder, 0, Status::Ok, 501, Some(1));
-        // One of the warm-up, and one that ended after the window.
+        // One operation of the warm-up, and one that ended after the window.
         recorder.warmed_up(1);
         recorder.ended_in(1, Status::Ok);
         recorder.operation(1, Status::Ok, (1, 1), 1, true);

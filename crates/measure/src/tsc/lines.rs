@@ -23,11 +23,11 @@ struct Line {
     base_ns: u64,
     /// In units of 2^−32.
     ns_per_tick: u64,
-    /// Ticks after `base_ticks` for which the line holds. 0 where `lead_ns` is set.
+    /// Number of ticks after `base_ticks` for which the line holds. 0 if `lead_ns` is set.
     span: AtomicU64,
     /// Set before the span is closed, read after that.
     next: AtomicPtr<Line>,
-    /// Set once the counter is abandoned for the kernel's clock: how far the counter was ahead of it.
+    /// Set when the counter is abandoned for the kernel's clock: the counter's lead over it.
     lead_ns: Option<u64>,
 }
 
@@ -44,10 +44,10 @@ impl Line {
     }
 }
 
-/// A clock made of lines. Any thread may read it; one at a time may correct it.
+/// A clock made of lines. Any thread may read it; one thread at a time may correct it.
 #[derive(Debug)]
 pub struct Lines {
-    /// The line to read from, or an earlier one; null: none yet.
+    /// The line to read from, or an earlier line; null before the first.
     current: AtomicPtr<Line>,
 }
 
@@ -62,7 +62,7 @@ impl Lines {
         self.current.store(Box::into_raw(Box::new(Line::new(ticks, ns, ns_per_tick))), Release);
     }
 
-    /// Now, in ns.
+    /// The time now, in ns.
     #[inline]
     pub fn read(&self, ticks: impl FnOnce() -> u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
         let Some(line) = self.line() else { return kernel_ns() };
@@ -72,7 +72,7 @@ impl Lines {
         if elapsed < line.span.load(Relaxed) { line.after(elapsed) } else { self.read_beyond(line, ticks, kernel_ns) }
     }
 
-    /// Lengthens the last line, or finds the line that holds for `ticks`.
+    /// Lengthens the last line, or finds the line for `ticks`.
     #[cold]
     #[inline(never)]
     fn read_beyond(&self, mut line: &Line, ticks: u64, kernel_ns: impl FnOnce() -> u64) -> u64 {
@@ -81,7 +81,8 @@ impl Lines {
                 return line.base_ns.max(kernel_ns() + lead_ns);
             }
             let elapsed = ticks.wrapping_sub(line.base_ticks);
-            // Read just before the line began, or on a processor (or after a suspend) whose counter is behind.
+            // The reading was made just before the line began, or on a processor (or after a suspend) whose counter is
+            // behind.
             if elapsed > u64::MAX / 2 {
                 return line.base_ns;
             }
@@ -91,13 +92,13 @@ impl Lines {
             }
             if span & CLOSED == 0 {
                 let longer = (elapsed / STRIDE + 1) * STRIDE;
-                // Another reader or a correction may be faster: either way, the span is read again.
+                // Another reader or a correction may have been faster: in both cases, the span is read again.
                 let _ = line.span.compare_exchange(span, longer, Relaxed, Relaxed);
                 continue;
             }
             let next = line.next.load(Acquire);
             let _ = self.current.compare_exchange(ptr::from_ref(line).cast_mut(), next, Release, Relaxed);
-            // SAFETY: a closed line has a next one, and lines are never freed.
+            // SAFETY: a closed line has a successor, and lines are never freed.
             line = unsafe { &*next };
         }
     }
@@ -107,8 +108,8 @@ impl Lines {
         self.follow(|base_ticks, base_ns| Line::new(base_ticks, base_ns, ns_per_tick));
     }
 
-    /// Switches to the kernel's clock plus the counter's lead over it. The clock stands still (for a few ms) until that has
-    /// reached the latest time that may have been read. Only one thread at a time may correct.
+    /// Switches to the kernel's clock plus the counter's lead over it. The clock stands still (for a few ms) until this
+    /// sum has reached the latest time that may have been read. Only one thread at a time may correct.
     pub fn leave(&self, lead_ns: u64) {
         let kernel_line = |base_ticks, base_ns| Line {
             span: AtomicU64::new(0),
@@ -116,16 +117,16 @@ impl Lines {
             ..Line::new(base_ticks, base_ns, 0)
         };
         if let Some(line) = self.follow(kernel_line) {
-            // At once: the counter may have stopped, and would never reach the end of the span.
+            // At once, because the counter may have stopped, and would then never reach the end of the span.
             self.current.store(line, Release);
         }
     }
 
-    /// Closes the last line and appends another, made from the point where it begins.
+    /// Closes the last line and appends the line that `make` makes from its starting point.
     fn follow(&self, make: impl Fn(u64, u64) -> Line) -> Option<*mut Line> {
         let mut last = self.line()?;
         while last.span.load(Acquire) & CLOSED != 0 {
-            // SAFETY: a closed line has a next one, and lines are never freed.
+            // SAFETY: a closed line has a successor, and lines are never freed.
             last = unsafe { &*last.next.load(Acquire) };
         }
         if last.lead_ns.is_some() {
@@ -137,9 +138,9 @@ impl Lines {
             last.next.store(line, Release);
             match last.span.compare_exchange(span, span | CLOSED, Release, Relaxed) {
                 Ok(_) => return Some(line),
-                // A reader has lengthened it. `next` is not followed before the span is closed.
+                // A reader has lengthened the line. `next` is not followed before the span is closed.
                 Err(longer) => {
-                    // SAFETY: therefore this line is not shared.
+                    // SAFETY: this line has therefore not been shared.
                     drop(unsafe { Box::from_raw(line) });
                     span = longer;
                 }
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
         assert_eq!(at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
         assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
-        // Two corrections in a row, with no reading between them.
+        // Two consecutive corrections, with no reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
         assert_eq!(at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);

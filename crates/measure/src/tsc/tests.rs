@@ -1,13 +1,13 @@
-//! In simulated worlds, where the counter and the kernel's clock are computed.
+//! Simulated scenarios, in which the counter and the kernel's clock are computed.
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The kernel's clock, a counter at 2.6 GHz, and the clock that is made of them.
+/// The kernel's clock, a counter at 2.6 GHz, and the clock made from both.
 struct World {
     clock: Counter,
-    /// Runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
+    /// The kernel's clock runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
     kernel_ns: f64,
     ticks: f64,
     kernel_ppm: f64,
@@ -17,7 +17,7 @@ struct World {
 }
 
 impl World {
-    /// Calibrated in 20 ms during which the counter was `wrong_ppm` faster than it will be.
+    /// Calibrated for 20 ms, during which the counter was `wrong_ppm` faster than afterwards.
     fn new(wrong_ppm: f64) -> Self {
         let mut world = Self {
             clock: Counter::new(),
@@ -60,7 +60,7 @@ impl World {
         self.clock.compare(|| self.reading(), || self.vouched).unwrap()
     }
 
-    /// Lets `seconds` pass, each with a comparison and some readings; returns the largest offset.
+    /// Simulates `seconds` seconds, each with a comparison and some readings; returns the largest offset.
     fn runs(&mut self, seconds: u64) -> u64 {
         let mut most = 0;
         for _ in 0..seconds {
@@ -139,7 +139,7 @@ fn a_suspend_is_a_jump_whichever_clock_kept_running() {
         }
         world.now();
         assert_abandoned(&mut world);
-        // A time that was read cannot be taken back, but the clock does not stand still for an hour either.
+        // A time that was read cannot be taken back, but the clock must not stand still for an hour either.
         let ahead = if counter_kept_running { 3_600 * SECOND } else { 0 };
         assert!(world.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
     }
@@ -151,7 +151,7 @@ fn a_counter_that_restarts_is_a_jump() {
     world.runs(5);
     world.ticks = 0.0;
     world.passes(SECOND);
-    // A reading now may go back, as readings store nothing; after the comparison none does.
+    // The next reading may go back, as readings store nothing; after the comparison no reading does.
     assert_abandoned(&mut world);
     assert_eq!(world.offset_ns(), 0);
 }

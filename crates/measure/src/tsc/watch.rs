@@ -1,58 +1,60 @@
-//! Whether the counter still agrees with the kernel's clock, and at which rate it should run.
+//! Monitors the agreement of the counter with the kernel's clock, and determines the counter's rate.
 //!
-//! The kernel's clock is the reference, also while NTP slews it: hosts are compared by it, and the kernel corrects its rate
-//! for a reason. So the counter follows, slowly: never by a step, and by at most 500 ppm of its rate.
+//! The kernel's clock is the reference, even while NTP slews it: hosts are compared by it, and the kernel corrects its
+//! rate for a reason. So the counter follows slowly: never by a step, and by at most 500 ppm of its rate.
 
 /// Both clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reading {
-    /// The distance of the kernel's clock before and after. The first field, so that the minimum is the tightest.
+    /// Time between the readings of the kernel's clock before and after the counter. The first field, so that the
+    /// minimum is the tightest reading.
     pub width_ns: u64,
-    /// The counter, read between these.
+    /// The counter, read between them.
     pub ticks: u64,
     /// The kernel's clock, at the midpoint.
     pub ns: u64,
 }
 
 impl Reading {
-    /// Whether it was not interrupted, and so is good enough to compute a rate from.
+    /// Whether the reading was not interrupted, and is therefore precise enough to compute a rate.
     pub fn is_tight(&self) -> bool {
         self.width_ns <= 2_000
     }
 }
 
-/// How well the counter agrees with the kernel's clock.
+/// The agreement of the counter with the kernel's clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// How much the rate found at the start of the process has been too high since then, on average, in millionths.
+    /// The error of the initial rate since the start of the process, on average, in millionths; positive if it was too
+    /// high.
     pub drift_ppm: f64,
     /// The largest difference of the two clocks at any comparison, ns.
     pub offset_ns_max: u64,
-    /// 1 once they differed by more than slewing explains, or once the kernel abandoned the counter. Times measured across
-    /// that are wrong, and from then on the kernel's clock is read.
+    /// 1 once the clocks differed by more than slewing explains, or once the kernel abandoned the counter. Times
+    /// measured across the jump are wrong, and from then on the kernel's clock is read.
     pub jumps: u64,
 }
 
-/// What to do after a comparison.
+/// The action after a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// Nothing.
     Keep,
     /// Change to this rate: ns per tick, in units of 2^−32.
     Steer(u64),
-    /// Abandon the counter for the rest of the process; it was this far ahead of the kernel's clock.
+    /// Abandon the counter for the rest of the process; it was ahead of the kernel's clock by this lead.
     Leave { lead_ns: u64 },
 }
 
 /// The minimum time between corrections, so that the rate of the kernel's clock is known to about 0.05 ppm. Less than a
-/// second: comparisons come once a second, and a clock that NTP slows down has advanced less.
+/// second: comparisons are made once a second, and a clock that NTP slows down has advanced less.
 const BETWEEN_NS: u64 = 900_000_000;
 /// The largest correction of the rate to remove an offset.
 const SLEW_PPM: u64 = 500;
-/// How much the kernel's rate may change from one comparison to the next. NTP slews by 500 ppm at most (`adjtimex`'s own
-/// limit), and may begin at any moment; a suspend or a counter that is not constant is far beyond.
+/// Largest change of the kernel's rate between two comparisons. NTP slews by 500 ppm at most (the limit of `adjtimex`),
+/// and may begin at any moment; a suspend or an irregular counter causes a far larger change.
 const EXPLAINED_PPM: u64 = 600;
-/// The difference that not quite simultaneous readings explain beyond their width.
+/// The difference that readings a moment apart explain in addition to their width.
 const EXPLAINED_NS: u64 = 20_000;
 
 /// Compares the two clocks.
@@ -85,8 +87,8 @@ impl Watch {
         self.agreement
     }
 
-    /// Compares: `own_ns` is the time of our clock at the reading's ticks. `vouched`: the kernel itself still keeps time by
-    /// the counter.
+    /// Compares: `own_ns` is the time of our clock at the reading's ticks. `vouched`: the kernel itself still keeps
+    /// time by the counter.
     pub fn look(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
         if self.agreement.jumps > 0 {
             return Advice::Keep;
@@ -106,7 +108,8 @@ impl Watch {
             return Advice::Keep;
         };
         (self.rate, self.corrected) = (rate, now);
-        // Removes half of the offset in the time since the last correction: the next one may come a little later.
+        // Removes half of the offset in the time since the last correction, as the next correction may be a little
+        // late.
         let time_ns = i128::from(elapsed_ns) * 2;
         let most = time_ns * i128::from(SLEW_PPM) / 1_000_000;
         let slew = i128::from(rate) * offset_ns.clamp(-most, most) / time_ns;

@@ -1,18 +1,19 @@
-//! Memory with the alignment that O_DIRECT needs, in huge pages where the kernel has them.
+//! Memory with the alignment that O_DIRECT needs, in huge pages if the kernel has them.
 //!
-//! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds for a GB), so
-//! buffers are mapped once and used again. With direct I/O the kernel handles each page of a buffer: 2 MiB at a time is cheaper.
+//! On virtual machines the first touch of a page can cost more than all later work on it (about 3 CPU-seconds per GB),
+//! so buffers are mapped once and reused. With direct I/O the kernel handles each page of a buffer: 2 MiB pages are
+//! cheaper.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
 
 use super::error::FsError;
 
-/// The alignment of addresses, offsets and lengths for O_DIRECT: the largest logical block of common devices. By open(2) it
-/// depends on the file system; a page is enough for all that we know.
+/// The alignment of addresses, offsets and lengths for O_DIRECT: the largest logical block of common devices. According
+/// to open(2) it depends on the file system; a page is enough for all known file systems.
 pub const ALIGNMENT: usize = 4_096;
 
-/// Anonymous memory at an address that is a multiple of [`ALIGNMENT`], zero at first.
+/// Anonymous memory at an address that is a multiple of [`ALIGNMENT`], initially zero.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     start: *mut u8,
@@ -25,10 +26,10 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// At least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. Nothing is resident before it is touched.
+    /// At least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. No page is resident before it is touched.
     pub fn new(bytes: usize) -> Result<Self, FsError> {
         let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
-        // SAFETY: a new private mapping, which touches nothing that exists.
+        // SAFETY: a new private mapping, which touches no existing memory.
         let start = unsafe {
             let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_NORESERVE, -1, 0)
@@ -45,7 +46,7 @@ impl AlignedBuffer {
 
     /// The memory as 128-bit numbers.
     pub fn as_u128(&mut self) -> &mut [u128] {
-        // SAFETY: the mapping is aligned to a page, ours alone while it is borrowed, and any bytes are a number.
+        // SAFETY: the mapping is aligned to a page, is not shared while it is borrowed, and any bytes are a number.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.bytes / size_of::<u128>()) }
     }
 }
@@ -55,7 +56,7 @@ impl Deref for AlignedBuffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping is as long as that, and zero where it was not written.
+        // SAFETY: the mapping has this length, and is zero where it was not written.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
@@ -63,14 +64,14 @@ impl Deref for AlignedBuffer {
 impl DerefMut for AlignedBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed by nobody else.
+        // SAFETY: as above, and not borrowed elsewhere.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
     }
 }
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        // SAFETY: mapped by us with this length, and not used after this.
+        // SAFETY: mapped with this length, and not used after this.
         unsafe { libc::munmap(self.start.cast(), self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! Errors of file systems: the file, the offset, and what to do.
+//! Errors of file systems: the file, the offset, and a remedy.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use loadstone_load::Status;
 use loadstone_session::EngineError;
 
-/// The kind of a failure.
+/// The type of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The file does not exist.
@@ -25,9 +25,10 @@ pub enum ErrorKind {
     Unavailable,
     /// No answer in time.
     Timeout,
-    /// The end of the file was lost. The writer is at the end of what is left: the bytes after it must be written again.
+    /// The end of the file was lost. The writer is at the end of the remaining file: the bytes after it must be written
+    /// again.
     Rewound,
-    /// The bytes are not what was written, by a checksum or by our own comparison.
+    /// The bytes differ from the bytes written, according to a checksum or to Loadstone's own comparison.
     Corrupt,
     /// Something else.
     Other,
@@ -46,7 +47,7 @@ pub struct FsError {
     pub offset: Option<u64>,
     /// The file system's own message.
     pub message: String,
-    /// What to do.
+    /// A remedy.
     pub hint: Option<String>,
 }
 
@@ -100,19 +101,19 @@ impl FsError {
         }
     }
 
-    /// The same at an offset of the file.
+    /// The failure at an offset of the file.
     #[must_use]
     pub fn at(self, offset: u64) -> Self {
         Self { offset: Some(offset), ..self }
     }
 
-    /// The same with another hint.
+    /// The failure with a different hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The status that it counts as.
+    /// The status with which it counts.
     pub fn status(&self) -> Status {
         match self.kind {
             ErrorKind::NotFound => Status::NotFound,

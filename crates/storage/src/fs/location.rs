@@ -14,7 +14,7 @@ pub enum Scheme {
 /// A file system and a path in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The kind of file system.
+    /// The type of file system.
     pub scheme: Scheme,
     /// Its server: `namenode:8020`; empty for local files.
     pub authority: String,
@@ -34,7 +34,7 @@ impl Location {
             return Ok(Self { scheme: Scheme::Hdfs, authority: authority.to_owned(), path: clean(path) });
         }
         let path = match text.strip_prefix("file:") {
-            // file:/x, file:///x; files of another host cannot be read.
+            // file:/x or file:///x; files on another host cannot be read.
             Some(rest) => match rest.strip_prefix("//") {
                 Some(rest) if !rest.starts_with('/') => {
                     return Err(EngineError::usage(format!("\"{text}\" names a host, but files are local"))
@@ -62,7 +62,7 @@ impl Location {
         Ok(Self { scheme: Scheme::File, authority: String::new(), path: clean(path) })
     }
 
-    /// As a URI.
+    /// The location as a URI.
     pub fn uri(&self) -> String {
         match self.scheme {
             Scheme::File => format!("file://{}", self.path),

@@ -1,7 +1,7 @@
 //! The file-system layer: one trait, static dispatch, no allocation per buffer.
 //!
-//! Paths are those of the file system, without a scheme: [`Location`] parses a URI. Futures of the local file system block
-//! and are ready at the first poll; those of HDFS need a tokio runtime.
+//! Paths are paths on the file system, without a scheme: [`Location`] parses a URI. Futures of the local file system
+//! block and are ready at the first poll; futures of HDFS need a tokio runtime.
 
 mod buffer;
 mod error;
@@ -16,10 +16,10 @@ pub use buffer::{ALIGNMENT, AlignedBuffer};
 pub use error::{ErrorKind, FsError};
 pub use location::{Location, Scheme};
 
-/// How a file is created.
+/// The settings with which a file is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// How many copies the file system keeps; `None`: its default. Refused by file systems without replication.
+    /// Number of copies that the file system stores; `None`: its default. Refused by file systems without replication.
     pub replication: Option<u32>,
     /// Bytes of a block of the file system; `None`: its default.
     pub block_bytes: Option<u64>,
@@ -31,7 +31,7 @@ pub struct CreateOptions {
     pub buffer_bytes: usize,
     /// The final length of the file, if known: with O_DIRECT its space is allocated at once.
     pub file_bytes: Option<u64>,
-    /// Whether each block is synced when it is complete, where a sync is only of the block that is being written.
+    /// Whether each block is synced when it is complete, on file systems where a sync only covers the present block.
     pub sync_blocks: bool,
 }
 
@@ -49,7 +49,7 @@ impl Default for CreateOptions {
     }
 }
 
-/// How a file is read.
+/// The settings with which a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The order of access.
@@ -73,14 +73,14 @@ pub enum Access {
     Random,
 }
 
-/// What a path leads to.
+/// The type of file at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A file.
     File,
     /// A directory.
     Directory,
-    /// A socket, a device, a symbolic link that leads to nothing …
+    /// A socket, a device, a dangling symbolic link …
     Other,
 }
 
@@ -89,13 +89,13 @@ pub enum FileKind {
 pub struct FileStat {
     /// Its full path.
     pub path: String,
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// Its length.
     pub bytes: u64,
-    /// Number of copies; `None` where the file system does not replicate.
+    /// Number of copies; `None` if the file system does not replicate.
     pub replication: Option<u32>,
-    /// Bytes of a block; `None` where files have no blocks.
+    /// Bytes of a block; `None` if files have no blocks.
     pub block_bytes: Option<u64>,
 }
 
@@ -117,20 +117,20 @@ pub trait FileSystem: Send + Sync {
     fn create(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
-    /// Opens a file to append to it. Of the options only the buffer size is used.
+    /// Opens a file to append to it. Only the buffer size in the options is used.
     fn append(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
     /// Opens a file for reading.
     fn open(&self, path: &str, options: OpenOptions) -> impl Future<Output = Result<Self::Reader, FsError>> + Send;
 
-    /// The metadata of a file or directory; an error of kind [`ErrorKind::NotFound`] if it does not exist.
+    /// The metadata of a file or directory; fails with [`ErrorKind::NotFound`] if it does not exist.
     fn stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
-    /// The entries of a directory, sorted by path. What a symbolic link leads to counts.
+    /// The entries of a directory, sorted by path. Symbolic links are followed.
     fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
-    /// Renames a file or directory; an error if the new name exists, also if two processes rename at the same time.
+    /// Renames a file or directory; fails if the new name exists, even if two processes rename at the same time.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Deletes a file, or a directory and everything below it; `false` if it did not exist.
@@ -142,7 +142,7 @@ pub trait FileSystem: Send + Sync {
     /// Truncates a file to a length.
     fn truncate(&self, path: &str, bytes: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Makes the entries of a directory durable, where a change is not when its call returns.
+    /// Makes the entries of a directory durable, if changes are not durable when a call returns.
     fn sync_directory(&self, _path: &str) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -158,12 +158,12 @@ pub trait Reader: Send + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// How often it asked again after all servers of a part of the file had failed.
+    /// Number of repeated requests after all servers of a part of the file had failed.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// How many reads it can start ahead of its caller.
+    /// Number of reads that it can start ahead of its caller.
     fn depth(&self) -> usize {
         0
     }
@@ -206,7 +206,7 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// The offset of the next byte.
     fn position(&self) -> u64;
 
-    /// How often it reopened the file after a failure.
+    /// Number of times that it reopened the file after a failure.
     fn retries(&self) -> u64 {
         0
     }
@@ -214,7 +214,7 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// Sets the offset of the next buffer, for file systems with random writes.
     fn seek(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Waits until the file system has all written bytes: they then survive the end of this process.
+    /// Waits until the file system has all written bytes, which then survive the end of this process.
     fn flush(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Waits until the device has all written bytes: fsync, hsync.
@@ -225,6 +225,6 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
         std::future::ready(Ok(()))
     }
 
-    /// Closes the file. Returns any failure that was not returned before.
+    /// Closes the file. Returns any failure that was not yet returned.
     fn close(self) -> impl Future<Output = Result<(), FsError>> + Send;
 }

@@ -6,7 +6,7 @@ use super::{CreateOptions, FileKind, FileStat, FileSystem, FsError, OpenOptions,
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullFs;
 
-/// A buffer that is used for every read and write.
+/// A buffer that serves every read and write.
 #[derive(Debug)]
 pub struct NullFile(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! TeraValidate's checksum: the sum of the CRC32 of every row, which does not depend on their order.
+//! TeraValidate's checksum: the sum of the CRC32 of every row, which is independent of the order of rows.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::sort::rows::ROW_BYTES;
 
-/// A sum of CRC32s in 128 bits, as Hadoop's `Unsigned16`. Printed in lower-case hexadecimal digits.
+/// A sum of CRC32s in 128 bits, like Hadoop's `Unsigned16`. Printed in lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u128);
 
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::sort::rows::Rows;
 
-    /// Hadoop 3.4.2 prints the same for its own million of rows.
+    /// Hadoop 3.4.2 prints the same checksum for its own million rows.
     #[test]
     fn a_million_rows_have_hadoops_checksum() {
         let (mut rows, mut sum) = (Rows::from(0), Checksum::default());

@@ -1,9 +1,9 @@
 //! Rows in memory, sorted by 16-byte entries: a key and the place of its row.
 //!
-//! An entry is one 128-bit number, the key's 80 bits above 48 bits of the row's place, so one comparison of numbers decides by
-//! the whole key, and no row is touched before it is gathered. Sorting entries and gathering the rows once costs a third of
-//! sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than the radix sort of the crate `rdst`,
-//! which `make bench` shows side by side, and needs no further memory.
+//! An entry is one 128-bit number, the key's 80 bits above 48 bits of the row's place, so one comparison of numbers
+//! compares the whole key, and no row is touched before it is gathered. Sorting entries and gathering the rows once
+//! costs a third of sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than the radix
+//! sort of the crate `rdst` (`make bench` compares them), and needs no additional memory.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -21,12 +21,12 @@ use crate::sort::tournament::{END, Tournament};
 
 /// The bits of an entry below its key.
 const PLACE_BITS: u32 = 128 - 8 * KEY_BYTES as u32;
-/// Rows begin at multiples of so many bytes, as pieces begin at pages.
+/// Rows begin at multiples of this many bytes, as pieces begin at pages.
 const PLACE_UNIT: usize = 4;
-/// How many rows are copied together: enough that their cache misses overlap.
+/// Number of rows copied together: enough that their cache misses overlap.
 const BATCH: usize = 256;
 
-/// An entry for a row. The caller chooses what decides between equal keys.
+/// An entry for a row. The caller's `place` determines the order of equal keys.
 #[inline]
 pub fn entry(row: &[u8; ROW_BYTES], place: u64) -> u128 {
     let mut head = [0; 16];
@@ -46,7 +46,7 @@ pub struct Chunk {
     lists: Vec<Range<usize>>,
 }
 
-/// What one of several segments keeps of rows that all of them read.
+/// The rows that one of several segments keeps, if all of them read the same rows.
 #[derive(Debug)]
 pub struct Own<'a> {
     bounds: Vec<u128>,
@@ -70,19 +70,19 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Pieces that are sorted together, and where they go.
+/// Pieces that are sorted together, and their place in the chunk.
 struct Group<'a> {
     pieces: &'a [Piece],
     rows: &'a mut [u8],
-    /// Where `rows` begin in the chunk.
+    /// The start of `rows` in the chunk.
     at: usize,
     entries: &'a mut [u128],
-    /// Which of the chunk's entries these are: those of the rows that are kept.
+    /// The range of the chunk's entries for the rows that are kept.
     list: &'a mut Range<usize>,
 }
 
 impl Chunk {
-    /// A chunk with room for so many bytes of rows.
+    /// A chunk with room for this many bytes of rows.
     pub fn new(bytes: usize) -> Result<Self, SortError> {
         let rows = AlignedBuffer::new(bytes)?;
         let entries = AlignedBuffer::new(rows.len() / ROW_BYTES * size_of::<u128>())?;
@@ -92,7 +92,7 @@ impl Chunk {
     /// Bytes of memory for each byte of rows.
     pub const OVERHEAD: f64 = 1.0 + size_of::<u128>() as f64 / ROW_BYTES as f64;
 
-    /// How many of these pieces fit.
+    /// Number of these pieces that fit.
     pub fn room_for(&self, pieces: &[Piece]) -> usize {
         let mut used = 0;
         let fits = |piece: &&Piece| {
@@ -102,9 +102,9 @@ impl Chunk {
         pieces.iter().take_while(fits).count()
     }
 
-    /// Reads these pieces, which fit, and sorts groups of them, each into a list. Several workers for each processor:
-    /// one reads while another sorts. Of several segments that read the same, each keeps its own rows. Returns the
-    /// checksum of the rows.
+    /// Reads these pieces, which must fit, and sorts groups of them, each into a list. There are several workers per
+    /// processor, so that one reads while another sorts. If several segments read the same pieces, each keeps its own
+    /// rows. Returns the checksum of the rows.
     pub fn fill(
         &mut self,
         pieces: &[Piece],
@@ -155,7 +155,7 @@ impl Chunk {
         })
     }
 
-    /// For each part, the entries of each list that belong to it.
+    /// The entries of each list that belong to each part.
     pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
         let entries = &*self.entries.as_u128();
         let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();
@@ -184,10 +184,10 @@ fn sort_group(
     progress: &Progress,
 ) -> Result<(), SortError> {
     let Group { pieces, rows, at, entries, list } = group;
-    // Entries so far, and where the rows that are kept end.
+    // Number of entries so far, and the end of the rows that are kept.
     let (mut count, mut end) = (0, 0_usize);
     for &piece in pieces {
-        // Right behind the rows that are kept: fresh memory is slow, so no more than needed is touched.
+        // Directly after the rows that are kept: new memory is slow, so as little as possible is touched.
         let start = end.next_multiple_of(ALIGNMENT);
         let read = &mut rows[start..start + piece.room()];
         reader.read(piece, read, progress)?;
@@ -230,7 +230,7 @@ pub struct Sorted<'a> {
 }
 
 impl Sorted<'_> {
-    /// Passes on the places of the rows of these ranges, in order, in batches.
+    /// Passes on the places of the rows in these ranges, in order, in batches.
     fn order(
         &self,
         ranges: &[Range<usize>],
@@ -282,7 +282,7 @@ impl Sorted<'_> {
         })
     }
 
-    /// Fills a buffer with the rows of these ranges, in order. It has exactly their length.
+    /// Fills a buffer with the rows of these ranges, in order. The buffer must have exactly their length.
     pub fn gather_into(&self, ranges: &[Range<usize>], mut to: &mut [u8]) -> Result<(), SortError> {
         self.order(ranges, |places| {
             let (now, later) = std::mem::take(&mut to).split_at_mut(places.len() * ROW_BYTES);

@@ -1,4 +1,4 @@
-//! The speed of the disk itself, to compare a sort with.
+//! The speed of the disk itself, as a reference for a sort.
 
 use std::time::Instant;
 
@@ -7,15 +7,15 @@ use crate::sort::SortError;
 use crate::sort::files::{Files, join, read_exactly};
 use crate::sort::rows::Rows;
 
-/// Bytes that are written and read. More would take longer and show the same speed.
+/// Number of bytes written and read. More bytes would take longer and give the same speed.
 const BYTES: u64 = 64 * BLOCK as u64;
-/// Bytes at a time: whole rows and whole disk blocks.
+/// Bytes per access: whole rows and whole disk blocks.
 const BLOCK: usize = 4_096_000;
 
 /// Bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Of writing, until the device has it.
+    /// Speed of writing, until the data is on the device.
     pub write: f64,
     /// Of reading.
     pub read: f64,

@@ -1,4 +1,4 @@
-//! What a stage leaves in the scratch directory for later ones: samples, sums and spans.
+//! Files in the scratch directory that a stage leaves for later stages: samples, sums and spans.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::sort::files::{join, read_all, write_all};
 use crate::sort::splitters::{Key, Splitters};
 use crate::sort::stage::{Outcome, Task};
 
-/// The number of rows and their checksum, kept for the last stage.
+/// The number of rows and their checksum, for the last stage.
 #[derive(Serialize, Deserialize)]
 struct Sum {
     rows: u64,
     checksum: String,
 }
 
-/// Which rows a sum covers.
+/// The rows that a sum covers.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Read,

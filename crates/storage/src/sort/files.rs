@@ -1,4 +1,4 @@
-//! What a sort needs of a file system: blocking calls, by any number of threads.
+//! The part of a file system that a sort needs: blocking calls, by any number of threads.
 
 use std::io;
 use std::sync::OnceLock;
@@ -14,31 +14,32 @@ use crate::fs::{
 use crate::sort::SortError;
 use crate::sort::job::Job;
 
-/// Threads that move packets of HDFS, for all files of the process.
+/// Number of threads that move packets of HDFS, for all files of the process.
 const IO_THREADS: usize = 2;
 /// The hint when a file of HDFS cannot be read.
 const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
                     each, or as many as --run-copies says";
-/// How often a file that lost nothing is completed again.
+/// Number of attempts to complete a file that lost nothing.
 const COMPLETIONS: usize = 5;
-/// How often a file is written before its job fails because servers were lost.
+/// Number of times that a file is written before its job fails because servers were lost.
 const WRITES: usize = 3;
 
 /// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
-    /// The entries of a directory, sorted by name; `None` if there is no such directory.
+    /// The entries of a directory, sorted by name; `None` if the directory does not exist.
     fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError>;
     /// Whether a file or directory exists.
     fn exists(&self, path: &str) -> Result<bool, SortError>;
     /// Opens a file.
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
-    /// Creates a file that does not exist yet in a directory that exists, with so many replicas if the file system replicates.
+    /// Creates a file, which must not exist, in an existing directory, with this number of replicas if the file system
+    /// replicates.
     fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
     /// Creates a directory and its parents.
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
-    /// Renames a file or directory to a name that does not exist yet.
+    /// Renames a file or directory to a name that must not exist.
     fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
-    /// Removes a directory with everything in it, if it exists.
+    /// Removes a directory with its contents, if it exists.
     fn remove(&self, path: &str) -> Result<(), SortError>;
     /// Makes the entries of a directory durable.
     fn sync_directory(&self, path: &str) -> Result<(), SortError>;
@@ -46,15 +47,15 @@ pub trait Files: Send + Sync {
 
 /// A file to read from.
 pub trait ReadAt: Send {
-    /// Fills the buffer from an offset on. Returns the number of bytes: fewer only at the end of the file.
+    /// Fills the buffer, starting at an offset. Returns the number of bytes: fewer only at the end of the file.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError>;
 }
 
 /// A file that is written once, sequentially.
 pub trait Append: Send {
-    /// Writes all of it.
+    /// Writes all bytes.
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
-    /// Closes the file; if it is to be durable, after the device has it.
+    /// Closes the file; if it must be durable, after it is on the device.
     fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
@@ -101,7 +102,7 @@ pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), Sort
     )
 }
 
-/// Writes a file, and writes it again from its beginning, with new memory, if servers were lost meanwhile.
+/// Writes a file, and writes it again from its beginning, with new memory, if servers were lost in the process.
 pub fn rewritten<M, T>(
     (files, path): (&dyn Files, &str),
     mut memory: M,
@@ -118,12 +119,12 @@ pub fn rewritten<M, T>(
     write(memory)
 }
 
-/// The path of a name in a directory.
+/// The path of `name` in a directory.
 pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The file system of a path or URI, and the path on it; local files past the page cache if `direct`.
+/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`.
 pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
@@ -139,7 +140,7 @@ pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, St
     Ok((files, location.path))
 }
 
-/// Local files. Rows are read directly to where they are sorted, without a copy.
+/// Local files. Rows are read directly to the place where they are sorted, without a copy.
 pub fn local(direct: Direct) -> impl Files {
     let system = Local::new(LocalOptions { direct, uring_depth: None });
     Blocking { system, create: created(None, 0), replicates: false, waiting: Waiting(None) }
@@ -155,7 +156,8 @@ fn runtime() -> Result<&'static Runtime, SortError> {
     made.as_ref().map_err(|error| SortError::new(format!("cannot start the threads of the HDFS client: {error}")))
 }
 
-/// Waits for the answers of a file system: on this runtime, or without one for answers that are ready at the first poll.
+/// Waits for the answers of a file system: on this runtime, or without a runtime for answers that are ready at the
+/// first poll.
 #[derive(Clone, Copy)]
 struct Waiting(Option<&'static Runtime>);
 
@@ -174,7 +176,7 @@ impl Waiting {
         }
     }
 
-    /// The same; `None` if it does not exist.
+    /// Waits for an answer; `None` if the file does not exist.
     fn wait_for_any<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<Option<T>, SortError> {
         match self.wait(answer) {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -183,16 +185,16 @@ impl Waiting {
     }
 }
 
-/// A file system of the file-system layer, by calls that block.
+/// A file system of the file-system layer, with blocking calls.
 struct Blocking<F> {
     system: F,
     create: CreateOptions,
-    /// Whether it keeps copies.
+    /// Whether it stores copies.
     replicates: bool,
     waiting: Waiting,
 }
 
-/// An open file of it.
+/// An open file.
 struct Opened<T>(T, Waiting);
 
 impl<F: FileSystem> Files for Blocking<F>
@@ -269,7 +271,7 @@ impl<W: Writer> Append for Opened<W> {
     }
 }
 
-/// Why a file could not be written.
+/// The reason why a file could not be written.
 fn unwritten(error: FsError) -> SortError {
     let rewrite = matches!(error.kind, ErrorKind::Rewound | ErrorKind::Unavailable | ErrorKind::Timeout);
     SortError { rewrite, ..error.into() }

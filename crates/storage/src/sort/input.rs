@@ -8,7 +8,7 @@ use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{ROW_BYTES, RowCheck};
 
-/// Rows that fill whole blocks of 4,096 bytes: multiples of them begin at offsets that suit direct I/O.
+/// Number of rows that fills whole blocks of 4,096 bytes: multiples of it begin at offsets that suit direct I/O.
 pub const ALIGNED_ROWS: u64 = 1_024;
 
 /// A file of an input.
@@ -37,7 +37,7 @@ impl Piece {
         self.rows as usize * ROW_BYTES
     }
 
-    /// The length of a buffer for it: whole blocks.
+    /// The length of a buffer for the piece: whole blocks.
     pub fn room(&self) -> usize {
         self.bytes().next_multiple_of(ALIGNMENT)
     }
@@ -50,19 +50,19 @@ pub struct Input {
     pub path: String,
     /// The files.
     pub files: Vec<InputFile>,
-    /// Whether the job that wrote them left its mark that it is complete.
+    /// Whether the job that wrote them left its completion mark.
     pub success: bool,
     /// Compares each row that is read with TeraGen's.
     pub check: Option<RowCheck>,
 }
 
-/// What is wrong with a row that [`RowCheck`] finds.
+/// The fault of a row that [`RowCheck`] finds.
 pub const DIFFERS: &str = "it differs from the row that TeraGen makes";
 
 /// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
 pub const SUCCESS: &str = "_SUCCESS";
 
-/// A part's number, and what its name has before it: 7 and `part-r-` of `part-r-00007`.
+/// The number of a part and its prefix: 7 and `part-r-` for `part-r-00007`.
 fn numbered(path: &str) -> Option<(&str, u64)> {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let digits = name.strip_prefix("part-")?.rsplit('-').next()?;
@@ -86,7 +86,7 @@ impl Input {
                     return Err(SortError::usage(format!("{path} is a directory within the input"))
                         .hint("give the directory that holds the files"));
                 }
-                // Its length is 0, so its rows would be missed silently.
+                // Its length is 0, so its rows would be ignored silently.
                 FileKind::Other => {
                     return Err(SortError::usage(format!("{path} is not a regular file"))
                         .hint("remove it, or replace it by a file"));
@@ -106,9 +106,9 @@ impl Input {
         Ok(Self { path: path.to_owned(), files: found, success, check: None })
     }
 
-    /// Refuses an output of which parts are missing. Returns a warning if its job may not have finished.
+    /// Refuses an output with missing parts. Returns a warning if its job may not have finished.
     ///
-    /// Parts are numbered from 0, and may be empty. That the last ones are missing shows in nothing but rows and checksum.
+    /// Parts are numbered from 0, and may be empty. Only rows and checksum reveal that the last parts are missing.
     pub fn complete(&self) -> Result<Option<SortError>, SortError> {
         if self.files.is_empty() {
             return Err(SortError::new(format!("there are no parts in {}", self.path))
@@ -140,7 +140,7 @@ impl Input {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// Pieces of at most that many rows, in order.
+    /// Pieces of at most `rows_max` rows, in order.
     pub fn pieces(&self, rows_max: u64) -> Vec<Piece> {
         let of_file = |(file, rows): (usize, u64)| {
             (0..rows.div_ceil(rows_max)).map(move |i| {

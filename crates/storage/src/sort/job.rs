@@ -1,4 +1,4 @@
-//! What is sorted, and how the memory for it is divided.
+//! The input of a sort, and the division of memory.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::sort::read_ahead;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::spool::BUFFERS;
 
-/// One stage of a job. The stages of a job follow each other; the segments of a stage run at once.
+/// One stage of a job. The stages of a job follow each other; the segments of a stage run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Check input and output, remove what a killed job left, and create the scratch directory. One segment.
+    /// Check input and output, remove the remains of a killed job, and create the scratch directory. One segment.
     Prepare,
     /// Write TeraGen's rows.
     Generate,
@@ -32,7 +32,7 @@ pub enum Stage {
     Merge,
     /// Check the order of the input and compute its checksum. Only a report is written.
     Validate,
-    /// Compare what was written with what was read, and rename the output to its final name. One segment.
+    /// Compare the output with the input, and rename the output to its final name. One segment.
     Commit,
     /// Remove the scratch directory. One segment.
     Abandon,
@@ -55,14 +55,14 @@ impl Stage {
     }
 }
 
-/// What is generated, sorted or validated.
+/// The data to generate, sort or validate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// The directory to read, a path or `hdfs://…`; none for TeraGen.
+    /// The directory to read, a path or `hdfs://…`; absent for TeraGen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// The directory to write. For TeraValidate it is that of the report, if there is to be one.
+    /// The directory to write. For TeraValidate, the directory of the report, if one is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// Rows to generate.
@@ -71,27 +71,27 @@ pub struct Job {
     /// Number of files to write.
     #[serde(default = "one")]
     pub parts: u64,
-    /// Memory of each segment, bytes.
+    /// Memory per segment, bytes.
     pub memory_bytes: u64,
-    /// Threads of each segment that compute; further threads wait for disks.
+    /// Computing threads per segment; further threads wait for disks.
     #[serde(default = "one")]
     pub threads: u64,
-    /// Replication of the output on HDFS; its default if absent.
+    /// Replication of the output on HDFS; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
-    /// Copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
+    /// Number of copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
     #[serde(default = "one_copy", skip_serializing_if = "is_one")]
     pub run_replication: u16,
-    /// Block size on HDFS, bytes; its default if absent.
+    /// Block size on HDFS, bytes; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
     /// Settings of the HDFS client, by Hadoop's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
-    /// Whether all local files bypass the page cache (`O_DIRECT`). What a sort writes does so where it is possible.
+    /// Whether all local files bypass the page cache (`O_DIRECT`). Output of a sort does so anyway if possible.
     #[serde(default)]
     pub direct: bool,
-    /// Whether a sort compares each row of its input with the row that TeraGen makes for the number in it.
+    /// Whether a sort compares each row of its input with the row that TeraGen generates for the number in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verify: bool,
 }
@@ -128,29 +128,30 @@ fn is_one(copies: &u16) -> bool {
     *copies == 1
 }
 
-/// Memory of the process itself: code and stacks.
+/// Memory for code and stacks of the process.
 const RESERVE: u64 = 24 << 20;
-/// Memory of the HDFS client, without its buffers for open files: 21 MB were measured on a small cluster.
+/// Memory of the HDFS client, without its buffers for open files: 21 MB measured on a small cluster.
 const HDFS_RESERVE: u64 = 32 << 20;
-/// Blocks that it holds for each file being written: its own buffer, and packets in flight.
+/// Number of blocks that the client holds per file being written: its buffer, and packets in flight.
 const HDFS_BLOCKS: u64 = 4;
-/// The least memory in which two chunks are large enough to be worth sorting.
+/// The minimum memory in which two chunks are large enough to be worth sorting.
 pub const MEMORY_MIN: u64 = 64 << 20;
-/// The same with HDFS.
+/// The minimum memory with HDFS.
 const HDFS_MEMORY_MIN: u64 = 128 << 20;
-/// As many as the names of parts have digits for.
+/// The number of parts that the digits in their names allow.
 const PARTS_MAX: u64 = 100_000;
 /// The unit of block sizes: whole rows and whole disk blocks.
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
-/// The largest block: larger ones were not faster.
+/// Size of the largest block: larger ones were not faster.
 const BLOCK_MAX: u64 = 40 * UNIT;
-/// The same for reading runs, of which there are many: reads are still long, and touch less fresh memory.
+/// Size of the largest block for reading runs, of which there are many: reads are still long, and touch less new
+/// memory.
 const RUN_BLOCK_MAX: u64 = 10 * UNIT;
 
-/// How the memory of a segment is divided.
+/// The division of a segment's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// Bytes that are read or written at a time.
+    /// Bytes read or written at a time.
     pub block: usize,
     /// Bytes of rows in each of the two chunks of an external sort.
     pub chunk: usize,
@@ -160,7 +161,7 @@ pub struct Sizes {
     pub merge: u64,
     /// Threads that compute.
     pub threads: u64,
-    /// Whether there is an HDFS client, which has buffers of its own for each file being read.
+    /// Whether there is an HDFS client, which has separate buffers for each file being read.
     pub on_hdfs: bool,
 }
 
@@ -184,8 +185,8 @@ impl Job {
         Ok(())
     }
 
-    /// Refuses an output within the input, and an input within the output: the next job would read both, and removing one of
-    /// them removes the other.
+    /// Refuses an output within the input, and an input within the output: the next job would read both, and removing
+    /// one of them would remove the other.
     pub fn refuse_nesting(&self) -> Result<(), SortError> {
         let (Some(input), Some(output)) = (&self.input, &self.output) else { return Ok(()) };
         let (reads, writes) = (resolve(input)?, resolve(output)?);
@@ -205,7 +206,7 @@ impl Job {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
     }
 
-    /// How the memory is divided.
+    /// The division of the memory.
     pub fn sizes(&self) -> Sizes {
         let block = (self.memory_bytes / 64 / self.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
         let client = if self.on_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * self.threads * block } else { 0 };
@@ -223,11 +224,11 @@ impl Job {
     }
 }
 
-/// The port of a name node, where a URI has none.
+/// The default port of a name node in a URI.
 const NAME_NODE_PORT: &str = ":8020";
 
-/// A place as a path that can be compared with others: file system, server and directory. Symbolic links of local paths are
-/// followed as far as the path exists.
+/// A place as a comparable path: file system, server and directory. Symbolic links of local paths are followed as far
+/// as the path exists.
 fn resolve(place: &str) -> Result<PathBuf, SortError> {
     let Location { scheme, authority, path } = Location::parse(place)?;
     if scheme == Scheme::Hdfs {
@@ -258,7 +259,7 @@ fn normalise(path: &Path) -> PathBuf {
 }
 
 impl Sizes {
-    /// How many merges run at once, and the size of the blocks in which they read runs.
+    /// The number of concurrent merges, and the block size with which they read runs.
     pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
         let each = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
         let buffers = (runs.max(1) * each) as u64;

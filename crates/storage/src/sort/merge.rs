@@ -14,15 +14,15 @@ use crate::sort::runs::Run;
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::tournament::{END, Tournament};
 
-/// Threads that read for one merge: one keeps the disk busy while the other passes on a buffer.
+/// Number of threads that read for one merge: one keeps the disk busy while the other passes on a buffer.
 const READERS: usize = 2;
 
-/// The memory of one merge, used again for each part.
+/// The memory of one merge, reused for each part.
 #[derive(Debug)]
 pub struct Memory {
-    /// Two for each run.
+    /// Two buffers for each run.
     pub read: Vec<AlignedBuffer>,
-    /// Of the output.
+    /// Buffers of the output.
     pub write: Buffers,
 }
 
@@ -69,7 +69,7 @@ pub fn merge(
     })
 }
 
-/// How many rows are counted at once.
+/// Number of rows counted at once.
 const COUNTED: u64 = 10_000;
 
 fn merge_rows(

@@ -2,7 +2,7 @@
 //!
 //! Each stage is one call of [`stage::Task::run`] for each of n segments. Segments exchange data only through files, and the
 //! caller is the barrier between stages. Rows become runs, which are sorted chunks of memory, and runs are merged into parts.
-//! Where everything fits into memory, the parts are written from there.
+//! If everything fits into memory, the parts are written directly from memory.
 
 pub mod checksum;
 pub mod chunk;
@@ -29,19 +29,19 @@ use thiserror::Error;
 
 use crate::fs::{ErrorKind, FsError};
 
-/// Why a sort cannot continue, in one line, with a hint.
+/// The reason why a sort cannot continue, in one line, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SortError {
     /// One line, without a full stop.
     pub message: String,
-    /// What to do.
+    /// A remedy.
     pub hint: Option<String>,
-    /// The command was wrong, and nothing was done.
+    /// Whether the command was wrong, so that nothing was done.
     pub usage: bool,
-    /// The stage was told to stop.
+    /// Whether the stage was stopped by request.
     pub stopped: bool,
-    /// Servers were lost while a file was written; others may take it if it is written again.
+    /// Whether servers were lost while a file was written; another attempt may use different servers.
     pub rewrite: bool,
 }
 
@@ -56,12 +56,12 @@ impl SortError {
         Self { usage: true, ..Self::new(message) }
     }
 
-    /// The end of a stage that was told to stop.
+    /// The end of a stage that was stopped by request.
     pub fn stopped() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }
 
-    /// The same with a hint.
+    /// The error with a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -77,7 +77,7 @@ impl From<FsError> for SortError {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
             ErrorKind::NotFound => "check the path",
-            // Also after all attempts.
+            // Even after all attempts.
             ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },
         };

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 
-/// Processes each item, on as many threads as there are memories. Returns the sum of the checksums.
+/// Processes each item, with one thread per memory. Returns the sum of the checksums.
 pub fn in_parallel<M: Send>(
     items: &[usize],
     memories: Vec<M>,

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::sort::SortError;
 
-/// Counters over all threads of a stage. They only grow, except that rows of a file that is written again count once.
+/// Counters over all threads of a stage. They only grow, except that rows of a rewritten file count once.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -16,7 +16,7 @@ pub struct Progress {
 /// A reading of the counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Rows that are done.
+    /// Number of processed rows.
     pub rows: u64,
     /// Bytes read.
     pub read: u64,
@@ -30,18 +30,18 @@ impl Progress {
         self.rows.fetch_add(rows, Relaxed);
     }
 
-    /// Forgets rows of a file that could not be written.
+    /// Subtracts rows of a file that could not be written.
     pub fn forget_rows(&self, rows: u64) {
         self.rows.fetch_sub(rows, Relaxed);
     }
 
-    /// Counts bytes read. Fails if the stage is to stop.
+    /// Counts bytes read. Fails if the stage must stop.
     pub fn read(&self, bytes: usize) -> Result<(), SortError> {
         self.read.fetch_add(bytes as u64, Relaxed);
         self.go_on()
     }
 
-    /// Counts bytes written. Fails if the stage is to stop.
+    /// Counts bytes written. Fails if the stage must stop.
     pub fn written(&self, bytes: usize) -> Result<(), SortError> {
         self.written.fetch_add(bytes as u64, Relaxed);
         self.go_on()
@@ -56,7 +56,7 @@ impl Progress {
         if self.stop.load(Relaxed) { Err(SortError::stopped()) } else { Ok(()) }
     }
 
-    /// What is done so far.
+    /// The progress so far.
     pub fn done(&self) -> Done {
         Done { rows: self.rows.load(Relaxed), read: self.read.load(Relaxed), written: self.written.load(Relaxed) }
     }

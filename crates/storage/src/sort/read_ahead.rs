@@ -9,13 +9,13 @@ use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Buffers of a sequence: one whose rows are being used, one that is being filled.
+/// Number of buffers per sequence: one whose rows are being used, one that is being filled.
 pub const BUFFERS: usize = 2;
 
 /// An open file that several requests may share.
 pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
 
-/// A full buffer, and how many of its bytes are rows.
+/// A full buffer, and the number of its bytes that belong to rows.
 type Answer = Result<(AlignedBuffer, usize), SortError>;
 
 /// A read that a cursor waits for.
@@ -28,7 +28,7 @@ pub struct Request {
     answer: SyncSender<Answer>,
 }
 
-/// Serves requests until all senders are gone. Several threads may do so at once.
+/// Serves requests until all senders have ended. Several threads may do so at the same time.
 pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
@@ -38,18 +38,18 @@ pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
             Ok(mut file) => read_exactly(&mut **file, &path, &mut buffer[..room], offset, bytes),
             Err(_) => Err(SortError::new("internal error: a reading thread panicked")),
         };
-        // There is no receiver if the merge has failed meanwhile.
+        // There is no receiver if the merge has failed since.
         let _ = answer.send(read.and_then(|()| progress.read(bytes)).map(|()| (buffer, bytes)));
     }
 }
 
-/// Where the rows of a sequence are.
+/// The place of the rows of a sequence.
 pub struct Source {
     /// The file.
     pub file: Shared,
     /// Its path.
     pub path: Arc<str>,
-    /// Where the rows begin: at a whole block.
+    /// The start of the rows: at a whole block.
     pub offset: u64,
     /// Number of rows.
     pub rows: u64,
@@ -59,20 +59,20 @@ pub struct Source {
 pub struct Cursor {
     source: Source,
     requests: Sender<Request>,
-    /// Pending answers, each with a channel of its own, so that the panic of a reader is noticed.
+    /// Pending answers, each with a separate channel, so that a panic of a reader is noticed.
     answers: [Option<Receiver<Answer>>; BUFFERS],
-    /// The buffer whose answer is next.
+    /// The index of the buffer whose answer is next.
     turn: usize,
-    /// Rows that were requested.
+    /// Number of rows requested.
     asked: u64,
     current: Option<AlignedBuffer>,
-    /// Within `current`: where the current row begins, and where the rows end.
+    /// The start of the current row and the end of the rows in `current`.
     at: usize,
     end: usize,
 }
 
 impl Cursor {
-    /// Begins to read into these buffers, whose equal lengths are multiples of a row and of a block.
+    /// Starts to read into these buffers, whose equal lengths are multiples of a row and of a block.
     pub fn open(
         source: Source,
         requests: Sender<Request>,
@@ -93,7 +93,7 @@ impl Cursor {
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
         if rows == 0 {
-            // An empty answer marks the end, and keeps the buffer.
+            // An empty answer marks the end, and returns the buffer.
             return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stopped());
         }
         let request = Request {
@@ -132,7 +132,7 @@ impl Cursor {
         self.current.as_ref().and_then(|buffer| buffer[self.at..].first_chunk())
     }
 
-    /// Goes to the next row.
+    /// Advances to the next row.
     #[inline]
     pub fn advance(&mut self) -> Result<(), SortError> {
         self.at += ROW_BYTES;

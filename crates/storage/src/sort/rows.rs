@@ -29,7 +29,7 @@ impl Leap {
         self.factor.wrapping_mul(x).wrapping_add(self.term)
     }
 
-    /// This, then `next`.
+    /// The leap of this one followed by `next`.
     fn then(self, next: Self) -> Self {
         Self { factor: next.factor.wrapping_mul(self.factor), term: next.from(self.term) }
     }
@@ -47,7 +47,7 @@ impl Leap {
     }
 }
 
-/// Rows in the order of their numbers, from any number on.
+/// Rows in the order of their numbers, starting at any number.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// The number of the next row.
@@ -57,7 +57,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Rows from this number on.
+    /// Rows starting at this number.
     pub fn from(number: u64) -> Self {
         Self { number, random: Leap::steps(u128::from(number) + 1).from(0) }
     }
@@ -93,9 +93,10 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|digit| HEX[(number >> (60 - 4 * digit)) as usize & 0xF])
 }
 
-/// Finds where a row differs from the one that TeraGen makes for the number in it.
+/// Finds differences between a row and the row that TeraGen generates for the number in it.
 ///
-/// The table holds leaps of 0 to 255 × 256^i steps, so the random number of any row takes eight products and not a hundred.
+/// The table holds leaps of 0 to 255 × 256^i steps, so the random number of any row takes eight products instead of a
+/// hundred.
 #[derive(Debug)]
 pub struct RowCheck {
     leaps: Vec<[Leap; 256]>,

@@ -1,4 +1,4 @@
-//! Runs: sorted chunks in files of the scratch directory, each with an index of where its parts begin.
+//! Runs: sorted chunks in files of the scratch directory, each with an index of the starts of its parts.
 
 use std::ops::Range;
 
@@ -12,9 +12,9 @@ use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
 use crate::sort::spool::{Buffers, Keep, Spool};
 
-/// What the names of runs begin with.
+/// The prefix of the names of runs.
 const PREFIX: &str = "run-";
-/// What the names of their indexes end with.
+/// The suffix of the names of their indexes.
 const SUFFIX: &str = ".index";
 
 /// Rows of one part in one run.
@@ -22,7 +22,7 @@ const SUFFIX: &str = ".index";
 pub struct Slice {
     /// The part.
     pub part: usize,
-    /// Where the rows begin in the file: at a whole block.
+    /// The start of the rows in the file: at a whole block.
     pub offset: u64,
     /// Number of rows.
     pub rows: u64,
@@ -33,11 +33,11 @@ pub struct Slice {
 pub struct Run {
     /// Its file.
     pub path: String,
-    /// Its parts that have rows.
+    /// The parts of the run that have rows.
     pub slices: Vec<Slice>,
 }
 
-/// Writes a sorted chunk as runs, as many as there are buffers: each thread gathers some of the parts into a file of its own.
+/// Writes a sorted chunk as runs, one per buffer: each thread gathers some of the parts into a separate file.
 pub fn spill(
     chunk: &mut Chunk,
     splitters: &Splitters,
@@ -87,7 +87,7 @@ pub fn spill(
         let joined = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a gathering thread panicked")))
         });
-        // All of them are waited for; the first error is reported.
+        // Waits for all threads; the first error is reported.
         joined.collect::<Vec<Result<Buffers, SortError>>>()
     });
     *buffers = spilled.into_iter().collect::<Result<_, _>>()?;

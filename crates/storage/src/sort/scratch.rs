@@ -1,11 +1,13 @@
-//! The scratch directory of a job, beside the output, which gets its name only when it is complete.
+//! The scratch directory of a job, next to the output, which gets its name only when it is complete.
 //!
-//! `DIRECTORY/.NAME.loadstone` holds runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the end.
+//! `DIRECTORY/.NAME.loadstone` holds runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the
+//! end.
 //!
-//! Of several jobs with the same output exactly one gets the scratch directory, and it names its owner from its first instant
-//! to its last. A job prepares it under a name of its own, with an entry that identifies the owner, and renames it: nothing is
-//! renamed over a name that exists (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without overwrite). The entry of a dead
-//! owner is renamed as well, which only one job can do. A directory that is removed is first renamed to a name of its own.
+//! Of several jobs with the same output exactly one gets the scratch directory, and the directory always names its
+//! owner. A job prepares the directory under a unique name, with an entry that identifies the owner, and renames it; a
+//! rename never replaces an existing name (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without overwrite). The
+//! entry of an owner that has ended is renamed as well, which only one job can do. A directory is renamed to a unique
+//! name before it is removed.
 
 use std::fs;
 
@@ -13,20 +15,20 @@ use crate::sort::SortError;
 use crate::sort::files::{Files, join, write_all};
 use crate::sort::input::SUCCESS;
 
-/// What the entry that identifies the owner begins with.
+/// The prefix of the entry that identifies the owner.
 const OWNER: &str = "owner-";
-/// What the names of scratch directories that are being prepared or removed begin with.
+/// The prefix of scratch directories that are being prepared or removed.
 const PASSING: &str = ".loadstone-";
-/// How often the directory may change hands while a job tries to get it.
+/// Number of times that the directory may change its owner while a job tries to get it.
 const TRIES: usize = 10;
 
-/// The process that a scratch directory belongs to.
+/// The process that owns a scratch directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
-    /// When the process started, in the kernel's ticks: pids are used again.
+    /// Start time of the process, in the kernel's ticks, because pids are reused.
     started: u64,
-    /// Of the kernel: a pid counts only until the machine starts again.
+    /// The kernel's boot id: a pid is valid only until the machine restarts.
     boot: String,
     host: String,
 }
@@ -49,7 +51,7 @@ impl Owner {
         }
     }
 
-    /// The part of a name that identifies it.
+    /// The part of a name that identifies the owner.
     fn id(&self) -> String {
         format!("{}-{}-{}-{}", self.pid, self.started, self.boot, self.host)
     }
@@ -60,16 +62,16 @@ impl Owner {
         Some(Self { pid, started, boot: parts.next()?.to_owned(), host: parts.next()?.to_owned() })
     }
 
-    /// Whether the process may still be at work.
+    /// Whether the process may still be running.
     fn lives(&self) -> bool {
         let here = Self::process(self.pid);
-        // Nobody can tell from another host.
+        // On another host, this cannot be known.
         self.host != here.host || (self.boot == here.boot && started(self.pid) == Some(self.started))
     }
 }
 
-/// When a process started (proc(5): field 22, after the name in parentheses); `None` if there is no such process or only its
-/// exit code is left of it.
+/// Start time of a process (proc(5): field 22, after the name in parentheses); `None` if the process does not exist or
+/// is a zombie.
 fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -77,12 +79,12 @@ fn started(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Who has the scratch directory.
+/// The owner of the scratch directory.
 enum Holder {
-    /// There is none.
+    /// The directory does not exist.
     Nobody,
     Process(Owner),
-    /// It does not say.
+    /// The directory does not name its owner.
     Unknown,
 }
 
@@ -91,11 +93,11 @@ enum Holder {
 pub struct Scratch {
     /// The directory.
     pub path: String,
-    /// Where the output grows.
+    /// The path of the growing output.
     pub growing: String,
     /// Its final name.
     pub output: String,
-    /// The directory that holds both.
+    /// The directory that contains both.
     parent: String,
 }
 
@@ -113,8 +115,8 @@ impl Scratch {
         Ok(Self { growing: join(&path, "output"), path, output: output.to_owned(), parent: parent.to_owned() })
     }
 
-    /// Makes the directory, and removes what killed jobs left. Refuses an output that exists, as Hadoop does, and an output that
-    /// a running process writes.
+    /// Creates the directory, and removes the remains of killed jobs. Refuses an output that exists, as Hadoop does,
+    /// and an output that a running process writes.
     pub fn make(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         self.remove_passing(files);
         let mut last = None;
@@ -126,7 +128,7 @@ impl Scratch {
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
                 Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
-                // It was renamed while its names were read, or no job made it.
+                // It was renamed while its names were read, or it was not created by a job.
                 Holder::Unknown => last = Some(self.without_owner()),
                 Holder::Nobody => match self.claim(files, owner) {
                     Ok(()) => return self.begin(files),
@@ -143,7 +145,7 @@ impl Scratch {
         Ok(owner.map_or(Holder::Unknown, Holder::Process))
     }
 
-    /// Makes the directory with its owner, unless another job does so first.
+    /// Creates the directory with its owner, unless another job does so first.
     fn claim(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         let own = self.passing();
         let claimed = files
@@ -155,7 +157,7 @@ impl Scratch {
         claimed
     }
 
-    /// Removes the directory of a process that is gone, unless another job does so first.
+    /// Removes the directory of a process that has ended, unless another job does so first.
     fn take_over(&self, files: &dyn Files, dead: &Owner, owner: &Owner) -> Result<(), SortError> {
         if dead != owner {
             let [from, to] = [dead, owner].map(|owner| join(&self.path, &format!("{OWNER}{}", owner.id())));
@@ -164,10 +166,10 @@ impl Scratch {
         self.remove(files)
     }
 
-    /// Makes what the directory needs. A full disk must not leave even this.
+    /// Creates the contents of the directory. If the disk is full, not even an empty directory remains.
     fn begin(&self, files: &dyn Files) -> Result<(), SortError> {
         let begun = match files.exists(&self.output) {
-            // Another job gave it its name after we looked, and left the scratch directory to us.
+            // Another job has renamed its output since the check, and released the scratch directory.
             Ok(true) => Err(self.exists()),
             Ok(false) => files.make_directory(&self.growing),
             Err(error) => Err(error),
@@ -201,7 +203,8 @@ impl Scratch {
         join(&self.parent, &format!("{PASSING}{}", Owner::this_process().id()))
     }
 
-    /// Removes what killed processes were preparing or removing. What cannot be seen or removed harms nobody.
+    /// Removes directories that killed processes were preparing or removing. Directories that cannot be listed or
+    /// removed are harmless.
     fn remove_passing(&self, files: &dyn Files) {
         for entry in files.list(&self.parent).ok().flatten().unwrap_or_default() {
             if entry.name().strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
@@ -210,7 +213,7 @@ impl Scratch {
         }
     }
 
-    /// Gives the output its name.
+    /// Renames the output to its final name.
     pub fn commit(&self, files: &dyn Files) -> Result<(), SortError> {
         write_all(files, &join(&self.growing, SUCCESS), b"")?;
         files.sync_directory(&self.growing)?;
@@ -232,7 +235,7 @@ impl Scratch {
         }
     }
 
-    /// Removes the directory and what is in it.
+    /// Removes the directory and its contents.
     fn remove(&self, files: &dyn Files) -> Result<(), SortError> {
         let own = self.passing();
         files.remove(&own)?;
@@ -253,7 +256,7 @@ mod tests {
         Scratch::of(&format!("{}/out/", directory.path().display())).unwrap()
     }
 
-    /// A process that was here and is gone.
+    /// A process of this host that has ended.
     fn dead() -> Owner {
         Owner { started: 1, ..Owner::this_process() }
     }

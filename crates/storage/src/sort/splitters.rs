@@ -1,18 +1,19 @@
-//! Where one part of the output ends and the next begins, from a sample of the keys.
+//! The borders between the parts of the output, from a sample of the keys.
 //!
-//! Equal splits of the key space, as the record sorts use, suit uniform keys only. A sample suits skewed ones too.
+//! Equal splits of the key space, which the record sorts use, suit only uniform keys. A sample also suits skewed keys.
 
 use crate::sort::rows::KEY_BYTES;
 
 /// A key.
 pub type Key = [u8; KEY_BYTES];
 
-/// Ascending keys: part p holds the keys from splitter p - 1 on and below splitter p. Equal keys are in one part.
+/// Ascending keys: part p contains the keys from splitter p - 1 up to, but excluding, splitter p. Equal keys are in one
+/// part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitters(Vec<Key>);
 
 impl Splitters {
-    /// Splitters for `parts` parts of about the same size, from a sample.
+    /// Splitters for `parts` parts of approximately equal size, from a sample.
     pub fn of_sample(mut sample: Vec<Key>, parts: usize) -> Self {
         sample.sort_unstable();
         let at = |part: usize| sample.get(sample.len() * part / parts).copied().unwrap_or([0xFF; KEY_BYTES]);
@@ -24,7 +25,7 @@ impl Splitters {
         self.0.len() + 1
     }
 
-    /// The bounds between parts, each as the least entry of the part above it.
+    /// The bounds between parts, each as the lowest entry of the part above it.
     pub fn bounds(&self) -> impl Iterator<Item = u128> + '_ {
         self.0.iter().map(|key| {
             let mut bytes = [0; 16];

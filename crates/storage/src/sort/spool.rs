@@ -1,4 +1,4 @@
-//! Writes a file on a thread of its own, so that the producer of its bytes does not wait for the disk.
+//! Writes a file on a separate thread, so that the producer of its bytes does not wait for the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,19 +12,19 @@ use crate::sort::files::{Append, Files};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Buffers of a file: one being filled, one being written, and one in between.
+/// Number of buffers per file: one being filled, one being written, and one in between.
 pub const BUFFERS: usize = 3;
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It is read once by this job, and is not durable. With so many replicas if the file system replicates.
+    /// It is read once by this job, and is not durable. It has this number of replicas if the file system replicates.
     Scratch(u16),
-    /// It is part of the output: durable, and with so many replicas if the file system replicates.
+    /// It is part of the output: durable, and with this number of replicas if the file system replicates.
     Output(Option<u16>),
 }
 
-/// Buffers, used again for one file after another.
+/// Buffers, reused for consecutive files.
 #[derive(Debug)]
 pub struct Buffers(Vec<AlignedBuffer>);
 
@@ -34,7 +34,7 @@ impl Buffers {
         Ok(Self((0..BUFFERS).map(|_| AlignedBuffer::new(bytes)).collect::<Result<_, _>>()?))
     }
 
-    /// Bytes of each.
+    /// Bytes per buffer.
     pub fn bytes(&self) -> usize {
         self.0.first().map_or(0, |buffer| buffer.len())
     }
@@ -48,7 +48,7 @@ pub struct Spool<'s> {
     empty: Receiver<AlignedBuffer>,
     current: AlignedBuffer,
     used: usize,
-    /// Bytes so far, the current buffer's included.
+    /// Number of bytes so far, including the current buffer's.
     bytes: u64,
 }
 
@@ -82,7 +82,7 @@ impl<'s> Spool<'s> {
                 progress.written(used)?;
                 let _ = give_back.send(buffer);
             }
-            // A file that is given up need not be flushed.
+            // An abandoned file need not be flushed.
             if is_complete.load(Acquire) { file.finish(durable) } else { Ok(()) }
         });
         Ok(Self { writer, complete, full, empty, current, used: 0, bytes: 0 })
@@ -146,7 +146,7 @@ impl<'s> Spool<'s> {
             Ok(written) => written,
             Err(_) => Err(SortError::new("internal error: a writing thread panicked")),
         };
-        // If the writer has an error, it is the cause: the producer only saw that the writer had ended.
+        // If the writer has an error, it is the cause: the producer only noticed that the writer had ended.
         written.and(flushed)?;
         let mut all = vec![self.current];
         all.extend(self.empty.try_iter());

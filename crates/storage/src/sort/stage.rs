@@ -19,14 +19,14 @@ use crate::sort::scratch::{Owner, Scratch};
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::validate::{self, Span, Verdict};
 
-/// Places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000 keys at up to 10
-/// places.
+/// Number of places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000
+/// keys at up to 10 places.
 const SAMPLED: usize = 100;
 
-/// Bytes of a chunk beyond which a larger one does not pay off: a GB of fresh memory took 4 CPU-seconds on a virtual machine,
-/// which is more than it takes to merge a few more runs.
+/// Size of a chunk beyond which a larger one does not pay off, bytes: a GB of new memory took 4 CPU-seconds on a
+/// virtual machine, more than merging a few more runs.
 const CHUNK_ENOUGH: usize = 256 << 20;
-/// Up to so many runs, the depth of the tournament does not matter.
+/// Number of runs up to which the depth of the tournament does not matter.
 const RUNS: usize = 64;
 
 /// A stage of a job, for one of the segments.
@@ -34,7 +34,7 @@ const RUNS: usize = 64;
 pub struct Task<'a> {
     /// The job.
     pub job: &'a Job,
-    /// How its memory is divided: [`Job::sizes`], except in tests.
+    /// The division of its memory: [`Job::sizes`], except in tests.
     pub sizes: Sizes,
     /// The file system of the input.
     pub input: &'a dyn Files,
@@ -46,20 +46,20 @@ pub struct Task<'a> {
     pub output_path: &'a str,
     /// Segment k of n.
     pub segment: (u64, u64),
-    /// The process that the scratch directory belongs to, from the first stage to the last.
+    /// The process that owns the scratch directory, from the first stage to the last.
     pub owner: &'a Owner,
-    /// How far it is.
+    /// The progress of the stage.
     pub progress: &'a Progress,
 }
 
-/// What a stage found.
+/// The result of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The checksum of the rows that it processed.
     pub checksum: Option<String>,
-    /// What validation found.
+    /// The result of validation.
     pub verdict: Option<Verdict>,
-    /// What the user should know although the stage succeeded.
+    /// A warning for the user although the stage succeeded.
     pub warning: Option<SortError>,
 }
 
@@ -94,7 +94,7 @@ impl Task<'_> {
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
-    /// Bytes that all segments of a stage read and write; 0 where they are few.
+    /// Bytes that all segments of a stage read and write; 0 if they are few.
     pub fn bytes_of(&self, stage: Stage) -> Result<u64, SortError> {
         let (passes, rows) = match stage {
             Stage::Prepare | Stage::Sample | Stage::Commit | Stage::Abandon => return Ok(0),
@@ -118,7 +118,7 @@ impl Task<'_> {
         self.job.threads as usize
     }
 
-    /// Threads that wait for disks half of their time.
+    /// Number of threads, which wait for disks half of their time.
     fn workers(&self) -> usize {
         2 * self.threads()
     }
@@ -156,7 +156,7 @@ impl Task<'_> {
             self.write_part(&join(&growing, &format!("part-m-{part:05}")), buffers, |spool, sum, made| {
                 let mut rows = Rows::from(first);
                 while first + *made < end {
-                    // Small enough to be in a processor's cache for its checksum.
+                    // Small enough to be in a processor's cache for the checksum.
                     let buffer = spool.rows((end - first - *made).min(ALIGNED_ROWS) as usize)?;
                     rows.fill(buffer);
                     sum.add(buffer);
@@ -170,8 +170,8 @@ impl Task<'_> {
         Ok(Outcome { checksum: Some(sum.to_string()), ..Outcome::default() })
     }
 
-    /// Writes a part of the output by `fill`, which gets its spool and checksum, and counts the rows that it adds to the
-    /// progress.
+    /// Writes a part of the output with `fill`, which receives its spool and checksum, and counts the rows that it adds
+    /// to the progress.
     fn write_part(
         &self,
         path: &str,
@@ -190,7 +190,7 @@ impl Task<'_> {
         })
     }
 
-    /// The first row of a part of TeraGen's, rounded as Hadoop's `RangeInputFormat` does.
+    /// The first row of a part, rounded as in Hadoop's `RangeInputFormat`.
     fn first_row(&self, part: usize) -> u64 {
         (self.job.rows as f64 * part as f64 / self.job.parts as f64).ceil() as u64
     }
@@ -221,7 +221,7 @@ impl Task<'_> {
         let bytes: usize = pieces.iter().map(Piece::room).sum();
         let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
         let chunk = sizes.chunk.min(enough).min(bytes.max(1));
-        // Better refused now than after hours.
+        // A refusal now is better than one after hours.
         self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
@@ -235,7 +235,7 @@ impl Task<'_> {
             let reading = scope.spawn(move || {
                 let (mut rest, mut sum) = (&pieces[..], Checksum::default());
                 while !rest.is_empty() {
-                    // The writer has failed; its error is the one that is reported.
+                    // The writer has failed; its error is reported.
                     let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stopped()) };
                     let (now, later) = rest.split_at(chunk.room_for(rest));
                     if now.is_empty() {
@@ -273,7 +273,7 @@ impl Task<'_> {
         if chunk.room_for(&pieces) < pieces.len() {
             return Err(SortError::new("internal error: the input does not fit into memory"));
         }
-        // Every segment reads all rows and keeps those of its own parts. Of the checksum, each computes a share.
+        // Every segment reads all rows and keeps the rows of its parts. Each computes a share of the checksum.
         let own = (self.segment.1 > 1).then(|| Own::new(&splitters, self.segment, &counted));
         let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
         self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;
@@ -313,7 +313,7 @@ impl Task<'_> {
 
     fn validate(&self) -> Result<Outcome, SortError> {
         let (input, sizes) = (self.listed()?, self.sizes);
-        // All segments see the same directory; one of them says what there is to say.
+        // All segments read the same directory; only one of them reports the warning.
         let warning = input.complete()?.filter(|_| self.segment.0 == 0);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let spans = validate::look((self.input, &input), &pieces, self.workers(), self.progress)?;
@@ -357,7 +357,7 @@ impl Task<'_> {
     }
 }
 
-/// A report as TeraValidate writes it.
+/// A report in TeraValidate's format.
 fn report(verdict: &Verdict) -> String {
     let errors: String = verdict.faults.first.iter().map(|fault| format!("error\t{fault}\n")).collect();
     format!("{errors}checksum\t{}\n", verdict.checksum)

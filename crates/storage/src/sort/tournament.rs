@@ -1,19 +1,19 @@
-//! A tree of losers: the least of many sorted sequences with one comparison a level (Knuth, TAOCP vol. 3, 5.4.1).
+//! A tree of losers: the lowest of many sorted sequences with one comparison per level (Knuth, TAOCP vol. 3, 5.4.1).
 
-/// Stands for the end of a sequence. No entry is as high: its low bits would be beyond every place and every sequence.
+/// Marks the end of a sequence. No entry is this high: its low bits would be beyond every place and every sequence.
 pub const END: u128 = u128::MAX;
 
 /// A tournament between the first entries of sequences.
 #[derive(Debug)]
 pub struct Tournament {
-    /// The entry of each sequence that takes part; a power of two of them.
+    /// The entry of each sequence; their number is a power of two.
     entries: Vec<u128>,
-    /// At each inner node the sequence that lost there; at 0 the one that won.
+    /// The sequence that lost at each inner node; at 0, the sequence that won.
     losers: Vec<u32>,
 }
 
 impl Tournament {
-    /// Between sequences that begin with these entries; [`END`] for an empty one.
+    /// A tournament between sequences that begin with these entries; [`END`] for an empty sequence.
     pub fn new(mut entries: Vec<u128>) -> Self {
         let size = entries.len().max(1).next_power_of_two();
         entries.resize(size, END);
@@ -31,14 +31,14 @@ impl Tournament {
         Self { entries, losers }
     }
 
-    /// The least entry and its sequence; [`END`] when all have ended.
+    /// The lowest entry and its sequence; [`END`] when all have ended.
     #[inline]
     pub fn least(&self) -> (usize, u128) {
         let sequence = self.losers[0] as usize;
         (sequence, self.entries[sequence])
     }
 
-    /// The sequence that had the least entry goes on with this one.
+    /// Replaces the lowest entry by the next entry of its sequence.
     #[inline]
     pub fn replace(&mut self, entry: u128) {
         let mut winner = self.losers[0];

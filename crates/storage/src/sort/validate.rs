@@ -1,6 +1,6 @@
-//! What TeraValidate checks: the order within and across parts, and the checksum. Duplicate keys are counted as well, as valsort
-//! does. If the rows are TeraGen's, each is compared with the row that TeraGen makes for its number: the checksum shows that a
-//! bit has flipped, this shows where.
+//! TeraValidate's checks: the order within and across parts, and the checksum. Duplicate keys are counted as well, as
+//! in valsort. If the rows are TeraGen's, each is compared with the row that TeraGen generates for its number: the
+//! checksum shows that a bit has flipped, the comparison shows where.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -16,9 +16,9 @@ use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck};
 use crate::sort::splitters::Key;
 
-/// How many faults are described; all are counted.
+/// Maximum number of faults that are described; all are counted.
 const DESCRIBED: usize = 10;
-/// How many rows are read to decide whether the input is TeraGen's.
+/// Number of rows read to decide whether the input is TeraGen's.
 const LOOKED_AT: u64 = 100;
 
 /// A row that is wrong.
@@ -26,11 +26,11 @@ const LOOKED_AT: u64 = 100;
 pub struct Fault {
     /// The file.
     pub file: String,
-    /// The number of the row in it.
+    /// The number of the row in the file.
     pub row: u64,
-    /// The byte in the file.
+    /// Its offset in the file, bytes.
     pub offset: u64,
-    /// What is wrong.
+    /// A description of the fault.
     pub what: String,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults: how many, and the first of them.
+/// Faults: their number, and the first of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// How many.
@@ -64,7 +64,7 @@ impl Faults {
     }
 }
 
-/// What was found in consecutive rows of one file.
+/// The findings in consecutive rows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     file: usize,
@@ -77,16 +77,16 @@ pub struct Span {
     faults: Faults,
 }
 
-/// What was found in all rows.
+/// The findings in all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Number of rows.
     pub rows: u64,
     /// Number of files.
     pub parts: u64,
-    /// As TeraValidate prints it.
+    /// The checksum in TeraValidate's format.
     pub checksum: String,
-    /// Rows with the key of the row before.
+    /// Number of rows with the key of the preceding row.
     pub duplicates: u64,
     /// Rows that are out of order, or differ from TeraGen's.
     pub faults: Faults,
@@ -129,7 +129,7 @@ pub fn look(
     })
 }
 
-/// Whether any of the first rows is TeraGen's. One is enough, as the others may be damaged.
+/// Whether any of the first rows is TeraGen's. One is enough, as the remaining rows may be damaged.
 fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
     let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
     let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };

@@ -1,4 +1,4 @@
-//! What a node answers: a result, or an error that becomes a status.
+//! The answer of a node: a result, or an error that becomes a status.
 
 use std::cell::Cell;
 
@@ -13,7 +13,7 @@ pub const UNPREPARED: i32 = 0x2500;
 /// The node does not support a version of the protocol, or a frame violates it.
 pub const PROTOCOL_ERROR: i32 = 0x000A;
 
-/// A keyspace or a table is defined again.
+/// The keyspace or table to create exists already.
 pub const ALREADY_EXISTS: i32 = 0x2400;
 
 const ROWS: i32 = 2;
@@ -55,7 +55,7 @@ impl Refusal {
         }
     }
 
-    /// As an operation counts it.
+    /// The failure as which an operation counts it.
     pub fn failure(self) -> Failure {
         let message = format!("{}: {}", self.name(), self.message);
         let refused = self.refuses_writes();
@@ -70,10 +70,10 @@ impl Refusal {
         if refused { failure.refusal() } else { failure }
     }
 
-    /// Whether a write that ends with this was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is sent before
-    /// anything is sent to a replica; the others reject the request or the user, or come from with a node that does not
-    /// serve yet. A node may call itself `Overloaded` at any time (drivers repeat such a write only if that does no harm),
-    /// and a protocol error on a connection that many share need not be this request's.
+    /// Whether a write that ends with this error was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is
+    /// sent before anything is sent to a replica; the other errors reject the request or the user, or come from a node
+    /// that does not serve yet. A node may report `Overloaded` at any time (drivers repeat such a write only if
+    /// repetition is harmless), and a protocol error on a shared connection need not be due to this request.
     fn refuses_writes(&self) -> bool {
         matches!(self.code, 0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED)
     }
@@ -84,13 +84,13 @@ pub fn malformed(_: Short) -> Failure {
     Failure::new(Status::UnexpectedState, "an answer that ends early")
 }
 
-/// The error in an answer, if any. An answer that is neither a result nor an error is one, too.
+/// The error in an answer, if any. An answer that is neither a result nor an error counts as an error.
 #[inline]
 pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
     if code == opcode::RESULT { Ok(()) } else { Err(refusal(code, body)) }
 }
 
-/// The error that an answer is.
+/// Parses the error in an answer.
 #[cold]
 pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     if code != opcode::ERROR {
@@ -110,19 +110,19 @@ pub struct Column {
     pub kind: Type,
 }
 
-/// A statement as one node knows it.
+/// A statement as prepared by one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
-    /// Its id there.
+    /// Its id on the node.
     pub id: Vec<u8>,
     /// The id of its columns; protocol 5.
     pub columns_id: Vec<u8>,
     pub markers: Vec<Column>,
-    /// The markers of the partition key, in the key's order; empty where the statement does not set all of it.
+    /// The markers of the partition key, in the key's order; empty if the statement does not set all of it.
     pub key: Vec<usize>,
     /// The columns of its rows.
     pub columns: Vec<Column>,
-    /// It must be prepared again: the node has forgotten it, or its rows have other columns now.
+    /// Whether it must be prepared again: the node has forgotten it, or the columns of its rows have changed.
     pub stale: Cell<bool>,
 }
 
@@ -186,7 +186,7 @@ pub fn prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, Short>
     Ok(Prepared { id, columns_id, markers: markers.columns, key: markers.key, columns, stale: Cell::new(false) })
 }
 
-/// The rows of an answer. `None` for a result that has no rows.
+/// The rows of an answer. `None` for a result without rows.
 #[inline]
 pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     if body.int()? != ROWS {
@@ -197,18 +197,18 @@ pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     Ok(Some(Table { body, rows, width: count, more, changed: new_id.map(|id| (id, columns)) }))
 }
 
-/// Rows, not yet read.
+/// Rows that have not been read yet.
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
     /// Their values, one after the other.
     pub body: Body<'a>,
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
-    /// Values of each.
+    /// Number of values per row.
     pub width: usize,
-    /// Set if more rows follow: what the next request must send.
+    /// The paging state to send with the next request, if more rows follow.
     pub more: Option<&'a [u8]>,
-    /// The new columns and their id, if the table was altered after the statement was prepared; protocol 5.
+    /// The new columns and their id, if the table was altered since the statement was prepared; protocol 5.
     pub changed: Option<(&'a [u8], Vec<Column>)>,
 }
 

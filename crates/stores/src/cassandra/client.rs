@@ -1,4 +1,4 @@
-//! One client: statements and their answers.
+//! A client: it sends statements and receives their answers.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -24,7 +24,7 @@ const PAGE_SIZE: u8 = 0x04;
 const PAGING_STATE: u8 = 0x08;
 const TIMESTAMP: u8 = 0x20;
 
-/// Whose pool it is: a store's, on an executor.
+/// The owner of a pool: a store, on an executor.
 type Place = (usize, Id);
 
 thread_local! {
@@ -60,8 +60,8 @@ impl Client {
         })
     }
 
-    /// Registers the texts of statements, in their order, and returns their numbers. Before the client connects: connections
-    /// prepare what is registered.
+    /// Registers the texts of statements, in order, and returns their numbers. Call this before the client connects,
+    /// because connections prepare the registered statements.
     pub fn register<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
         let own = self.cluster.settings.per_client;
         let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.shared() };
@@ -89,26 +89,26 @@ impl Client {
         &self.cluster
     }
 
-    /// The connections; a refusal before they are opened.
+    /// The connections; a refusal if they are not open.
     #[inline]
     pub fn pool(&self) -> Result<&Rc<Pool>, Failure> {
         let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
         self.pool.as_ref().ok_or_else(unconnected)
     }
 
-    /// The place of the last answer.
+    /// The slot that holds the last answer.
     #[inline]
     pub fn slot(&self) -> &Rc<Slot> {
         &self.slot
     }
 
-    /// The status of an operation; keeps a failure for `last_error`.
+    /// The status of an operation; stores a failure for `last_error`.
     #[inline]
     pub fn keep(&mut self, result: Result<Status, Failure>) -> Status {
         self.last.status(result)
     }
 
-    /// Whether the write that has just ended with this status was refused for certain.
+    /// Whether the write that has just ended with this status was certainly refused.
     pub fn is_refusal(&self, status: Status) -> bool {
         self.last.refused(status)
     }
@@ -124,7 +124,7 @@ impl Client {
         let pool = self.pool()?;
         let mut again = true;
         loop {
-            // Nothing is written before it is executed.
+            // Nothing is written before the execution.
             let link = pool.link(execution.key).await.map_err(Failure::refusal)?;
             let prepared = link.prepared(execution.number, &pool.texts, &self.slot).await.map_err(Failure::refusal)?;
             let version = link.connection().version();
@@ -139,7 +139,7 @@ impl Client {
             };
             self.send(&link, opcode::EXECUTE, body).await?;
             let Some(refusal) = self.refusal()? else { return Ok(prepared) };
-            // Nothing was done: this is the one request that is sent again.
+            // The node did nothing: this is the only request that is sent again.
             if refusal.code != answer::UNPREPARED || !again {
                 return Err(refusal.failure());
             }
@@ -175,7 +175,7 @@ impl Client {
         link.connection().ask(&self.slot, flags, opcode, body).await
     }
 
-    /// The error that the answer is, if it is one.
+    /// The error in the answer, if it is one.
     #[inline]
     pub fn refusal(&self) -> Result<Option<Refusal>, Failure> {
         if self.slot.opcode() == opcode::RESULT {
@@ -204,8 +204,8 @@ impl Client {
         Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced ones"))
     }
 
-    /// The rows in the bytes of the answer. `None`: they have other columns than the prepared statement, which is prepared again
-    /// before its next execution.
+    /// The rows in the bytes of the answer. `None`: their columns differ from the prepared statement's, which is
+    /// prepared again before its next execution.
     #[inline]
     pub fn table<'a>(&self, bytes: &'a [u8], prepared: Option<&Prepared>) -> Result<Option<Table<'a>>, Failure> {
         let body = self.slot.body_of(bytes).map_err(malformed)?;
@@ -229,7 +229,7 @@ pub struct Execution<'a> {
     /// The number of its text.
     pub number: usize,
     pub level: Consistency,
-    /// Whether it writes, and has a timestamp then.
+    /// Whether it writes; a write has a timestamp.
     pub writes: bool,
     /// The partition key, which determines the nodes.
     pub key: Option<&'a [u8]>,
@@ -239,7 +239,7 @@ pub struct Execution<'a> {
     pub page: Option<&'a Page>,
 }
 
-/// Where the server cut an answer.
+/// The position at which the server cut an answer.
 #[derive(Debug)]
 pub struct Page {
     rows: i32,
@@ -247,13 +247,13 @@ pub struct Page {
 }
 
 impl Page {
-    /// Where a table ends, if more rows follow.
+    /// The end of a table, if more rows follow.
     #[inline]
     pub fn after(table: &Table<'_>) -> Option<Self> {
         table.more.map(|state| Self { rows: table.rows.max(1) as i32, state: state.to_vec() })
     }
 
-    /// Refuses the same page again, which would never end.
+    /// Refuses a repeated page, which would never end.
     pub fn check_progress(&self, next: Option<&Self>) -> Result<(), Failure> {
         match next {
             Some(next) if next.state == self.state => {
@@ -286,7 +286,7 @@ impl Parameters {
         let count = values(out);
         out[counted..counted + 2].copy_from_slice(&count.to_be_bytes());
         if let Some(page) = page {
-            // Cassandra looks at the state only if it is to answer in pages, and those are smaller than the LIMIT.
+            // Cassandra uses the state only if it is to answer in pages, and if these are smaller than the LIMIT.
             out.extend_from_slice(&page.rows.to_be_bytes());
             put_bytes(out, &page.state);
         }

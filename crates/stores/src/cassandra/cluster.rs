@@ -1,4 +1,4 @@
-//! What there is to know of a cluster before the first operation: its nodes, the table, what it guarantees.
+//! The properties of a cluster before the first operation: its nodes, the table, its guarantee.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,21 +18,21 @@ type Cells = Vec<Vec<Option<Vec<u8>>>>;
 /// A cluster, as reported by the first node that answered.
 #[derive(Debug)]
 pub struct Cluster {
-    /// How it is reached.
+    /// The settings of its connections.
     pub settings: Settings,
     /// Its nodes.
     pub topology: Latest,
-    /// The data centre whose nodes are asked.
+    /// The data centre whose nodes are contacted.
     pub local_dc: String,
-    /// How the keyspace is replicated.
+    /// The replication of the keyspace.
     pub replication: Replication,
-    /// Whether writes to the keyspace go to the commit log at all.
+    /// Whether writes to the keyspace reach the commit log at all.
     pub durable_writes: bool,
     /// `periodic`, `batch` or `group`, if known.
     pub commitlog_sync: Option<String>,
     /// Release of the node.
     pub version: String,
-    /// Connected to this node.
+    /// The node to which the client is connected.
     pub contact: SocketAddr,
     /// The version of the protocol that it supports.
     pub protocol: Version,
@@ -41,17 +41,17 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Nodes that are asked.
+    /// The number of nodes that are contacted.
     pub fn local_nodes(&self) -> usize {
         self.topology.current().0.nodes.iter().filter(|node| node.dc == self.local_dc).count()
     }
 
-    /// Connections of an executor, or of a client that has its own.
+    /// The number of connections of an executor, or of a client with separate connections.
     pub fn lines(&self) -> usize {
         self.local_nodes() * self.settings.connections
     }
 
-    /// Asks the first contact point that answers.
+    /// Queries the first contact point that answers.
     pub async fn discover(settings: Settings) -> Result<Self, EngineError> {
         let (contact, link) = connect(&settings).await?;
         let ask = async |text: &str| link.query(text).await.map_err(|refusal| refused(contact, refusal));
@@ -76,7 +76,7 @@ impl Cluster {
             let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
             check_table(&settings, contact, &ask(&columns).await?)?;
         }
-        // There since 4.0; not in ScyllaDB.
+        // Available since 4.0; not in ScyllaDB.
         let sync = link.query("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
         let sync = sync.ok().and_then(|cells| cells.into_iter().flatten().next().flatten());
         let hashed = partitioner.ends_with("Murmur3Partitioner");
@@ -94,7 +94,7 @@ impl Cluster {
         })
     }
 
-    /// The nodes, as one of them lists them, by address.
+    /// The nodes in the tables of one node, by address.
     pub async fn read_nodes(link: &Link, contact: SocketAddr, port: u16) -> Result<Vec<Node>, Refusal> {
         let mut nodes = Vec::new();
         let mut own = link.query("SELECT data_center, rack, tokens FROM system.local").await?.into_iter().flatten();
@@ -106,7 +106,7 @@ impl Cluster {
             let mut next = || values.next().flatten();
             let (dc, rack, tokens) = (text(next()), text(next()), tokens(next()));
             let (rpc, peer) = (address(next()), address(next()));
-            // A node that listens everywhere is reached where its peers reach it.
+            // A node that listens on all interfaces is contacted at its peers' address for it.
             let ip = rpc.filter(|ip| !ip.is_unspecified()).or(peer);
             if let Some(ip) = ip.filter(|_| !tokens.is_empty()) {
                 nodes.push(Node { address: SocketAddr::new(ip, port), dc, rack, tokens });
@@ -118,7 +118,7 @@ impl Cluster {
     }
 }
 
-/// The first contact point that answers. Its failure is the error if none does.
+/// Connects to the first contact point that answers. If none does, the first failure is the error.
 pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineError> {
     let mut first: Option<Failure> = None;
     for host in &settings.hosts {
@@ -206,7 +206,7 @@ fn address(value: Option<Vec<u8>>) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from)).ok()
 }
 
-/// The elements of a set, or keys and values of a map one after the other.
+/// The elements of a set, or alternating keys and values of a map.
 fn elements(value: Option<Vec<u8>>, each: usize) -> Vec<String> {
     let bytes = value.unwrap_or_default();
     let mut body = super::wire::Body(&bytes);

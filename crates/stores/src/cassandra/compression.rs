@@ -7,9 +7,9 @@ use super::wire::BODY_MAX;
 /// An algorithm, by its name in STARTUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// LZ4's block format, in frames behind the length of the text.
+    /// LZ4's block format, in frames after the length of the text.
     Lz4,
-    /// Snappy's raw format. Protocol 5 does not have it.
+    /// Snappy's raw format. Protocol 5 does not support it.
     Snappy,
 }
 
@@ -23,7 +23,7 @@ impl Algorithm {
     }
 }
 
-/// The state of an algorithm, with buffers that are used again.
+/// The state of an algorithm, with reused buffers.
 pub struct Compressor {
     pub algorithm: Algorithm,
     table: CompressTable,
@@ -78,7 +78,7 @@ impl Compressor {
         Ok(&self.buffer[..len])
     }
 
-    /// The text of a block of LZ4, which has this length.
+    /// The text of an LZ4 block, which has this length.
     pub fn read_block(&mut self, block: &[u8], len: usize) -> Result<&[u8], String> {
         self.buffer.resize(len, 0);
         let read = decompress_into(block, &mut self.buffer).map_err(|error| error.to_string())?;
@@ -113,7 +113,7 @@ mod tests {
 
         #[test]
         fn damaged_bodies_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            // Longer texts are not announced: a buffer of 256 MB for each case would be slow.
+            // Longer texts are not tested: a buffer of 256 MB for each case would be slow.
             let bytes = [&[0, 0][..], &bytes].concat();
             for algorithm in [Algorithm::Lz4, Algorithm::Snappy] {
                 let _ = Compressor::new(algorithm).read_body(&bytes);

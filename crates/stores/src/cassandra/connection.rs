@@ -1,8 +1,7 @@
-//! One connection: the concurrent requests of many clients, each on its own stream.
+//! One connection: the concurrent requests of many clients, each on a separate stream.
 //!
-//! A client appends its frame to what is to be sent and wakes the connection's task. That task has its turn after the
-//! clients that are ready now, so their requests leave in one call of the system, and the answers that arrived together
-//! are read in one.
+//! A client appends its frame to the send queue and wakes the connection's task. The task runs after the clients that
+//! are ready now, so their requests are sent in one system call, and answers that arrived together are read in one.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -24,13 +23,13 @@ use super::wire::{Body, COMPRESSED, HEADER, Head, Header, Version, frame, opcode
 use crate::error::Failure;
 use crate::tls::{Stream, Tls};
 
-/// The protocol's: stream numbers are 15 bits.
+/// The protocol's limit: stream numbers have 15 bits.
 const STREAMS_MAX: usize = 1 << 15;
-/// Sweeps that an answer may take. A request is given up between 16 and 17 of them after it was sent.
+/// Number of sweeps within which an answer must arrive. A request is abandoned 16 to 17 sweeps after it was sent.
 pub const SWEEPS: u32 = 16;
 
 struct Entry {
-    /// `None` once no request waits any more. The stream is not used again before its answer has come.
+    /// `None` once no request waits. The stream is not reused before its answer has arrived.
     slot: Option<Rc<Slot>>,
     serial: u32,
     sent: u32,
@@ -54,15 +53,15 @@ struct Shared {
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
     task: RefCell<Option<Waker>>,
-    /// Counts sweeps: the clock of requests, which costs nothing to read.
+    /// Number of sweeps: the clock of requests, which is free to read.
     now: Cell<u32>,
     heard: Cell<u32>,
     /// When bytes last arrived.
     read: Cell<u32>,
     health: Cell<Health>,
-    /// The request that is sent to a silent server.
+    /// The request that probes a silent server.
     probe: Rc<Slot>,
-    /// Takes what the server sends without a request.
+    /// Receives the server's messages that answer no request.
     events: RefCell<Option<EventSink>>,
     lost: RefCell<Option<String>>,
     loss: Notify,
@@ -74,15 +73,15 @@ struct Shared {
 enum Health {
     #[default]
     Responsive,
-    /// A request had no answer in time, and nothing else arrived in that time. The server is probed.
+    /// A request had no answer in time, and nothing else arrived in this time. The server is probed.
     Silent,
-    /// It answers the probe. A server may do so and execute nothing: one request is sent, and decides.
+    /// The server answers the probe. It may do so without executing requests, so one request is sent as a test.
     Recovering,
-    /// That request is in flight.
+    /// The test request is in flight.
     Tested,
 }
 
-/// Takes the body of an event.
+/// Receives the body of an event.
 type EventSink = Box<dyn Fn(Body<'_>)>;
 
 /// A connection. Its task ends when it is dropped.
@@ -95,7 +94,7 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens one, with a buffer of `room` bytes that grows as answers do. Must be called on an executor.
+    /// Opens a connection, with a buffer of `room` bytes that grows with the answers. Must be called on an executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         let opened = async {
             let stream = TcpStream::connect(address).await?;
@@ -140,7 +139,7 @@ impl Connection {
         Ok(Self(shared))
     }
 
-    /// Where it leads.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.0.address
     }
@@ -151,25 +150,25 @@ impl Connection {
         self.0.version
     }
 
-    /// The version of TLS and the cipher suite, if it is encrypted.
+    /// The version of TLS and the cipher suite, if the connection is encrypted.
     pub fn encryption(&self) -> Option<&str> {
         self.0.encryption.as_deref()
     }
 
-    /// The server has accepted STARTUP: from now on, protocol 5 has its frames in segments, and bodies are compressed.
+    /// The server has accepted STARTUP: from now on, protocol 5 sends frames in segments, and bodies are compressed.
     pub fn start(&self, compression: Option<Algorithm>) {
         *self.0.compressor.borrow_mut() = compression.map(Compressor::new);
         self.0.segmented.set(self.0.version >= Version::V5);
     }
 
-    /// Whether it can be asked.
+    /// Whether the connection can be used.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.0.lost.borrow().is_none()
     }
 
-    /// Whether a request may be sent. A server that has been silent for a whole time-out gets none until it answers a probe, and
-    /// then one, whose answer ends the silence.
+    /// Whether a request may be sent. A server that has been silent for a whole timeout gets no requests until it
+    /// answers a probe, and then one, whose answer ends the silence.
     #[inline]
     pub fn admit(&self) -> bool {
         match self.0.health.get() {
@@ -182,21 +181,21 @@ impl Connection {
         }
     }
 
-    /// Hands out the events that the server sends.
+    /// Passes the server's events to a function.
     pub fn listen(&self, events: EventSink) {
         *self.0.events.borrow_mut() = Some(events);
     }
 
     /// Waits until the connection is lost.
     pub async fn wait_for_loss(&self) {
-        // Created first: it sees a loss from here on.
+        // Created first: it notices every later loss.
         let lost = self.0.loss.notified();
         if self.is_open() {
             lost.await;
         }
     }
 
-    /// Sends a request; the answer is in the slot then.
+    /// Sends a request; afterwards the answer is in the slot.
     #[inline]
     pub async fn ask(
         &self,
@@ -209,7 +208,7 @@ impl Connection {
         poll_fn(|context| slot.poll(context)).await
     }
 
-    /// Gives up what has waited too long. Called [`SWEEPS`] times in `timeout`, which is what a request may take.
+    /// Abandons requests that have waited too long. Called [`SWEEPS`] times per `timeout`, the limit of a request.
     pub fn sweep(&self, timeout: Duration) {
         let shared = &*self.0;
         let now = shared.now.get().wrapping_add(1);
@@ -243,7 +242,7 @@ impl Connection {
             // A connection with too many requests in flight needs no probe.
             let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
         }
-        // The node is gone silently: the next operation tries a new connection.
+        // The node has disappeared silently: the next operation tries a new connection.
         if now.wrapping_sub(shared.heard.get()) > 2 * SWEEPS {
             shared.lose(&format!("{} has been silent for too long", shared.address));
             shared.close();
@@ -258,7 +257,7 @@ impl Drop for Connection {
 }
 
 impl Streams {
-    /// A stream for a slot's next request.
+    /// Reserves a stream for a slot's next request.
     #[inline]
     fn take(&mut self, slot: &Rc<Slot>, now: u32) -> Option<u16> {
         let stream = match self.free.pop() {
@@ -274,7 +273,7 @@ impl Streams {
         Some(stream)
     }
 
-    /// The request that is answered, whose stream is free from now on.
+    /// The request that was answered; its stream is free from now on.
     #[inline]
     fn give_back(&mut self, stream: u16) -> Option<Entry> {
         let entry = self.entries.get_mut(usize::from(stream))?.take()?;
@@ -285,7 +284,7 @@ impl Streams {
 }
 
 impl Shared {
-    /// Queues a request to be sent; one that fails here is not sent.
+    /// Queues a request for sending; a request that fails here is not sent.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
         if let Some(message) = &*self.lost.borrow() {
@@ -296,7 +295,7 @@ impl Shared {
             Failure::new(Status::ServiceUnavailable, message).refusal()
         })?;
         let mut out = self.out.borrow_mut();
-        // The task is awake already if there was something to send.
+        // The task is already awake if other requests were queued.
         let first = out.is_empty();
         let start = out.len();
         frame(&mut out, self.version, Head { flags, stream, opcode }, body);
@@ -322,7 +321,7 @@ impl Shared {
         self.wake();
     }
 
-    /// Every request in flight fails.
+    /// Fails every request in flight.
     #[cold]
     fn lose(&self, message: &str) {
         self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
@@ -336,7 +335,7 @@ impl Shared {
     }
 }
 
-/// Bytes that were read and not yet used, in a buffer that is used again.
+/// Bytes that were read but not yet used, in a reused buffer.
 #[derive(Default)]
 struct Inbox {
     bytes: Vec<u8>,
@@ -376,7 +375,7 @@ impl Inbox {
     }
 }
 
-/// What reads and writes.
+/// The task that reads and writes.
 struct Task {
     shared: Rc<Shared>,
     stream: Stream,
@@ -384,13 +383,13 @@ struct Task {
     /// The frames of segments.
     frames: Inbox,
     sending: Vec<u8>,
-    /// Frames on their way into segments.
+    /// Frames to be put into segments.
     wrapping: Vec<u8>,
     sent: usize,
 }
 
 impl Task {
-    /// Ends with the reason.
+    /// Ends with the reason of the loss.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         let mut task = self.shared.task.borrow_mut();
         if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -436,7 +435,7 @@ impl Task {
         }
     }
 
-    /// Hands out the whole frames in the inbox, and makes room for the next one.
+    /// Passes on the complete frames in the inbox, and makes room for the next frame.
     fn understand(&mut self) -> Result<(), String> {
         if !self.shared.segmented.get() {
             return hand_out(&self.shared, &mut self.inbox);
@@ -476,7 +475,7 @@ impl Task {
                     std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
                 }
                 if self.sending.is_empty() {
-                    // TLS may hold the end of the last bytes.
+                    // TLS may still hold the last bytes.
                     return Pin::new(&mut self.stream).poll_flush(context);
                 }
             }
@@ -495,7 +494,7 @@ fn compress_frame(compressor: &mut Compressor, out: &mut Vec<u8>, start: usize) 
     }
 }
 
-/// Hands out the whole frames, and makes room for the next one.
+/// Passes on the complete frames, and makes room for the next frame.
 fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
     let mut size = HEADER;
     while let Some(bytes) = frames.as_bytes().first_chunk::<HEADER>() {

@@ -2,12 +2,12 @@
 
 use crate::error::EngineError;
 
-/// How many replicas an operation waits for.
+/// The number of replicas that an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consistency {
-    /// As CQL has it.
+    /// The name in CQL.
     pub name: &'static str,
-    /// On the wire.
+    /// The code in the protocol.
     pub code: u16,
 }
 
@@ -29,10 +29,10 @@ const ALL: [Consistency; 11] = [
 ];
 
 impl Consistency {
-    /// The level that a property names, and ONE if it is not set.
+    /// The level in a property; ONE if it is not set.
     pub fn of(property: &str, text: Option<&str>, write: bool) -> Result<Self, EngineError> {
         let Some(text) = text else { return Ok(ONE) };
-        // A read of ANY and a plain write of SERIAL are what Cassandra refuses at each operation.
+        // Cassandra refuses every read at ANY and every plain write at SERIAL.
         let possible = |level: &&Self| !(if write { level.name.ends_with("SERIAL") } else { level.name == "ANY" });
         let levels = ALL.iter().filter(possible);
         levels.clone().find(|level| level.name.eq_ignore_ascii_case(text)).copied().ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The control connection: it follows the nodes of a cluster while it is used (`native_protocol_v5.spec`, 4.2.6, EVENT).
+//! The control connection: it tracks the nodes of a cluster during a trial (`native_protocol_v5.spec`, 4.2.6, EVENT).
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -14,12 +14,12 @@ use super::cluster::Cluster;
 use super::login::Link;
 use super::wire::{Body, Short, opcode, put_string};
 
-/// The delay before the request for events goes to another node.
+/// The delay before events are requested from another node.
 const RETRY: Duration = Duration::from_millis(500);
-/// A node is announced before its tables list it.
+/// A node is announced before the system tables list it.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Follows a cluster until it is dropped.
+/// Tracks a cluster until it is dropped.
 #[derive(Debug)]
 pub struct Control {
     stop: Arc<Notify>,
@@ -51,7 +51,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Kept for the thread, should it not wait yet.
+        // The notification is stored if the thread does not wait yet.
         self.stop.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -59,7 +59,7 @@ impl Drop for Control {
     }
 }
 
-/// A node that is connected and reports events.
+/// Connects to a node and processes its events.
 async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
     let mut connected_before = false;
     loop {
@@ -98,7 +98,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
     }
 }
 
-/// Requests the events of a node. Returns whether it agrees.
+/// Subscribes to the events of a node. Returns whether the node accepts.
 async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bool {
     let (own, changed) = (Arc::clone(cluster), Rc::clone(changed));
     link.connection().listen(Box::new(move |body| match Event::read(body) {
@@ -126,9 +126,9 @@ async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bo
 /// An event of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
-    /// Of a node: what was reported, and whether the ring may have changed.
+    /// A node's event, and whether the ring may have changed.
     Node { address: SocketAddr, event: &'static str, topology: bool },
-    /// Of a keyspace, table, type or function.
+    /// A change of a keyspace, table, type or function.
     Schema(String),
 }
 

@@ -1,4 +1,4 @@
-//! Tables and statements as a node describes them, outside any trial.
+//! Descriptions of tables and statements by a node, outside any trial.
 
 use std::rc::Rc;
 
@@ -21,24 +21,24 @@ pub struct ColumnDescription {
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
-    /// Its place in the key; −1 outside of it.
+    /// Its position in the key; −1 if it is not in the key.
     pub position: i32,
     /// Its type in CQL, with user-defined types as tuples.
     pub kind: String,
-    /// Whether its values are written as a whole.
+    /// Whether its values are only written as a whole.
     pub is_frozen: bool,
 }
 
 /// The markers of a statement and the columns of its rows: names and types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementDescription {
-    /// One for each `?`.
+    /// Name and type of each `?`.
     pub markers: Vec<(String, String)>,
     /// Empty for a statement without rows.
     pub columns: Vec<(String, String)>,
 }
 
-/// The columns of tables (keyspace and name), none for a table that does not exist, and the tokens of the ring.
+/// The columns of tables (keyspace and name; none for a missing table), and the tokens of the ring.
 pub fn describe_tables(
     options: &Options,
     tables: &[(&str, &str)],
@@ -56,7 +56,7 @@ pub fn describe_tables(
     })
 }
 
-/// Prepares statements and returns what the node knows about them.
+/// Prepares statements and returns the node's descriptions of them.
 pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
     let settings = Settings::of(options)?;
     asking(async {
@@ -83,7 +83,7 @@ fn name_all(columns: &[Column]) -> Vec<(String, String)> {
 
 async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
     let texts = Texts::default();
-    // A number for this connection alone: none of it is known yet.
+    // A number for this connection, with no statement prepared yet.
     let number = link.count_prepared();
     for at in 0..=number {
         texts.number(|out| out.extend_from_slice(&at.to_be_bytes()), || text.to_owned());
@@ -104,7 +104,7 @@ async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    // The types of a result are complete; the schema's table has only the names of user-defined types.
+    // The types in a result are complete; the schema tables contain only the names of user-defined types.
     let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let all = format!("SELECT * FROM {}.{}", identifier(keyspace), identifier(table));
     let prepared = prepare(link, &all).await.map_err(|failure| failed(failure.message))?;

@@ -1,4 +1,4 @@
-//! A connection as operations use it: logged in, with the statements that it has prepared.
+//! A connection ready for operations: logged in, with prepared statements.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string
 use crate::error::Failure;
 use crate::tls::explain_close;
 
-/// Bytes of a shared connection's buffer, and of a client's own.
+/// Buffer size of a shared connection, and of a client's own connection, bytes.
 const ROOM_SHARED: usize = 128 << 10;
 const ROOM_OWN: usize = 4 << 10;
 
@@ -132,7 +132,7 @@ impl Link {
         &self.connection
     }
 
-    /// A statement as the server knows it. The text is sent once for each connection.
+    /// A statement as the server prepared it. The text is sent once per connection.
     #[inline]
     pub async fn prepared(&self, number: usize, texts: &Texts, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         match self.known(number) {
@@ -141,13 +141,13 @@ impl Link {
         }
     }
 
-    /// How many numbers of statements this connection has seen.
+    /// The number of statement numbers known to this connection.
     pub fn count_prepared(&self) -> usize {
         self.prepared.borrow().len()
     }
 
-    /// Prepares all known statements, so that operations need not. A statement that the server refuses, or that takes longer than
-    /// a request may, is left to its first operation, which reports it.
+    /// Prepares all registered statements, so that operations need not. A statement that the server refuses, or that
+    /// exceeds the limit of a request, is left to its first operation, which reports the failure.
     pub async fn prepare_all(&self, texts: &Texts) {
         let slot = Rc::new(Slot::default());
         let prepare = async {
@@ -190,7 +190,7 @@ impl Link {
         Ok(prepared)
     }
 
-    /// The rows of a statement that is asked once, each value as it comes.
+    /// The rows of a statement that is executed once, with each value unparsed.
     pub async fn query(&self, text: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>, answer::Refusal> {
         let slot = Rc::new(Slot::default());
         let request = |out: &mut Vec<u8>| {

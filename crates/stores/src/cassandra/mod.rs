@@ -1,7 +1,7 @@
 //! `cassandra`: Apache Cassandra and ScyllaDB, over CQL's native protocol, with the table of YCSB's `cassandra-cql`.
 //!
-//! The client is our own, of one executor each: no lock, no channel and no allocation is in an operation's way, and what
-//! clients of an executor send together is one system call.
+//! Each executor has a client of Loadstone's own: operations need no lock, no channel and no allocation, and the
+//! requests that an executor's clients send together are one system call.
 
 mod answer;
 mod client;
@@ -49,19 +49,19 @@ use crate::reconnect::RECONNECT;
 use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
 use crate::tls;
 
-/// How often a periodic commit log is marked: what follows the last marker is not replayed after a kill.
+/// Interval between markers of a periodic commit log: data after the last marker is not replayed after a kill.
 const MARKER_NS: u64 = 100_000_000;
 
 /// A cluster.
 #[derive(Debug)]
 pub struct Cassandra {
     cluster: Arc<Cluster>,
-    /// Follows the cluster's nodes.
+    /// Tracks the cluster's nodes.
     _control: Option<Control>,
 }
 
 impl Cassandra {
-    /// What a write that is acknowledged survives on each node that acknowledged it, and how.
+    /// The guarantee of an acknowledged write on each node that acknowledged it.
     fn kept(&self) -> Guarantee {
         let cluster = &self.cluster;
         match cluster.commitlog_sync.as_deref() {
@@ -73,7 +73,7 @@ impl Cassandra {
                 let how = "commit log, synced for a group of writes before they are acknowledged";
                 Guarantee::new(Durability::Device, how)
             }
-            // What follows the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
+            // Data after the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
             Some(_) => Guarantee::at_intervals(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
@@ -128,7 +128,7 @@ impl Store for Cassandra {
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::of(options)?;
-        // On a separate thread, as the caller may be within a runtime.
+        // On a separate thread, as the caller may run within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
                 .spawn(|| {
@@ -214,7 +214,7 @@ impl Store for Cassandra {
         self.cluster.topology.events()
     }
 
-    /// Memtables and compactions are the servers' own affair.
+    /// Memtables and compactions are left to the servers.
     fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
@@ -230,7 +230,7 @@ mod tests {
     use super::topology::Latest;
     use super::*;
 
-    /// Three nodes near by and one far away.
+    /// Three nodes in the local data centre and one in another.
     fn cluster(properties: &str) -> Cluster {
         let pairs = properties.split_whitespace().filter_map(|pair| pair.split_once('='));
         let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

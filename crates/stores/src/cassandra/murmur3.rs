@@ -22,14 +22,14 @@ fn finish(mut h: u64) -> u64 {
     h ^ (h >> 33)
 }
 
-/// Bytes as a number whose lowest byte comes first. Cassandra takes the bytes of the tail as signed numbers, which
-/// differs from everybody else's Murmur3 for bytes from 0x80 on.
+/// The tail as a little-endian number. Cassandra treats its bytes as signed, unlike other implementations of Murmur3,
+/// which matters for bytes from 0x80.
 #[inline]
 fn signed_tail(bytes: &[u8]) -> u64 {
     bytes.iter().enumerate().fold(0, |k, (at, byte)| k ^ (i64::from(*byte as i8) as u64) << (8 * at))
 }
 
-/// Where in the ring a key belongs.
+/// The position of a key in the ring.
 #[inline]
 pub fn token(key: &[u8]) -> i64 {
     let (mut h1, mut h2) = (0u64, 0u64);
@@ -55,7 +55,7 @@ pub fn token(key: &[u8]) -> i64 {
     h2 = h2.wrapping_add(h1);
     let first = finish(h1);
     let token = first.wrapping_add(finish(h2)) as i64;
-    // The least token is the ring's own beginning, and no key's.
+    // The smallest token marks the start of the ring, and no key has it.
     if token == i64::MIN { i64::MAX } else { token }
 }
 
@@ -63,7 +63,7 @@ pub fn token(key: &[u8]) -> i64 {
 mod tests {
     use super::*;
 
-    /// As Cassandra 5.0.9 computes them: `SELECT token(y_id)`.
+    /// Tokens computed by Cassandra 5.0.9: `SELECT token(y_id)`.
     #[test]
     fn tokens_are_cassandras() {
         for (key, expected) in TOKENS {

@@ -1,4 +1,4 @@
-//! The connections of an executor (or of one client), and which of them an operation takes.
+//! The connections of an executor (or of one client), and the choice of a connection for an operation.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -31,22 +31,22 @@ struct Line {
     /// The node's losses when the connection was last known to be open.
     losses: Cell<u64>,
     opening: Cell<bool>,
-    /// Why the last attempt failed.
+    /// The failure of the last attempt.
     failure: RefCell<Option<Failure>>,
 }
 
-/// The lines to the nodes of the local data centre, as the cluster was at one time.
+/// The lines to the nodes of the local data centre, in one state of the cluster.
 #[derive(Debug)]
 struct Lines {
     topology: Arc<Topology>,
     version: u64,
     all: Vec<Rc<Line>>,
-    /// For each node of the cluster the first of its lines; none for those of other data centres.
+    /// The first line of each node of the cluster; none for nodes of other data centres.
     first: Vec<Option<usize>>,
 }
 
 impl Lines {
-    /// Lines to the nodes of a topology. Lines to nodes that stay are reused.
+    /// Lines to the nodes of a topology. Lines to remaining nodes are reused.
     fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut first) = (Vec::new(), Vec::new());
@@ -70,13 +70,13 @@ pub struct Pool {
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
-    /// A line was opened, or an attempt failed.
+    /// Notifies of an opened line or a failed attempt.
     tried: Notify,
     pub texts: Texts,
 }
 
 impl Pool {
-    /// One without connections.
+    /// A pool without connections.
     pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
         Rc::new(Self {
             lines: RefCell::new(Rc::new(Lines::new(&cluster, &[]))),
@@ -89,7 +89,7 @@ impl Pool {
         })
     }
 
-    /// The lines, after nodes that joined or left.
+    /// The lines, updated for nodes that joined or left.
     #[inline]
     fn lines(&self) -> Rc<Lines> {
         let lines = Rc::clone(&self.lines.borrow());
@@ -103,7 +103,7 @@ impl Pool {
         lines
     }
 
-    /// Tries all nodes; fails if none can be reached. What was opened once stays so.
+    /// Tries all nodes; fails if none can be reached. Opened connections stay open.
     pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
@@ -112,7 +112,7 @@ impl Pool {
                 for line in lines {
                     self.revive(line);
                 }
-                // A node that refused another executor is not waited for.
+                // If a node refused another executor, this one does not wait for it.
                 let tried = |line: &Rc<Line>| {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
                 };
@@ -128,9 +128,9 @@ impl Pool {
             .map(|&()| ())
     }
 
-    /// A connection for a key, or for a statement without one: to a node that has it, if one can be asked. An operation fails at
-    /// once while every node refuses connections. While one may yet answer, it waits for an attempt, for the limit of a request
-    /// at most.
+    /// A connection for a key, or for a statement without a key: to a replica, if one is reachable. An operation fails
+    /// at once while every node refuses connections. While a node may still answer, the operation waits for an attempt,
+    /// for at most the limit of a request.
     #[inline]
     pub async fn link(self: &Rc<Self>, key: Option<&[u8]>) -> Result<Rc<Link>, Failure> {
         let lines = self.lines();
@@ -159,7 +159,7 @@ impl Pool {
                 return Ok(link);
             }
             if lines.all.iter().all(|line| line.node.refusal().is_some()) {
-                // Of the node that the operation would have been sent to.
+                // The failure of the node to which the operation would have been sent.
                 let first = lines.order(replicas, turn).next();
                 let none = || Failure::new(Status::ServiceUnavailable, "no node of the data centre is left");
                 return Err(first.map_or_else(none, |line| line.why()));
@@ -180,11 +180,11 @@ impl Pool {
             }
             link.filter(|link| link.connection().admit())
         });
-        // Where every node is silent, one of them is asked nevertheless.
+        // If every node is silent, one of them is used nevertheless.
         responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))
     }
 
-    /// Begins to connect, unless that is under way.
+    /// Starts to connect, unless an attempt is in flight.
     #[cold]
     fn revive(self: &Rc<Self>, line: &Rc<Line>) {
         if !line.opening.replace(true) {
@@ -195,8 +195,8 @@ impl Pool {
         }
     }
 
-    /// µs since 1970, later than all before: the time of a write, given by the client as YCSB's driver does, so that a
-    /// record's writes are in the client's order whichever nodes take them.
+    /// µs since 1970, later than all earlier results: the time of a write, set by the client as in YCSB's driver, so
+    /// that a record's writes are in the client's order whichever nodes receive them.
     #[inline]
     pub fn stamp(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
@@ -215,8 +215,8 @@ impl Lines {
         }
     }
 
-    /// The lines in the order in which an operation tries them: to the replicas, beginning with another each time, then
-    /// to all nodes.
+    /// The lines in the order in which an operation tries them: replicas first, starting with a different replica each
+    /// time, then all nodes.
     fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = &'a Rc<Line>> {
         let nodes = self.first.iter().flatten().count().max(1);
         let each = self.all.len() / nodes;
@@ -267,7 +267,7 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
         let Some((address, node)) = place.upgrade().map(|line| (line.address, Arc::clone(&line.node))) else { return };
         let open = async || {
             let opened = Link::open(address, cluster.protocol, &cluster.settings).await?;
-            // Operations that are timed prepare nothing.
+            // Statements are prepared here, so that no timed operation has to.
             if let Some(pool) = pool.upgrade() {
                 opened.prepare_all(&pool.texts).await;
             }
@@ -292,7 +292,7 @@ async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
     }
 }
 
-/// Has the connections give up what has waited too long.
+/// Makes the connections abandon requests that have waited too long.
 async fn sweep(pool: Weak<Pool>, timeout: Duration) {
     let step = (timeout / SWEEPS).max(Duration::from_millis(1));
     loop {

@@ -112,7 +112,8 @@ impl Client {
         self.keep(reply)
     }
 
-    /// Asks for rows until all are there; returns their number. We ask for no pages, but a server may still answer in some.
+    /// Requests rows until all have arrived; returns their number. No pages are requested, but a server may answer in
+    /// pages.
     #[inline]
     async fn select(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<usize, Failure> {
         let (mut count, mut more) = self.select_page(request, sink).await?;
@@ -124,7 +125,7 @@ impl Client {
         Ok(count)
     }
 
-    /// Asks for a page of rows; returns their number, and where the page ends.
+    /// Requests a page of rows; returns their number, and the end of the page.
     #[inline]
     async fn select_page(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
         let read = |table: Table<'_>, prepared: &Prepared| read_rows(table, prepared, sink);
@@ -132,7 +133,7 @@ impl Client {
     }
 }
 
-/// Reads the rows of an answer; returns their number, and where the page ends.
+/// Reads the rows of an answer; returns their number, and the end of the page.
 #[inline]
 fn read_rows(
     mut table: Table<'_>,
@@ -140,7 +141,7 @@ fn read_rows(
     sink: &mut impl Sink,
 ) -> Result<(usize, Option<Page>), Failure> {
     let changed = table.changed.take();
-    // The key is the first column, where it is requested.
+    // The key is the first column, if it is requested.
     let columns = changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
     let (key, fields) = match columns.split_first() {
         Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
@@ -150,7 +151,7 @@ fn read_rows(
         let key = if key.is_some() { table.body.bytes().map_err(malformed)? } else { None };
         let row = sink.begin(key.unwrap_or_default());
         for field in fields {
-            // A field without a value is not there.
+            // A field without a value is missing.
             if let Some(value) = table.body.bytes().map_err(malformed)? {
                 row.push(&field.name, value);
             }
@@ -159,7 +160,7 @@ fn read_rows(
     Ok((table.rows, Page::after(&table)))
 }
 
-/// Where rows go.
+/// The receiver of rows.
 trait Sink {
     /// The empty row of a key.
     fn begin(&mut self, key: &[u8]) -> &mut Row;

@@ -1,26 +1,26 @@
-//! Which nodes have a key: the ring of tokens and the keyspace's replication.
+//! The nodes that have a key: the ring of tokens and the keyspace's replication.
 
 use std::net::SocketAddr;
 
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Where it listens for clients.
+    /// Its address for clients.
     pub address: SocketAddr,
     /// Its data centre.
     pub dc: String,
     /// Its rack.
     pub rack: String,
-    /// Where its ranges end.
+    /// The ends of its ranges.
     pub tokens: Vec<i64>,
 }
 
-/// How a keyspace is replicated.
+/// The replication of a keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// This many copies, wherever the next nodes are.
+    /// This number of copies, on the next nodes of the ring.
     Simple(usize),
-    /// This many copies in each data centre.
+    /// This number of copies in each data centre.
     Network(Vec<(String, usize)>),
     /// An unknown strategy.
     Other(String),
@@ -30,7 +30,7 @@ impl Replication {
     /// From the map in `system_schema.keyspaces`.
     pub fn of(pairs: &[(String, String)]) -> Self {
         let class = pairs.iter().find(|(name, _)| name == "class").map_or("", |(_, class)| class.as_str());
-        // Transient replicas, 3/1, are copies too.
+        // Transient replicas (3/1) also count as copies.
         let copies = |text: &str| text.split('/').next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
         match class.rsplit('.').next().unwrap_or_default() {
             "SimpleStrategy" => {
@@ -53,7 +53,7 @@ impl Replication {
         }
     }
 
-    /// Copies of a record, over all data centres.
+    /// Number of copies of a record, over all data centres.
     pub fn copies(&self) -> Option<usize> {
         match self {
             Self::Simple(copies) => Some(*copies),
@@ -62,7 +62,7 @@ impl Replication {
         }
     }
 
-    /// Copies that have acknowledged a write of a consistency level.
+    /// Number of copies that have acknowledged a write of a consistency level.
     pub fn acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
         let quorum = |copies: usize| copies / 2 + 1;
         let local = match self {
@@ -86,7 +86,7 @@ impl Replication {
         }
     }
 
-    /// How many copies there are to be in a data centre, counting from the start of the walk.
+    /// The required number of copies in a data centre at the start of the walk.
     fn wanted(&self, dc: &str) -> usize {
         match self {
             Self::Simple(_) | Self::Other(_) => 0,
@@ -95,7 +95,7 @@ impl Replication {
     }
 }
 
-/// The ring: ranges and the nodes that have them. Empty where that is unknown.
+/// The ring: ranges and the nodes that have them. Empty if this is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
     /// Ends of ranges, ascending, with the nodes that have the range.
@@ -120,19 +120,19 @@ impl Ring {
         Self { ranges: (0..ends.len()).map(|start| (ends[start].0, walk(start))).collect() }
     }
 
-    /// The nodes that have a token, the first of them first.
+    /// The nodes that have a token, the first replica first.
     #[inline]
     pub fn replicas(&self, token: i64) -> &[usize] {
         let at = self.ranges.partition_point(|(end, _)| *end < token);
-        // Behind the last token the ring begins again.
+        // After the last token the ring starts again.
         self.ranges.get(at).or(self.ranges.first()).map_or(&[], |(_, nodes)| nodes)
     }
 }
 
-/// The replicas of a range, walking round the ring from its end.
+/// The replicas of a range, found by walking round the ring from its end.
 fn replicas(order: impl Iterator<Item = usize>, nodes: &[Node], replication: &Replication) -> Vec<usize> {
     let mut chosen: Vec<usize> = Vec::new();
-    // A rack that has a copy gives way to racks that have none, as long as there are such.
+    // A rack with a copy is skipped while there are racks without one.
     let mut passed: Vec<usize> = Vec::new();
     for number in order {
         if chosen.contains(&number) || passed.contains(&number) {

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::remote::asking;
 use loadstone_load::Status;
 
-/// The time in which all nodes must know a definition.
+/// Limit of the time until all nodes know a definition.
 const AGREEMENT: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(20);
 
@@ -25,11 +25,11 @@ pub struct Description {
     pub nodes: Vec<Node>,
 }
 
-/// Connects to the first contact point that answers, and executes statements one after the other: definitions, whose nodes must
-/// agree afterwards. An error names the statement.
+/// Connects to the first contact point that answers, and executes statements one after the other: definitions, on which
+/// the nodes must agree afterwards. An error names the statement.
 pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, EngineError> {
     let settings = Settings::of(options)?;
-    // On a separate thread, as the caller may be within a runtime.
+    // On a separate thread, as the caller may run within a runtime.
     let run = || asking(run(&settings, statements));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
     done.map_err(|_| EngineError::failed("internal error: the thread that defines the schema panicked"))?
@@ -54,7 +54,8 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let (contact, link) = connect(settings).await?;
     for text in statements {
         match link.query(text).await {
-            // A definition without IF NOT EXISTS is repeated by each run: drivers ignore this as well. An index has another code.
+            // A definition without IF NOT EXISTS is repeated by each run; drivers also ignore this error. An index has
+            // a different code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
             Err(refusal) => {
                 let Failure { message, .. } = refusal.failure();

@@ -13,7 +13,7 @@ const LENGTH_BITS: u32 = 17;
 const CHECKSUM: usize = 3;
 const TRAILER: usize = 4;
 
-/// Appends segments that hold these frames, as many in each as fit. A frame that is longer than a segment is cut into separate ones.
+/// Appends segments with these frames, as many per segment as fit. A frame longer than a segment is split over several.
 pub fn wrap(mut frames: &[u8], mut compressor: Option<&mut Compressor>, out: &mut Vec<u8>) {
     while !frames.is_empty() {
         let mut len = 0;
@@ -59,13 +59,14 @@ fn head_len(compressed: bool) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub payload: &'a [u8],
-    /// The length of the text; 0: it is the payload.
+    /// The length of the text; 0: the payload is the text.
     pub text_len: usize,
     /// The length of the whole segment.
     pub len: usize,
 }
 
-/// The first segment in `bytes`. `Ok(Err(n))`: `n` bytes are needed first. The error gives the reason why it is not valid.
+/// The first segment in `bytes`. `Ok(Err(n))`: at least `n` bytes are needed. The error states why the segment is
+/// invalid.
 pub fn unwrap(bytes: &[u8], compressed: bool) -> Result<Result<Segment<'_>, usize>, String> {
     let front = head_len(compressed) + CHECKSUM;
     let Some((head, checksum)) = bytes.get(..front).map(|front| front.split_at(front.len() - CHECKSUM)) else {

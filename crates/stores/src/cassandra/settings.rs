@@ -1,4 +1,4 @@
-//! The properties of the store, by the names of YCSB's binding where it has them.
+//! The properties of the store, with the names of YCSB's binding where they exist.
 
 use std::time::Duration;
 
@@ -12,42 +12,42 @@ use crate::tls::{Properties, Request, Tls};
 
 /// Its properties for TLS.
 pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
-/// The default of YCSB's binding, which is that of its driver.
+/// The default of YCSB's binding, and of its driver.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
-/// Longer than any run; keeps additions of times from overflowing.
+/// Longer than any run; prevents overflow in sums of times.
 const MS_MAX: u64 = 86_400_000;
-/// Of one executor to one node; each may have 32,768 requests under way.
+/// Maximum per executor and node; each connection may have 32,768 requests in flight.
 const CONNECTIONS_MAX: u64 = 1_024;
-/// Clients that one connection is given by default: half of what it can carry.
+/// Clients per connection by default: half of a connection's limit.
 const CLIENTS_PER_CONNECTION: usize = 16_384;
 
-/// What the store is opened with.
+/// The settings with which the store is opened.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Contact points.
     pub hosts: Vec<String>,
-    /// The same on each.
+    /// The port, the same on each node.
     pub port: u16,
-    /// As CQL takes it.
+    /// The keyspace's name in CQL.
     pub keyspace: String,
-    /// As CQL takes it; empty where the statements name their tables.
+    /// The table's name in CQL; empty if the statements name their tables.
     pub table: String,
     /// User and password.
     pub login: Option<(String, String)>,
-    /// Level of reads and scans.
+    /// Consistency level of reads and scans.
     pub read: Consistency,
-    /// Level of writes.
+    /// Consistency level of writes.
     pub write: Consistency,
-    /// Connections to each node, of each executor or of each client.
+    /// Number of connections to each node, per executor or per client.
     pub connections: usize,
     /// Whether each client has separate connections.
     pub per_client: bool,
-    /// How long opening a connection may take, logging in included.
+    /// Limit for opening a connection, including the login.
     pub connect_timeout: Duration,
-    /// How long an answer may take.
+    /// Limit for an answer.
     pub request_timeout: Duration,
-    /// The data centre whose nodes are asked; empty: that of the contact point.
+    /// The data centre whose nodes are contacted; empty: the data centre of the contact point.
     pub local_dc: String,
     /// The delays between attempts to connect to a node.
     pub reconnect: Reconnect,
@@ -55,9 +55,9 @@ pub struct Settings {
     pub tracing: bool,
     /// The version of the protocol; `None`: the latest that the contact point supports.
     pub protocol: Option<Version>,
-    /// How requests and answers are compressed.
+    /// The compression of requests and answers.
     pub compression: Option<Algorithm>,
-    /// How connections are encrypted.
+    /// The encryption of connections.
     pub tls: Option<Tls>,
 }
 
@@ -161,7 +161,7 @@ fn truth(options: &Options, name: &str) -> Result<bool, EngineError> {
     }
 }
 
-/// A name that CQL takes without quotes. Like YCSB's binding this folds `usertableSplit` to small letters.
+/// A name that is valid in CQL without quotes. Like YCSB's binding this folds `usertableSplit` to lower case.
 fn identifier(property: &str, text: &str) -> Result<String, EngineError> {
     if !is_plain(text) {
         return Err(EngineError::usage(format!("{property} \"{text}\" is not a valid CQL identifier"))
@@ -170,7 +170,7 @@ fn identifier(property: &str, text: &str) -> Result<String, EngineError> {
     Ok(text.to_ascii_lowercase())
 }
 
-/// Whether CQL takes a name without quotes.
+/// Whether a name is valid in CQL without quotes.
 pub fn is_plain(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -1,4 +1,4 @@
-//! Where a client waits for the answer to its one request, in buffers that are used again.
+//! The slot in which a client waits for the answer to its one request, with reused buffers.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::task::{Context, Poll, Waker};
@@ -16,10 +16,10 @@ enum State {
     Failed,
 }
 
-/// A client's place.
+/// A client's slot.
 #[derive(Debug, Default)]
 pub struct Slot {
-    /// Counts its requests, so that an answer to an earlier one is known as such.
+    /// Number of its requests, to recognize an answer to an earlier request.
     serial: Cell<u32>,
     state: Cell<State>,
     waker: RefCell<Option<Waker>>,
@@ -30,7 +30,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Begins a request; its number.
+    /// Begins a request; returns its number.
     #[inline]
     pub fn begin(&self) -> u32 {
         self.serial.set(self.serial.get().wrapping_add(1));
@@ -43,13 +43,13 @@ impl Slot {
         self.serial.get() != 0 && self.state.get() == State::Waiting
     }
 
-    /// Whether it still waits for the answer to this request.
+    /// Whether the slot still waits for the answer to this request.
     #[inline]
     fn awaits(&self, serial: u32) -> bool {
         self.serial.get() == serial && self.state.get() == State::Waiting
     }
 
-    /// The answer has come.
+    /// The answer has arrived.
     #[inline]
     pub fn answer(&self, serial: u32, header: Header, body: &[u8]) {
         if !self.awaits(serial) {
@@ -63,7 +63,7 @@ impl Slot {
         self.end(State::Answered);
     }
 
-    /// No answer will come.
+    /// No answer will arrive.
     #[cold]
     pub fn fail(&self, serial: u32, status: Status, words: &str) {
         if self.awaits(serial) {
@@ -99,7 +99,7 @@ impl Slot {
         }
     }
 
-    /// What the answer is.
+    /// The type of the answer.
     #[inline]
     pub fn opcode(&self) -> u8 {
         self.opcode.get()

@@ -18,15 +18,15 @@ use crate::session::Connection;
 
 const TIMESTAMP: u8 = 0x20;
 
-/// One client's way to statements.
+/// One client's session of statements.
 #[derive(Debug)]
 pub struct StatementClient {
     client: Client,
     statements: Arc<[Statement]>,
-    /// Of each statement, once connected.
+    /// The routing of each statement, once connected.
     prepared: Vec<Routing>,
     key: Vec<u8>,
-    /// Whether the last execution failed. The next one, which may repeat it, goes to any node, as drivers do.
+    /// Whether the last execution failed. The next execution, which may be a retry, may use any node, as in drivers.
     failed: bool,
 }
 
@@ -64,8 +64,8 @@ impl StatementClient {
         })
     }
 
-    /// Prepares a statement at any node. A refusal that may be temporary, such as an overload, is not the last word for as long as a
-    /// request may take.
+    /// Prepares a statement at any node. A refusal that may be temporary, such as an overload, is final only after the
+    /// limit of a request.
     async fn prepare_patiently(&self, number: usize) -> Result<Rc<Prepared>, Failure> {
         let pool = self.client.pool()?;
         let end = Instant::now() + self.client.cluster().settings.request_timeout;
@@ -161,7 +161,7 @@ impl StatementClient {
         match self.client.refusal()? {
             None => Ok(Status::Ok),
             Some(refusal) => {
-                // The next execution prepares what the node has forgotten.
+                // The next execution prepares the statements that the node has forgotten.
                 for prepared in &ids {
                     prepared.stale.set(true);
                 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Texts and their numbers. A text is kept for connections to come, which prepare all of them.
+/// Texts and their numbers. A text is stored for future connections, which prepare all of them.
 #[derive(Debug, Default)]
 pub struct Texts {
     numbers: RefCell<HashMap<Vec<u8>, usize>>,
@@ -13,7 +13,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The number of the statement with this identity. Finding a known one allocates nothing.
+    /// The number of the statement with this identity. Looking up a known statement allocates nothing.
     #[inline]
     pub fn number(&self, identity: impl FnOnce(&mut Vec<u8>), text: impl FnOnce() -> String) -> usize {
         let mut scratch = self.scratch.borrow_mut();

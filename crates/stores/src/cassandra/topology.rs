@@ -1,4 +1,4 @@
-//! The nodes of a cluster, which may join and leave while it is used.
+//! The nodes of a cluster, which may join and leave during a trial.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use super::ring::{Node, Replication, Ring};
 use crate::reconnect::{self, Reconnect};
 use crate::session::ServerEvent;
 
-/// The nodes at one time.
+/// The nodes at one instant.
 #[derive(Debug)]
 pub struct Topology {
     pub nodes: Vec<Node>,
     /// The reachability of each node, shared by all executors.
     pub reach: Vec<Arc<reconnect::Node>>,
-    /// Which node has which keys.
+    /// The replicas of each key.
     pub ring: Ring,
 }
 
@@ -25,7 +25,7 @@ pub struct Latest {
     version: AtomicU64,
     events: Mutex<Vec<ServerEvent>>,
     reconnect: Reconnect,
-    /// How the ring follows from the nodes; `None`: tokens are not Cassandra's hashes.
+    /// The replication from which the ring is computed; `None`: tokens are not Cassandra's hashes.
     replication: Option<Replication>,
 }
 
@@ -73,11 +73,11 @@ impl Latest {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an event of now.
+    /// Records an event at the present time.
     pub fn record(&self, server: String, event: impl Into<String>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        // A cluster that changes all the time must not fill the memory.
+        // Limits the memory if a cluster changes all the time.
         if events.len() < EVENTS_MAX {
             events.push(ServerEvent { unix_ns: now, server, event: event.into() });
         }

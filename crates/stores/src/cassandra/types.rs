@@ -6,13 +6,13 @@ use std::fmt;
 
 use super::wire::{Body, Short};
 
-/// Types within types beyond this depth are refused: no table has them, and a reader must not exhaust its stack.
+/// Nested types beyond this depth are refused: no table has them, and a reader must not exhaust its stack.
 const DEPTH_MAX: usize = 32;
 
 /// The type of a column or of a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A type that Cassandra names by a Java class: `vector` before protocol 5 had it, and custom types.
+    /// A type that Cassandra identifies by a Java class: `vector` before protocol 5 supported it, and custom types.
     Custom(String),
     Ascii,
     BigInt,
@@ -40,7 +40,7 @@ pub enum Type {
     /// A user-defined type: its name, and the names and types of its fields.
     Udt(String, Vec<(String, Type)>),
     Tuple(Vec<Type>),
-    /// A type of fixed length, this many times: Cassandra 5.0.
+    /// A fixed number of elements of one type: Cassandra 5.0.
     Vector(Box<Type>, usize),
 }
 
@@ -122,7 +122,7 @@ impl Type {
         Some(Self::Vector(Box::new(element), len.trim().parse().ok()?))
     }
 
-    /// The length of all values of this type, if they have the same one: `valueLengthIfFixed` in Cassandra's `AbstractType`.
+    /// The length of all values of this type, if it is fixed: `valueLengthIfFixed` in Cassandra's `AbstractType`.
     fn find_length(&self) -> Option<usize> {
         match self {
             Self::Boolean => Some(1),
@@ -135,7 +135,8 @@ impl Type {
     }
 }
 
-/// As in CQL. A user-defined type, whose name alone does not define its fields, is written as the tuple of these.
+/// The notation of CQL. A user-defined type, whose name alone does not define its fields, is written as a tuple of
+/// them.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -161,7 +162,7 @@ impl fmt::Display for Type {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
-    /// The marker is left as it is: protocol 4 and later.
+    /// The marker is not set: protocol 4 and later.
     Unset,
     Text(String),
     Blob(Vec<u8>),
@@ -175,9 +176,9 @@ pub enum Value {
     Date(i32),
     Float(f32),
     Double(f64),
-    /// A whole number in two's complement, most significant byte first.
+    /// An integer in two's complement, most significant byte first.
     VarInt(Vec<u8>),
-    /// The digits as a `varint`, and how many of them are behind the point.
+    /// The digits as a `varint`, and the number of digits after the decimal point.
     Decimal(Vec<u8>, i32),
     Uuid(u128),
     Inet(std::net::IpAddr),
@@ -188,7 +189,7 @@ pub enum Value {
     Map(Vec<(Value, Value)>),
 }
 
-/// A value that its type cannot have.
+/// A value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch;
 
@@ -313,7 +314,7 @@ impl Value {
                 let pairs = (0..count).map(|_| Ok((Self::read(key, &mut body)?, Self::read(element, &mut body)?)));
                 Self::Map(pairs.collect::<Result<_, Short>>()?)
             }
-            // A value that was written before a field was added is shorter.
+            // A value written before a field was added is shorter.
             Type::Tuple(kinds) => Self::read_fields(kinds.iter(), &mut body)?,
             Type::Udt(_, fields) => Self::read_fields(fields.iter().map(|(_, kind)| kind), &mut body)?,
             Type::Vector(element, count) => {
@@ -345,7 +346,7 @@ fn put_vint(value: i64, out: &mut Vec<u8>) {
 /// Appends an `[unsigned vint]`: the leading ones of the first byte count the bytes that follow.
 fn put_unsigned_vint(value: u64, out: &mut Vec<u8>) {
     let bits = 64 - (value | 1).leading_zeros() as usize;
-    // 7 bits for each byte, up to 8 bytes; the ninth has its own 8.
+    // 7 bits for each byte, up to 8 bytes; the ninth byte has 8.
     let extra = (bits - 1) / 7;
     if extra >= 8 {
         out.push(0xFF);

@@ -45,7 +45,7 @@ pub const TRACING: u8 = 0x02;
 const CUSTOM_PAYLOAD: u8 = 0x04;
 const WARNING: u8 = 0x08;
 
-/// What a frame is.
+/// The types of frames.
 pub mod opcode {
     pub const ERROR: u8 = 0x00;
     pub const STARTUP: u8 = 0x01;
@@ -72,7 +72,7 @@ pub struct Head {
     pub opcode: u8,
 }
 
-/// Appends a frame: its header, what `body` writes, and then the body's length.
+/// Appends a frame: its header, the output of `body`, and then the body's length.
 #[inline]
 pub fn frame(out: &mut Vec<u8>, version: Version, head: Head, body: impl FnOnce(&mut Vec<u8>)) {
     let Head { flags, stream, opcode } = head;
@@ -84,14 +84,14 @@ pub fn frame(out: &mut Vec<u8>, version: Version, head: Head, body: impl FnOnce(
     out[start - 4..start].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Appends a `[string]`, as long as one can be.
+/// Appends a `[string]`, cut to the maximum length.
 pub fn put_string(out: &mut Vec<u8>, text: &str) {
     let len = text.len().min(usize::from(u16::MAX));
     out.extend_from_slice(&(len as u16).to_be_bytes());
     out.extend_from_slice(&text.as_bytes()[..len]);
 }
 
-/// Appends `[bytes]`, or a `[value]`, or a `[long string]`: all three are the same.
+/// Appends `[bytes]`, a `[value]` or a `[long string]`, which have the same form.
 #[inline]
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
@@ -111,7 +111,7 @@ pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub flags: u8,
-    /// The request that it answers; below 0: none.
+    /// The request that it answers; negative: none.
     pub stream: i16,
     pub opcode: u8,
     /// Bytes of its body.
@@ -119,12 +119,12 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads one; the error gives the reason why it is not valid.
+    /// Reads a header; the error states why it is invalid.
     #[inline]
     pub fn read(bytes: [u8; HEADER], version: Version) -> Result<Self, String> {
         let [own, flags, high, low, opcode, a, b, c, d] = bytes;
         let len = u32::from_be_bytes([a, b, c, d]) as usize;
-        // A server that does not support a version answers in its own.
+        // A server that does not support a version answers in its own version.
         if own != version as u8 | RESPONSE && (opcode != opcode::ERROR || own & RESPONSE == 0) {
             return Err(format!("it answers in version {} of the native protocol, not {version}", own & !RESPONSE));
         }
@@ -135,7 +135,7 @@ impl Header {
     }
 }
 
-/// An answer ended before what it must hold.
+/// An answer that is shorter than its content requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
@@ -144,7 +144,7 @@ pub struct Short;
 pub struct Body<'a>(pub &'a [u8]);
 
 impl<'a> Body<'a> {
-    /// The body behind what flags put in front of it: a trace's id, warnings.
+    /// The body after the parts that flags announce: a trace's id, warnings.
     #[inline]
     pub fn behind(flags: u8, bytes: &'a [u8]) -> Result<Self, Short> {
         let mut body = Self(bytes);
@@ -173,7 +173,7 @@ impl<'a> Body<'a> {
         Ok(front)
     }
 
-    /// The next bytes, as many as the array has.
+    /// The next bytes, as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let (front, rest) = self.0.split_first_chunk().ok_or(Short)?;

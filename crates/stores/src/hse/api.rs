@@ -20,7 +20,7 @@ type Params = *const *const c_char;
 pub struct Fault {
     /// As in errno(3).
     pub errno: c_int,
-    /// HSE's message: its source line and the errno's text.
+    /// HSE's message: its source line and the text of the errno.
     pub message: String,
 }
 
@@ -76,7 +76,7 @@ api! {
     optional {
         kvdb_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
         kvs_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
-        // New in 3.0: distinguishes it from 2.x, whose parameters have other names.
+        // New in 3.0: distinguishes it from 2.x, whose parameters have different names.
         kvdb_attach: fn(*const c_char, *const c_char, Params) -> Error;
     }
 }
@@ -84,12 +84,12 @@ api! {
 impl Api {
     /// Loads a shared object, by its path or by a name that the dynamic loader looks up.
     pub fn load(name: &OsStr) -> Result<Self, libloading::Error> {
-        // SAFETY: loading runs the object's initialisers; it is the file that the user or the loader's configuration
-        // named.
+        // SAFETY: loading runs the object's initialisers; the file is named by the user or by the loader's
+        // configuration.
         let library = unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL) }?;
         let api = Self::resolve(&library)?;
-        // It stays for as long as the process: nothing guarantees that no thread of HSE's is still on its way out when
-        // hse_fini returns, and unmapping the code below one is a crash.
+        // The library stays loaded until the process ends: a thread of HSE may still be exiting when hse_fini returns,
+        // and unmapping its code would crash.
         std::mem::forget(library);
         Ok(api)
     }
@@ -99,7 +99,7 @@ impl Api {
         self.kvdb_attach.is_some()
     }
 
-    /// Distinguishes this copy of the library from another one in the same process.
+    /// Identifies this copy of the library among several in one process.
     pub fn identity(&self) -> usize {
         self.init as usize
     }
@@ -152,7 +152,7 @@ impl Arguments {
         parameters.iter().map(|text| c_text(text.as_str())).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Hands `paramc` and `paramv` to a call.
+    /// Passes `paramc` and `paramv` to a call.
     pub fn with<T>(&self, call: impl FnOnce(usize, Params) -> T) -> T {
         let pointers: Vec<*const c_char> = self.0.iter().map(|text| text.as_ptr()).collect();
         call(pointers.len(), pointers.as_ptr())
@@ -180,7 +180,7 @@ pub unsafe fn parameter(
         if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;
         }
-        // Texts come in the quotes of JSON, numbers without.
+        // Texts are in JSON quotes, numbers are not.
         Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().trim_matches('"').to_owned())
     }
 }

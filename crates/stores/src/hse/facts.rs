@@ -1,4 +1,4 @@
-//! What HSE guarantees, and what else is printed beside a result.
+//! The guarantee of HSE, and the other facts that are printed with a result.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// An opening that takes longer in a virtual machine is reported. Without the trap it takes 0.1 s.
+/// A slower open in a virtual machine is reported. Without the trap, it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
-/// What is guaranteed, in HSE's terms and as HSE reports it: a `kvdb.conf` in the home wins over everything.
+/// The guarantee, in HSE's terms and as HSE reports it: a `kvdb.conf` in the home overrides everything.
 pub fn guarantee(
     kvdb: &Kvdb,
     kvs: Ptr,
@@ -52,7 +52,7 @@ pub fn guarantee(
     let mut guarantee = durability
         .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
         .fact("directory", home.display().to_string())
-        // Its data files are mapped: what it caches is in the kernel's page cache.
+        // Its data files are mapped, so its cache is the kernel's page cache.
         .fact("cache_bytes", "0")
         .fact(
             "compression",
@@ -85,7 +85,7 @@ fn in_virtual_machine() -> bool {
     })
 }
 
-/// The note on an opening that took that long.
+/// The note on a slow open.
 fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
     (took > OPEN_SLOW && in_virtual_machine).then(|| {
         format!(

@@ -1,31 +1,31 @@
-//! Whether HSE has anything to do in the background.
+//! Detects whether HSE works in the background.
 //!
-//! Its API has no call for that: compactions can be asked for, the automatic ones not waited for. But the threads that do
-//! the work have names, and the kernel counts what each one runs and writes.
+//! Its API has no call for that: compactions can be requested, but there is no wait for automatic ones. However, the
+//! threads that do the work have names, and the kernel counts the CPU time and writes of each thread.
 
 use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How the names of HSE's threads begin: all of them in 3.0; in 2.1 those that ingest, compact (idle or at it) and journal.
+/// Prefixes of the names of HSE's threads: all threads in 3.0; in 2.1 the threads that ingest, compact and journal.
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
-/// Between two looks.
+/// Interval between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// After this many consecutive samples without activity it is idle; its timers are shorter.
+/// HSE is idle after this many consecutive samples without activity; its timers are shorter.
 const IDLE_SAMPLES: usize = 4;
-/// Of one processor. Without anything to do, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
+/// Share of one processor. When idle, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;
-/// Per look. Without anything to do it writes nothing.
+/// Bytes per sample. When idle, it writes nothing.
 const WRITTEN_BYTES_IDLE: u64 = 64 << 10;
 
-/// What a thread has done since it began.
+/// The work of a thread since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Work {
     cpu_ns: u64,
     written_bytes: u64,
 }
 
-/// Waits until HSE is idle; `false` if it is not within `max`.
+/// Waits until HSE is idle; `false` if it is still busy after `max`.
 pub fn wait(max: Duration) -> bool {
     let start = Instant::now();
     let (mut before, mut at) = (look(), Instant::now());
@@ -46,7 +46,7 @@ fn is_idle(work: Work, seconds: f64) -> bool {
     (work.cpu_ns as f64) < CPU_SHARE_IDLE * seconds * 1e9 && work.written_bytes < WRITTEN_BYTES_IDLE
 }
 
-/// The work between two looks. Threads come and go, and the count of an ended one is lost.
+/// The work between two samples. Threads start and end, and the counts of ended threads are lost.
 fn done(before: &HashMap<u32, Work>, now: &HashMap<u32, Work>) -> Work {
     now.iter().fold(Work::default(), |sum, (thread, work)| {
         let old = before.get(thread).copied().unwrap_or_default();
@@ -75,7 +75,7 @@ fn look() -> HashMap<u32, Work> {
         .collect()
 }
 
-/// proc(5), `schedstat`: time on a processor, time waiting for one, turns.
+/// proc(5), `schedstat`: time on a processor, time waiting for a processor, number of time slices.
 fn cpu_ns(schedstat: &str) -> u64 {
     schedstat.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

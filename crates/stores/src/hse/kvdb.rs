@@ -1,4 +1,4 @@
-//! The KVDB: its home, its opening, its KVSs.
+//! The KVDB: its home directory, its opening, its KVSs.
 
 use std::ffi::CStr;
 use std::fs;
@@ -19,7 +19,7 @@ const FORMAT_OF_3: u32 = 4;
 /// An open KVDB; dropping it closes it.
 #[derive(Debug)]
 pub struct Kvdb {
-    /// Null once it is closed.
+    /// Null after it was closed.
     handle: Ptr,
     subsystem: Subsystem,
 }
@@ -37,7 +37,7 @@ impl Kvdb {
         Ok(Self { handle, subsystem })
     }
 
-    /// Opens the table's KVS, and creates it first if it is missing and may be made.
+    /// Opens the table's KVS; creates it first if it is missing and may be created.
     pub fn table(&self, settings: &Settings, options: &Options, home: &Path) -> Result<Ptr, EngineError> {
         let api = self.subsystem.api;
         let name = c_text(options.table.as_str())?;
@@ -77,27 +77,27 @@ impl Kvdb {
         open().map_err(|fault| cannot(&action, home, &settings.kvs_open, &fault))
     }
 
-    /// Closes it, once; its KVS must be closed.
+    /// Closes the KVDB, once; its KVS must be closed.
     pub fn close(&mut self) -> Result<(), Fault> {
         let handle = std::mem::replace(&mut self.handle, std::ptr::null_mut());
         if handle.is_null() {
             return Ok(());
         }
         let api = self.subsystem.api;
-        // SAFETY: it was open, and its KVS is closed.
+        // SAFETY: the KVDB was open, and its KVS is closed.
         api.check(unsafe { (api.kvdb_close)(handle) })
     }
 
-    /// Puts what was written so far on the device, and waits for it.
+    /// Syncs all earlier writes to the device.
     pub fn sync(&self) -> Result<(), Fault> {
         let api = self.subsystem.api;
-        // SAFETY: it is open. No flags: wait.
+        // SAFETY: the KVDB is open. Without flags, the call waits.
         api.check(unsafe { (api.kvdb_sync)(self.handle, 0) })
     }
 
     /// The value of a parameter.
     pub fn parameter(&self, name: &CStr) -> Option<String> {
-        // SAFETY: it is open.
+        // SAFETY: the KVDB is open.
         unsafe { parameter(self.api().kvdb_param_get, self.handle, name) }
     }
 
@@ -127,12 +127,12 @@ pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineE
     }
 }
 
-/// Whether there is a KVDB.
+/// Whether the directory contains a KVDB.
 pub fn exists(home: &Path) -> bool {
     home.join(MARKER).exists()
 }
 
-/// A run without a load.
+/// The error of a run without a load.
 pub fn missing(home: &Path) -> EngineError {
     EngineError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
 }
@@ -141,7 +141,7 @@ fn load_first(home: &Path) -> String {
     format!("load one first: loadstone ycsb load hse -p hse.kvdb_home={}", home.display())
 }
 
-/// What cannot be done to which directory, and what to do about it.
+/// The error of an action on a directory, with a remedy.
 pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> EngineError {
     let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
@@ -160,8 +160,8 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
     }
 }
 
-/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert it, and crashes (`cndb_txn_txid_get`). HSE 2 knows by
-/// itself that it cannot read one of HSE 3.
+/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert it, and crashes (`cndb_txn_txid_get`). HSE 2 itself
+/// refuses a KVDB of HSE 3.
 pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
     match format(&meta) {

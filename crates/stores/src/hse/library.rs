@@ -1,4 +1,4 @@
-//! Finding libhse. No distribution ships it: it is where the user built it.
+//! Finds libhse. No distribution ships it: it is where the user built it.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -29,7 +29,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
         return Err(EngineError::usage(format!("no file {} ({source})", path.display()))
             .hint("name the libhse-3.so that you built"));
     }
-    // A name without a slash would be looked for elsewhere.
+    // The loader would search for a name without a slash elsewhere.
     let path = std::path::absolute(&path).unwrap_or(path);
     Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &words(&error)))
 }
@@ -38,7 +38,7 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
     for name in names {
         match Api::load(OsStr::new(name)).map_err(|error| words(&error)) {
             Ok(api) => return Ok(api),
-            // The loader's message begins with the missing file: this one, or one that this one needs.
+            // The loader's message begins with the missing file: this library, or one that it needs.
             Err(words) if is_absent(&words, name) => {}
             Err(words) => return Err(broken(name, &words)),
         }
@@ -49,7 +49,7 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
     ))
 }
 
-/// The loader's message; that of the error itself is only "dlopen failed".
+/// The loader's message; the error itself only states "dlopen failed".
 fn words(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

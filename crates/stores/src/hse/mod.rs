@@ -1,13 +1,13 @@
 //! HSE, loaded at run time through its C API.
 //!
 //! A table is a KVS of the one KVDB; a record's value is in YCSB's stored form. Scans use a cursor over the whole KVS:
-//! the bindings for HSE 1 and 2 walked from prefix to prefix, which fits no keys but `user<digits>`.
+//! the bindings for HSE 1 and 2 iterated from prefix to prefix, which works only for keys `user<digits>`.
 //!
-//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. It has no level between that
-//! and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): what the operating system has,
-//! the device has too. `hse_kvdb_sync` without flags puts the journal's end on the device before it returns: it notes
-//! how far the buffers are filled, our put included, wakes the journal's thread, and waits until what is written
-//! reaches that far (`wal_sync` in `wal.c`). Without a journal it waits until the data themselves are written.
+//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. HSE has no level between this
+//! and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): data that the operating system
+//! has is also on the device. `hse_kvdb_sync` without flags syncs the end of the journal before it returns: it notes
+//! the fill level of the buffers, including the last put, wakes the journal's thread, and waits until the written data
+//! reaches that level (`wal_sync` in `wal.c`). Without a journal it waits until the data itself is written.
 
 mod api;
 mod facts;
@@ -39,39 +39,39 @@ use subsystem::Subsystem;
 /// The HSE store.
 pub type Hse = KeyValueStore<HseEngine>;
 
-/// Keys that HSE takes (`HSE_KVS_KEY_LEN_MAX`).
+/// Maximum key length of HSE (`HSE_KVS_KEY_LEN_MAX`).
 pub const KEY_LEN_MAX: usize = 1_344;
-/// Values that HSE takes (`HSE_KVS_VALUE_LEN_MAX`).
+/// Maximum value length of HSE (`HSE_KVS_VALUE_LEN_MAX`).
 pub const VALUE_LEN_MAX: usize = 1 << 20;
 
-/// Longest that `settle` waits for compactions.
+/// Maximum time that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
-/// A read buffer's first size: YCSB's record of 10 × 100 bytes is below 1.3 kB.
+/// Initial size of a read buffer: YCSB's record of 10 × 100 bytes is below 1.3 kB.
 const BUFFER_LEN: usize = 4 << 10;
 
 /// An open KVS of an open KVDB.
 #[derive(Debug)]
 pub struct HseEngine {
     api: Api,
-    /// Null once it is closed.
+    /// Null after it was closed.
     kvs: Ptr,
     kvdb: Kvdb,
     /// Whether each write waits for `hse_kvdb_sync`.
     sync: bool,
-    /// The first write that failed for a reason that stays, as a full device does: HSE then writes no more, and
-    /// `hse_kvdb_sync` may wait for ever, because the thread that would answer has ended (`wal_sync_notifier`).
+    /// The first write that failed permanently, for example on a full device: HSE then no longer writes, and
+    /// `hse_kvdb_sync` may wait forever, because the thread that would answer has ended (`wal_sync_notifier`).
     broken: OnceLock<Fault>,
     home: PathBuf,
     guarantee: Guarantee,
 }
 
-// SAFETY: hse.h calls put, get, delete, cursor_create and sync thread safe; a cursor stays on its thread; create, open
-// and close, which are not, run before and after the sessions.
+// SAFETY: hse.h documents put, get, delete, cursor_create and sync as thread safe; a cursor stays on its thread;
+// create, open and close, which are not, run before and after the sessions.
 unsafe impl Send for HseEngine {}
 // SAFETY: as above.
 unsafe impl Sync for HseEngine {}
 
-/// What one client keeps: the buffer that values are copied into.
+/// A client's buffer, into which values are copied.
 #[derive(Debug)]
 pub struct Buffer(Vec<u8>);
 
@@ -87,11 +87,11 @@ impl HseEngine {
         if kvs.is_null() {
             return Ok(());
         }
-        // SAFETY: it was open, and no session uses it any more.
+        // SAFETY: the KVS was open, and no session uses it any more.
         self.api.check(unsafe { (self.api.kvdb_kvs_close)(kvs) })
     }
 
-    /// After a write: wait for what was asked for.
+    /// Ends a write: waits for the requested durability.
     #[inline]
     fn written(&self, key: &[u8], value_len: usize, error: u64) -> Result<(), Failure> {
         self.api.check(error).and_then(|()| if self.sync { self.kvdb.sync() } else { Ok(()) }).map_err(|fault| {
@@ -103,10 +103,10 @@ impl HseEngine {
         })
     }
 
-    /// Reads up to `count` records off a cursor.
+    /// Reads up to `count` records from a cursor.
     ///
     /// # Safety
-    /// The cursor must be one of this KVS.
+    /// The cursor must belong to this KVS.
     unsafe fn read_cursor(
         &self,
         cursor: Ptr,
@@ -117,8 +117,8 @@ impl HseEngine {
         let api = &self.api;
         // SAFETY: as required of the caller; key and value stay until the cursor moves.
         unsafe {
-            // HSE does not check the length of this key. What is cut off matters only for a key that is equal without
-            // it, and so comes before.
+            // HSE does not check the length of this key. The removed part matters only for a key that equals the
+            // remaining part, and so precedes the start.
             let (seek, cut) = from.split_at(from.len().min(KEY_LEN_MAX));
             if !seek.is_empty() {
                 let (key, len) = (seek.as_ptr().cast(), seek.len());
@@ -208,7 +208,7 @@ impl KeyValue for HseEngine {
             return Err(kvdb::missing(&settings.home));
         }
         let api = library::load(options)?;
-        // HSE keeps the paths of its data: a relative one would be lost with the working directory.
+        // HSE stores the paths of its data: a relative path would depend on the working directory.
         let home =
             fs::create_dir_all(&settings.home).and_then(|()| std::path::absolute(&settings.home)).map_err(|error| {
                 EngineError::failed(format!("cannot make {}: {error}", settings.home.display()))
@@ -263,9 +263,9 @@ impl KeyValue for HseEngine {
             if !exists {
                 return Ok(false);
             }
-            // A value that does not fit is cut, without an error. Its length is then the whole one, but a compressed
-            // value that is still in memory reports what was copied (`c0kvs_get_excl` in c0_kvset.c): a full buffer
-            // proves nothing.
+            // HSE truncates a value that does not fit, without an error. It reports the full length, except for a
+            // compressed value that is still in memory, where it reports the number of bytes copied (`c0kvs_get_excl`
+            // in c0_kvset.c): so a full buffer proves nothing.
             if len < buffer.len() {
                 found(&buffer[..len]);
                 return Ok(true);
@@ -294,7 +294,7 @@ impl KeyValue for HseEngine {
     fn scan(&self, _: &mut Buffer, from: &[u8], count: usize, found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
         let mut cursor: Ptr = std::ptr::null_mut();
-        // SAFETY: the KVS is open; the cursor is destroyed before we return.
+        // SAFETY: the KVS is open; the cursor is destroyed before the function returns.
         unsafe {
             let (none, filter) = (std::ptr::null_mut(), std::ptr::null());
             api.check((api.kvs_cursor_create)(self.kvs, 0, none, filter, 0, &raw mut cursor))
@@ -312,7 +312,7 @@ impl KeyValue for HseEngine {
             return Err(cannot("sync", &self.home, &[], fault));
         }
         match self.kvdb.sync() {
-            // A KVDB that is open for reading only has nothing to sync.
+            // A KVDB opened read-only has nothing to sync.
             Err(fault) if fault.errno != libc::EROFS => return Err(cannot("sync", &self.home, &[], &fault)),
             _ => {}
         }
@@ -331,7 +331,7 @@ impl KeyValue for HseEngine {
 
 impl Drop for HseEngine {
     fn drop(&mut self) {
-        // The KVDB follows by its own drop, and the subsystem by its.
+        // Then the KVDB is dropped, and then the subsystem.
         let _ = self.close_kvs();
     }
 }

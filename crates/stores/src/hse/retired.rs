@@ -1,4 +1,4 @@
-//! The options of YCSB's binding for HSE 1, which kept its data in mpools. HSE 2.0 replaced these by directories, so
+//! The options of YCSB's binding for HSE 1, which stored its data in mpools. HSE 2.0 replaced mpools by directories, so
 //! the options cannot work; the error names the replacement.
 
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// A parameter of HSE 1, and what HSE 3 has instead.
+/// A parameter of HSE 1 and its equivalent in HSE 3.
 struct Renamed {
     old: &'static str,
     new: &'static str,
-    /// Values that have other names now, old and new.
+    /// Renamed values, old and new.
     values: &'static [(&'static str, &'static str)],
 }
 
@@ -67,7 +67,7 @@ pub fn refuse(options: &Options) -> Result<(), EngineError> {
     .hint(instead))
 }
 
-/// A parameter of HSE 1 as it is written now.
+/// The present name of a parameter of HSE 1.
 fn successor(parameter: &str) -> Option<String> {
     let (name, value) = parameter.trim().split_once('=')?;
     if let Some(Renamed { new, values, .. }) = RENAMED.iter().find(|renamed| renamed.old == name) {
@@ -80,7 +80,7 @@ fn successor(parameter: &str) -> Option<String> {
     })
 }
 
-/// What the configuration files that HSE 1.8 installed for YCSB said (`config/native_ycsb_*.yml` there).
+/// The content of the configuration files that HSE 1.8 installed for YCSB (its `config/native_ycsb_*.yml`).
 fn shipped(file: &str) -> Option<Vec<&'static str>> {
     let name = Path::new(file).file_name()?.to_str()?.strip_prefix("native_ycsb_")?.strip_suffix(".yml")?;
     let mut parameters = vec!["kvdb.kvs.default.prefix.length=7"];

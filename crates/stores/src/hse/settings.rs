@@ -1,7 +1,7 @@
-//! The properties `hse.*`, sorted into the five lists of parameters that HSE takes.
+//! The properties `hse.*`, sorted into HSE's five lists of parameters.
 //!
-//! Three YCSB bindings came before us, one for each major version of HSE, and all their names are read here: those of
-//! HSE 3 and 2 work, those of HSE 1 (which had mpools) are refused with what to write instead.
+//! There are three older YCSB bindings, one for each major version of HSE, and this reads all their names: names for
+//! HSE 3 and 2 work, names for HSE 1 (which had mpools) are refused with their replacement.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,13 @@ use super::retired;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// What KVSs are created with (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
+/// Parameters for creating KVSs (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
 const KVS_CREATE: [&str; 6] = ["prefix.length", "prefix.pivot", "suffix.length", "fanout", "kvs_ext01", "kvs_sfx_len"];
-/// Beginnings of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; it is the KVDB's here.
+/// Prefixes of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; here it is the KVDB's.
 const GLOBAL: [&str; 7] =
     ["logging.", "rest.", "socket.", "vlb_cache_sz", "c0kvs_ccache_sz", "c0kvs_cheap_sz", "workqueue_"];
 
-/// Everything that HSE is started, created and opened with.
+/// All parameters with which HSE is started, created and opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The KVDB's home directory.
@@ -41,7 +41,7 @@ impl Settings {
     pub fn new(options: &Options) -> Result<Self, EngineError> {
         retired::refuse(options)?;
         check_table(&options.table)?;
-        // The names of HSE 2's and HSE 3's bindings.
+        // The names in the bindings for HSE 2 and HSE 3.
         let home = match options.get("hse.kvdb.home") {
             Some(home) if options.get("hse.kvdb_home").is_none() => PathBuf::from(home),
             _ => options.directory("hse.kvdb_home")?,
@@ -64,8 +64,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Parameters for `hse_init`. By default HSE opens a REST socket and writes to the system's log; a benchmark wants
-    /// neither, unless it says so. What the socket's switch is called depends on the version.
+    /// Parameters for `hse_init`. By default HSE opens a REST socket and writes to the system log; a benchmark disables
+    /// both, unless a property enables them. The name of the socket's switch depends on the version.
     pub fn init(&self, is_3: bool) -> Vec<String> {
         let socket = if is_3 { "rest." } else { "socket." };
         let mut list = Vec::new();
@@ -89,7 +89,7 @@ impl Settings {
             self.config_file = Some(file);
             return Ok(());
         }
-        // The settings of one KVS win over those of all, as in kvdb.conf; HSE takes the last of a name.
+        // The settings of one KVS override the settings of all, as in kvdb.conf; HSE uses the last value of a name.
         let (mut all, mut one) = (Vec::new(), Vec::new());
         for (name, value) in pairs("hse.config", text)? {
             let under_kvs = name.strip_prefix("kvdb.kvs.").or_else(|| name.strip_prefix("kvs."));
@@ -130,7 +130,7 @@ impl Settings {
 
 const EXAMPLE: &str = "kvdb.durability.interval_ms=1000,kvdb.kvs.default.prefix.length=7";
 
-/// `name=value` texts, separated by commas or, as shells like better, semicolons.
+/// `name=value` texts, separated by commas or by semicolons, which shells accept more easily.
 fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, EngineError> {
     text.split([',', ';'])
         .map(str::trim)
@@ -153,7 +153,7 @@ fn cursor_prefix(options: &Options) -> Result<Option<u32>, EngineError> {
     })
 }
 
-/// hse.h: a KVS's name has 1 to 31 of [-_A-Za-z0-9], and `default` stands for all of them in configurations.
+/// hse.h: a KVS's name has 1 to 31 of [-_A-Za-z0-9], and in configurations `default` means all KVSs.
 fn check_table(table: &str) -> Result<(), EngineError> {
     let fits = (1..32).contains(&table.len())
         && table != "default"

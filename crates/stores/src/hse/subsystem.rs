@@ -1,5 +1,5 @@
-//! `hse_init` and `hse_fini`: once around everything else, and one KVDB at a time (hse.h, "Only one KVDB can be open at
-//! any one time").
+//! `hse_init` and `hse_fini`: called once, before and after everything else, and one KVDB at a time (hse.h, "Only one
+//! KVDB can be open at any one time").
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use super::api::{Api, Arguments, c_text};
 use super::settings::Settings;
 use crate::error::EngineError;
 
-/// The libraries of this process that are initialised.
+/// The initialised libraries of this process.
 static INITIALISED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// An initialised HSE; dropping it is `hse_fini`.
+/// An initialised HSE; dropping it calls `hse_fini`.
 #[derive(Debug)]
 pub struct Subsystem {
     /// Its functions.
@@ -21,7 +21,7 @@ pub struct Subsystem {
 impl Subsystem {
     /// Initialises it.
     pub fn start(api: Api, settings: &Settings) -> Result<Self, EngineError> {
-        // Held through the calls, which are not thread safe.
+        // Locked during the calls, which are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
             return Err(EngineError::failed("this process has a KVDB open, and HSE opens one at a time")
@@ -29,7 +29,7 @@ impl Subsystem {
         }
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
         let parameters = settings.init(api.is_3());
-        // SAFETY: the texts outlive the call; the lock makes it the only one.
+        // SAFETY: the texts outlive the call; the lock excludes concurrent calls.
         let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
             (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });
@@ -47,7 +47,7 @@ impl Subsystem {
 impl Drop for Subsystem {
     fn drop(&mut self) {
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: its KVDB is closed; the lock makes it the only call.
+        // SAFETY: its KVDB is closed; the lock excludes concurrent calls.
         unsafe { (self.api.fini)() };
         initialised.retain(|identity| *identity != self.api.identity());
     }

@@ -2,7 +2,7 @@
 
 use crate::error::EngineError;
 
-/// The arguments in `-jvm-args`: split at blanks, but not within quotes; a backslash keeps the next character.
+/// The arguments in `-jvm-args`: split at blanks outside quotes; a backslash quotes the next character.
 pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! Class paths as `java -cp` takes them. The JVM itself knows no wildcards: its launcher expands them.
+//! Class paths in the syntax of `java -cp`. The JVM itself does not support wildcards: its launcher expands them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
             Some("/") => all.extend(jars(Path::new("/"), name)?),
             Some(directory) => all.extend(jars(Path::new(directory.trim_end_matches('/')), name)?),
             None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
-            // A JVM would take no notice, and then use another configuration or find no class.
+            // A JVM would ignore it, and then use another configuration or find no class.
             None => {
                 return Err(EngineError::usage(format!("nothing is at {entry} ({name})"))
                     .hint("entries are jars, directories of classes or of configuration, and DIRECTORY/*"));
@@ -24,7 +24,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     Ok(all)
 }
 
-/// The jars in a directory, sorted: what is found first must not depend on the file system.
+/// The jars in a directory, sorted, so that the first match does not depend on the file system.
 fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     let listed = fs::read_dir(directory).map_err(|error| {
         EngineError::usage(format!("cannot list {} ({name}): {error}", directory.display()))

@@ -1,4 +1,4 @@
-//! JNI as safe as it gets: calls by one thread, with what was thrown taken out after each.
+//! Safe wrappers of JNI calls by one thread; each call is followed by a check for exceptions.
 
 use std::ffi::{CStr, c_void};
 
@@ -8,7 +8,7 @@ use jni_sys::{JNIEnv, jbyteArray, jclass, jmethodID, jobject, jthrowable, jvalue
 #[derive(Clone, Copy, Debug)]
 pub struct Env(*mut JNIEnv);
 
-/// The functions up to JNI 1.4 are all that is called.
+/// Only functions up to JNI 1.4 are called.
 macro_rules! jni {
     ($env:expr, $name:ident $(, $arg:expr)*) => {
         ((**$env.0).v1_4.$name)($env.0 $(, $arg)*)
@@ -19,14 +19,14 @@ impl Env {
     /// The environment that the JVM gave to this thread.
     ///
     /// # Safety
-    /// It must be this thread's, and this thread must stay attached as long as it is used.
+    /// It must belong to this thread, and this thread must stay attached as long as it is used.
     pub unsafe fn new(env: *mut JNIEnv) -> Self {
         Self(env)
     }
 
-    /// A class, for ever.
+    /// A global reference to a class.
     pub fn class(self, name: &CStr) -> Result<jclass, Thrown> {
-        // SAFETY: the environment is this thread's.
+        // SAFETY: the environment belongs to this thread.
         unsafe {
             let local = jni!(self, FindClass, name.as_ptr());
             self.checked()?;
@@ -36,13 +36,13 @@ impl Env {
 
     /// A static method of a class.
     pub fn method(self, class: jclass, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
-        // SAFETY: the class is one.
+        // SAFETY: `class` is a class.
         let method = unsafe { jni!(self, GetStaticMethodID, class, name.as_ptr(), signature.as_ptr()) };
         self.checked()?;
         Ok(method)
     }
 
-    /// Makes of a reference of this call one for ever.
+    /// Replaces a local reference by a global one.
     pub fn global(self, local: jobject) -> jobject {
         // SAFETY: it is a local reference, or null, which stays null.
         unsafe {
@@ -52,24 +52,24 @@ impl Env {
         }
     }
 
-    /// Gives a reference for ever back.
+    /// Deletes a global reference.
     pub fn forget(self, global: jobject) {
-        // SAFETY: it is one, or null.
+        // SAFETY: it is a global reference, or null.
         unsafe { jni!(self, DeleteGlobalRef, global) };
     }
 
-    /// Gives a reference of this call back.
+    /// Deletes a local reference.
     pub fn forget_local(self, local: jobject) {
-        // SAFETY: it is one, or null.
+        // SAFETY: it is a local reference, or null.
         unsafe { jni!(self, DeleteLocalRef, local) };
     }
 
-    /// Calls a static method that returns an object, a local reference.
+    /// Calls a static method that returns an object, as a local reference.
     ///
     /// # Safety
-    /// Class, method and arguments must be right for each other.
+    /// Class, method and arguments must match.
     pub unsafe fn call_object(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<jobject, Thrown> {
-        // SAFETY: as required.
+        // SAFETY: required of the caller.
         let result = unsafe { jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr()) };
         self.checked()?;
         Ok(result)
@@ -78,26 +78,26 @@ impl Env {
     /// Calls a static method that returns nothing.
     ///
     /// # Safety
-    /// Class, method and arguments must be right for each other.
+    /// Class, method and arguments must match.
     pub unsafe fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<(), Thrown> {
-        // SAFETY: as required.
+        // SAFETY: required of the caller.
         unsafe { jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr()) };
         self.checked()
     }
 
-    /// Calls a static method that returns a number. It returns 0 when something was thrown, which `checked` reports.
+    /// Calls a static method that returns a number. It returns 0 after an exception, which `checked` reports.
     ///
     /// # Safety
-    /// Class, method and arguments must be right for each other.
+    /// Class, method and arguments must match.
     #[inline]
     pub unsafe fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
-        // SAFETY: as required.
+        // SAFETY: required of the caller.
         unsafe { jni!(self, CallStaticLongMethodA, class, method, args.as_ptr()) }
     }
 
-    /// What was thrown by the last call, taken out.
+    /// Removes and returns the exception of the last call, if any.
     pub fn checked(self) -> Result<(), Thrown> {
-        // SAFETY: the environment is this thread's.
+        // SAFETY: the environment belongs to this thread.
         unsafe {
             let thrown = jni!(self, ExceptionOccurred);
             if thrown.is_null() {
@@ -113,13 +113,13 @@ impl Env {
     /// # Safety
     /// The memory must outlive every use of the buffer.
     pub unsafe fn buffer(self, memory: *mut u8, len: usize) -> Result<jobject, Thrown> {
-        // SAFETY: as required.
+        // SAFETY: required of the caller.
         let buffer = unsafe { jni!(self, NewDirectByteBuffer, memory.cast::<c_void>(), len as i64) };
         self.checked()?;
         Ok(buffer)
     }
 
-    /// Bytes for Java: a local reference.
+    /// A Java array of these bytes, as a local reference.
     pub fn array(self, bytes: &[u8]) -> Result<jbyteArray, Thrown> {
         // SAFETY: the region is within the array, which is as long as the bytes.
         unsafe {
@@ -130,7 +130,7 @@ impl Env {
         }
     }
 
-    /// Bytes from Java; the reference, which may be null, is given back.
+    /// The bytes of a Java array; the reference, which may be null, is deleted.
     pub fn bytes(self, array: jbyteArray) -> Vec<u8> {
         if array.is_null() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! `System.exit` within this process: the JVM asks us before it ends everything.
+//! `System.exit` within this process: the JVM calls a hook before it ends the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,20 +8,20 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 /// Whether [`ended`] is polled.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// How long the engine may take to print what it has.
+/// Time that the engine has to print its results.
 const PRINTING: Duration = Duration::from_secs(30);
 
-/// The JVM's last call, at a safepoint: every thread that is in Java or comes back to it stands still for ever.
+/// The JVM's last call, at a safepoint: every thread that is in Java or returns to it is blocked forever.
 pub extern "C" fn hook(status: i32) {
     ENDED.store(1 << 32 | u64::from(status.cast_unsigned()), Ordering::SeqCst);
     if WATCHED.load(Ordering::SeqCst) {
         std::thread::sleep(PRINTING);
     } else {
         let text = format!("error: {}\nhint: {HINT}\n", message(status));
-        // SAFETY: plain calls; the process has no other way to learn of it, or to end.
+        // SAFETY: plain calls; the process has no other way to report the exit, or to end.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     }
-    // SAFETY: handlers of a normal exit would wait for threads that stand still.
+    // SAFETY: handlers of a normal exit would wait for blocked threads.
     unsafe { libc::_exit(1) };
 }
 
@@ -32,7 +32,7 @@ pub fn has_ended() -> bool {
     ENDED.load(Ordering::Relaxed) != 0
 }
 
-/// Why the JVM has ended, if it has. A caller that polls this ends the process when it has.
+/// The reason why the JVM has ended, if it has. A caller that polls this must then end the process.
 pub fn ended() -> Option<String> {
     WATCHED.store(true, Ordering::SeqCst);
     let ended = ENDED.load(Ordering::SeqCst);

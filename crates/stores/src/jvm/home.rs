@@ -1,4 +1,4 @@
-//! Finding the JVM.
+//! Finds the JVM.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::error::EngineError;
 /// The hint when no JVM is found.
 pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or newer";
 
-/// The shared object of the JVM: that of `JAVA_HOME`, or else of the `java` on the path.
+/// The shared object of the JVM in `JAVA_HOME`, or else of the `java` on the path.
 pub fn library() -> Result<PathBuf, EngineError> {
     if let Some(home) = env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
         let home = PathBuf::from(home);
@@ -22,7 +22,7 @@ pub fn library() -> Result<PathBuf, EngineError> {
     let Some(java) = java else {
         return Err(EngineError::failed("no JVM: JAVA_HOME is not set, and no java is on the PATH").hint(HINT));
     };
-    // It is a link, by way of /etc/alternatives on Debian, to bin/java within its home.
+    // It is a link (through /etc/alternatives on Debian) to bin/java in its home.
     let program = java.canonicalize().unwrap_or_else(|_| java.clone());
     program.parent().and_then(Path::parent).and_then(within).ok_or_else(|| {
         EngineError::failed(format!("no JVM beside {}: ../lib/server/libjvm.so is not there", program.display()))

@@ -1,4 +1,4 @@
-//! The host's methods (`java/src/main/java/loadstone/host/Host.java`), found once.
+//! The host's methods (`java/src/main/java/loadstone/host/Host.java`), looked up once.
 
 use std::ffi::CStr;
 
@@ -33,11 +33,11 @@ fn object(object: jobject) -> jvalue {
 }
 
 impl Host {
-    /// Finds everything, and readies the JVM.
+    /// Looks up all methods, and prepares the JVM.
     pub fn find(env: Env) -> Result<Self, EngineError> {
         Self::resolve(env).map_err(|thrown| {
             let words = env.plain_words(&thrown);
-            // A newer class than the JVM knows.
+            // The class is newer than the JVM supports.
             let hint = if words.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
             EngineError::failed(format!("the JVM cannot run the host: {words}")).hint(hint)
         })
@@ -61,22 +61,22 @@ impl Host {
             collectors: method(c"collectors", c"()[B")?,
             statuses: Vec::new(),
         };
-        // SAFETY: it takes nothing and returns bytes.
+        // SAFETY: the method has no argument and returns bytes.
         let names = env.bytes(unsafe { env.call_object(class, start, &[]) }?);
         let status = |name: &str| Status::ALL.into_iter().find(|s| s.name() == name).unwrap_or(Status::Error);
         host.statuses = String::from_utf8_lossy(&names).lines().map(status).collect();
         Ok(host)
     }
 
-    /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is what JNI's `DestroyJavaVM` calls after it has waited for every
-    /// thread that is not a daemon; YCSB's client does not wait for those.
+    /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is the method that JNI's `DestroyJavaVM` calls after it has
+    /// waited for all threads except daemons; YCSB's client does not wait for threads.
     pub fn leave(env: Env) {
         let shutdown = env.class(c"java/lang/Shutdown").and_then(|class| {
             let method = env.method(class, c"shutdown", c"()V")?;
-            // SAFETY: it takes nothing.
+            // SAFETY: the method has no argument.
             unsafe { env.call_void(class, method, &[]) }
         });
-        // A JVM without it has no other way either.
+        // A JVM without this method offers no alternative.
         drop(shutdown);
     }
 
@@ -88,16 +88,16 @@ impl Host {
 
     /// The message of an exception.
     pub fn describe(&self, env: Env, thrown: &Thrown) -> String {
-        // SAFETY: it takes what was thrown and returns bytes.
+        // SAFETY: the method takes an exception and returns bytes.
         let words = unsafe { env.call_object(self.class, self.describe, &[object(thrown.0)]) };
         env.forget_local(thrown.0);
         words.map_or_else(|_| "no message".to_owned(), |words| String::from_utf8_lossy(&env.bytes(words)).into_owned())
     }
 
-    /// Opens a store: a reference for ever.
+    /// Opens a store; returns a global reference.
     pub fn open(&self, env: Env, request: &[u8]) -> Result<jobject, String> {
         let opened = env.array(request).and_then(|request| {
-            // SAFETY: it takes bytes and returns a store.
+            // SAFETY: the method takes bytes and returns a store.
             let store = unsafe { env.call_object(self.class, self.open, &[object(request)]) };
             env.forget_local(request);
             store
@@ -105,33 +105,33 @@ impl Host {
         opened.map(|store| env.global(store)).map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// A store's facts: names and values.
+    /// A store's facts, as names and values.
     pub fn facts(&self, env: Env, store: jobject) -> Result<Vec<(String, String)>, String> {
-        // SAFETY: it takes a store and returns bytes.
+        // SAFETY: the method takes a store and returns bytes.
         let lines = unsafe { env.call_object(self.class, self.facts, &[object(store)]) };
         let lines = lines.map_err(|thrown| self.describe(env, &thrown))?;
         let text = String::from_utf8_lossy(&env.bytes(lines)).into_owned();
         Ok(text.lines().filter_map(|line| line.split_once('\t')).map(|(n, v)| (n.to_owned(), v.to_owned())).collect())
     }
 
-    /// Closes a store and gives its reference back.
+    /// Closes a store and deletes its reference.
     pub fn close(&self, env: Env, store: jobject) -> Result<(), String> {
-        // SAFETY: it takes a store.
+        // SAFETY: the method takes a store.
         let closed = unsafe { env.call_void(self.class, self.close, &[object(store)]) };
         env.forget(store);
         closed.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// A client of a store, not yet connected: a reference for ever.
+    /// Creates a client of a store, not yet connected; returns a global reference.
     pub fn client(&self, env: Env, store: jobject) -> Result<jobject, String> {
-        // SAFETY: it takes a store and returns a client.
+        // SAFETY: the method takes a store and returns a client.
         let client = unsafe { env.call_object(self.class, self.client, &[object(store)]) };
         client.map(|client| env.global(client)).map_err(|thrown| self.describe(env, &thrown))
     }
 
     /// Connects a client.
     pub fn connect(&self, env: Env, client: jobject) -> Result<(), String> {
-        // SAFETY: it takes a client.
+        // SAFETY: the method takes a client.
         let connected = unsafe { env.call_void(self.class, self.connect, &[object(client)]) };
         connected.map_err(|thrown| self.describe(env, &thrown))
     }
@@ -139,9 +139,9 @@ impl Host {
     /// Passes a client the memory that it shares with the engine.
     ///
     /// # Safety
-    /// The memory must stay until the client has other memory, or is not called any more.
+    /// The memory must exist until the client gets other memory, or is no longer called.
     pub unsafe fn share(&self, env: Env, client: jobject, memory: *mut u8, len: usize) -> Result<(), String> {
-        // SAFETY: as required; it takes a client and a buffer.
+        // SAFETY: required of the caller; the method takes a client and a buffer.
         let shared = unsafe {
             env.buffer(memory, len).and_then(|buffer| {
                 let shared = env.call_void(self.class, self.share, &[object(client), object(buffer)]);
@@ -152,17 +152,17 @@ impl Host {
         shared.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// One operation. 0 when something was thrown on the way to it.
+    /// Performs one operation. Returns 0 if an exception prevented it.
     #[inline]
     pub fn call(&self, env: Env, client: jobject, numbers: [i32; 4]) -> i64 {
         let [operation, key_len, len, count] = numbers.map(|i| jvalue { i });
-        // SAFETY: it takes a client and four numbers, and returns one.
+        // SAFETY: the method takes a client and four numbers, and returns one.
         unsafe { env.call_long(self.class, self.call, &[object(client), operation, key_len, len, count]) }
     }
 
     /// The message of a client's last failure.
     pub fn words(&self, env: Env, client: jobject) -> Option<String> {
-        // SAFETY: it takes a client and returns bytes or null.
+        // SAFETY: the method takes a client and returns bytes or null.
         let words = unsafe { env.call_object(self.class, self.words, &[object(client)]) };
         match words {
             Ok(words) if words.is_null() => None,
@@ -171,9 +171,9 @@ impl Host {
         }
     }
 
-    /// What the collectors have done.
+    /// The activity of the garbage collectors so far.
     pub fn collectors(&self, env: Env) -> Vec<Collections> {
-        // SAFETY: it takes nothing and returns bytes.
+        // SAFETY: the method has no argument and returns bytes.
         let Ok(lines) = (unsafe { env.call_object(self.class, self.collectors, &[]) }) else { return Vec::new() };
         let text = String::from_utf8_lossy(&env.bytes(lines)).into_owned();
         let collector = |line: &str| {

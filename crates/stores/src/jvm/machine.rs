@@ -16,32 +16,32 @@ use super::home;
 use super::host::Host;
 use crate::error::EngineError;
 
-/// Before the user's own arguments, which win.
+/// Precede the user's arguments, which override them.
 const OPTIONS: &[&str] = &[
     // The engine handles Ctrl-C.
     "-Xrs",
-    // Standard output is the engine's: warnings and logs of the JVM go to standard error.
+    // Standard output belongs to the engine: warnings and logs of the JVM are sent to standard error.
     "-XX:+DisplayVMOutputToStderr",
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",
-    // Counters in a file of /tmp: writing them may wait for a device, and the file would stay behind.
+    // Counters in a file of /tmp: writing them may wait for a device, and the file would remain.
     "-XX:-UsePerfData",
 ];
 
-/// How long shutdown hooks may take.
+/// Time limit of shutdown hooks.
 const LEAVING: Duration = Duration::from_secs(10);
 
-/// A JVM that runs.
+/// A running JVM.
 #[derive(Debug)]
 pub struct Machine {
     vm: *mut JavaVM,
-    /// The methods called in it.
+    /// The methods of the host.
     pub host: Host,
     class_path: String,
     arguments: Vec<String>,
 }
 
-// SAFETY: a JavaVM may be used by any thread, and so may classes and methods.
+// SAFETY: a JavaVM may be used by any thread, and so may its classes and methods.
 unsafe impl Send for Machine {}
 // SAFETY: as above.
 unsafe impl Sync for Machine {}
@@ -50,7 +50,7 @@ static MACHINE: Mutex<Option<&'static Machine>> = Mutex::new(None);
 
 type Create = unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut c_void, *mut c_void) -> jint;
 
-/// The JVM with this class path and these arguments, started if none runs yet.
+/// The JVM with this class path and these arguments; starts it if none is running.
 pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, EngineError> {
     let mut running = MACHINE.lock().map_err(|_| EngineError::failed("the JVM did not start"))?;
     if let Some(machine) = *running {
@@ -70,11 +70,11 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
 
 fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, EngineError> {
     let unusable = |error: libloading::Error| {
-        // libloading keeps the loader's message a level down.
+        // libloading stores the loader's message one level down.
         let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         EngineError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
     };
-    // SAFETY: loading runs its initialisers; it is the file of the JVM that the user named.
+    // SAFETY: loading runs the library's initialisers; it is the JVM that the user named.
     let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(unusable)?;
     // SAFETY: the signature is JNI's.
     let create: Create = *unsafe { library.get(b"JNI_CreateJavaVM\0") }.map_err(unusable)?;
@@ -110,13 +110,13 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the creating thread is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
     let host = Host::find(env);
-    // SAFETY: this thread holds no more references.
+    // SAFETY: this thread has no more references.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
 }
 
-/// The end of the process, for the JVM as well: shutdown hooks run, and files go that were to be deleted then, as when
-/// YCSB's client ends with `System.exit`. Hooks that do not end are left; `Err` says so.
+/// Ends the JVM before the process ends: shutdown hooks run, and temporary files are deleted, as when YCSB's client
+/// ends with `System.exit`. Hooks that do not end are abandoned, and reported as an error.
 pub fn leave() -> Result<(), String> {
     let machine = MACHINE.lock().ok().and_then(|running| *running);
     let Some(machine) = machine.filter(|_| !exit::has_ended()) else { return Ok(()) };
@@ -141,7 +141,7 @@ thread_local! {
     static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) };
 }
 
-/// A thread that the JVM knows; it forgets it when the thread ends.
+/// An attached thread; the JVM detaches it when the thread ends.
 struct Attached {
     vm: *mut JavaVM,
     env: Env,
@@ -149,16 +149,16 @@ struct Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // A JVM that has ended would hold the thread for ever.
+        // A JVM that has ended would block the thread forever.
         if !exit::has_ended() {
-            // SAFETY: this thread is attached, and no call is under way.
+            // SAFETY: this thread is attached, and no call is in flight.
             unsafe { ((**self.vm).v1_4.DetachCurrentThread)(self.vm) };
         }
     }
 }
 
 impl Machine {
-    /// JNI for this thread, which is attached by its first call.
+    /// JNI for this thread, which its first call attaches.
     pub fn env(&self) -> Result<Env, EngineError> {
         ATTACHED.with_borrow_mut(|attached| {
             if let Some(attached) = attached {
@@ -171,7 +171,7 @@ impl Machine {
                 group: std::ptr::null_mut(),
             };
             let mut env: *mut c_void = std::ptr::null_mut();
-            // SAFETY: the arguments are JNI's, and live through the call. A daemon, so that nothing waits for it.
+            // SAFETY: the arguments are JNI's, and outlive the call. A daemon, so that nothing waits for it.
             let code = unsafe {
                 ((**self.vm).v1_4.AttachCurrentThreadAsDaemon)(self.vm, &raw mut env, (&raw mut arguments).cast())
             };

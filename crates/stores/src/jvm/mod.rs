@@ -1,7 +1,7 @@
 //! `jvm`: any binding of YCSB (`site.ycsb.DB`), in a JVM within this process.
 //!
-//! The JVM is loaded at run time (JNI's invocation interface). One static call an operation crosses into it, to a small
-//! host of ours (`java/`) that calls the binding as YCSB would.
+//! The JVM is loaded at run time (JNI's invocation interface). Each operation is one static call of a small host in
+//! Java (`java/`), which calls the binding as YCSB would.
 
 mod arguments;
 pub mod class_path;
@@ -26,10 +26,11 @@ use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
 
-/// The jar with `site.ycsb.DB` in the local Maven repository: behind the user's class path, for bindings packed without.
+/// The jar with `site.ycsb.DB` in the local Maven repository: after the user's class path, for bindings packaged
+/// without it.
 const YCSB_CORE: &str = "site/ycsb/core/0.17.0/core-0.17.0.jar";
 
-/// A store within the JVM: what all of them have in common.
+/// A store within the JVM: the part common to all of them.
 #[derive(Debug)]
 pub struct Hosted {
     /// The JVM.
@@ -39,7 +40,7 @@ pub struct Hosted {
     networked: bool,
 }
 
-// SAFETY: a global reference may be used by any attached thread; the host's stores are made for many.
+// SAFETY: a global reference may be used by any attached thread; the host's stores are thread safe.
 unsafe impl Send for Hosted {}
 // SAFETY: as above.
 unsafe impl Sync for Hosted {}
@@ -77,12 +78,12 @@ impl Hosted {
         facts.map_err(|words| host_error(&words))
     }
 
-    /// Whether operations cross a network, as far as is known.
+    /// Whether operations cross a network, if known.
     pub fn networked(&self) -> bool {
         self.networked
     }
 
-    /// What the JVM's collectors have done.
+    /// The activity of the JVM's collectors so far.
     pub fn collections(&self) -> Vec<Collections> {
         if exit::has_ended() {
             return Vec::new();
@@ -90,7 +91,7 @@ impl Hosted {
         self.machine.env().map(|env| self.machine.host.collectors(env)).unwrap_or_default()
     }
 
-    /// Why the JVM has ended, if it has.
+    /// The reason why the JVM has ended, if it has.
     pub fn lost(&self) -> Option<String> {
         exit::ended()
     }
@@ -105,7 +106,7 @@ impl Hosted {
     }
 }
 
-/// The host's message about a failure: a refusal has its hint in a second line.
+/// The host's message about a failure: the second line of a refusal is its hint.
 pub fn host_error(words: &str) -> EngineError {
     match words.split_once('\n') {
         Some((message, hint)) => EngineError::failed(message).hint(hint),
@@ -137,7 +138,7 @@ impl Store for Jvm {
     };
     // Bindings block.
     const DRIVE: Drive = Drive::Thread;
-    // What a JVM gives its own threads.
+    // The stack size of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -190,7 +191,7 @@ impl Store for Jvm {
     }
 }
 
-/// Why a class cannot serve as a binding.
+/// The reason why a class cannot serve as a binding.
 fn unusable(class: &str, words: &str) -> EngineError {
     const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
     if words.contains("site/ycsb/DB") {

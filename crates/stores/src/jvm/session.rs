@@ -1,4 +1,4 @@
-//! One client in the JVM: a request is written into memory that both share, one call performs it, the answer stands in
+//! One client in the JVM: a request is written to memory that both share, one call performs it, and the answer is in
 //! the same memory.
 
 use jni_sys::jobject;
@@ -10,10 +10,10 @@ use super::machine::Machine;
 use crate::error::EngineError;
 use crate::session::{Connection, Rows, Session};
 
-/// Memory of a client at first: a record of YCSB's default size several times over.
+/// Initial memory of a client: several times a record of YCSB's default size.
 const MEMORY_BYTES: usize = 16 << 10;
 
-// The host's numbers of the operations.
+// The host's numbers for operations.
 const READ: i32 = 0;
 const SCAN: i32 = 1;
 const INSERT: i32 = 2;
@@ -22,7 +22,7 @@ const DELETE: i32 = 4;
 const CLEANUP: i32 = 5;
 const FETCH: i32 = 6;
 
-/// A client of a store in the JVM. It stays on the thread that made it.
+/// A client of a store in the JVM. It stays on the thread that created it.
 #[derive(Debug)]
 pub struct JvmSession {
     machine: &'static Machine,
@@ -30,14 +30,14 @@ pub struct JvmSession {
     client: jobject,
     memory: Memory,
     error: Option<String>,
-    /// What a client that does not connect is called, and what helps.
+    /// The client's name in connection errors, and their hint.
     name: String,
     explain: fn(&str) -> (&str, String),
 }
 
 impl JvmSession {
-    /// A client of a store, attached and not yet connected. `explain` turns the message of a client that does not
-    /// connect into one for the user, with a hint.
+    /// A client of a store, attached but not yet connected. `explain` turns the message of a client that cannot connect
+    /// into an error for the user, with a hint.
     pub fn new(
         machine: &'static Machine,
         store: jobject,
@@ -54,14 +54,14 @@ impl JvmSession {
     }
 
     fn share(&self) -> Result<(), String> {
-        // SAFETY: the memory is the session's, and every call to the client is, too.
+        // SAFETY: the memory belongs to the session, which also makes every call to the client.
         unsafe { self.machine.host.share(self.env, self.client, self.memory.start, self.memory.len) }
     }
 
-    /// Makes the memory larger; what is in it is lost.
+    /// Enlarges the memory; its content is lost.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), String> {
-        // The old memory is freed when the client knows the new; until then it writes into the old one.
+        // The old memory is freed when the client has the new one; until then the client writes to the old one.
         let old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
         let shared = self.share();
         if shared.is_err() {
@@ -86,7 +86,7 @@ impl JvmSession {
         Ok(len)
     }
 
-    /// One operation: its status, and the length of the answer.
+    /// Performs one operation: its status, and the length of the answer.
     #[inline]
     fn ask(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
         let len = match self.write(key, parts) {
@@ -188,7 +188,7 @@ impl Drop for JvmSession {
     }
 }
 
-/// A length and as many bytes, taken off the front.
+/// Takes a length and that many bytes from the front.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk::<4>()?;
     let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;
@@ -196,7 +196,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(part)
 }
 
-/// What stands behind the key in a request.
+/// The parts of a request after the key.
 #[derive(Clone, Copy)]
 enum Parts<'a> {
     Row(&'a Row),
@@ -214,7 +214,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Into exactly `len` bytes.
+    /// Writes exactly `len` bytes.
     #[inline]
     fn write(self, out: &mut [u8]) {
         match self {
@@ -238,7 +238,7 @@ fn write_name(out: &mut [u8], name: &[u8]) {
     out[4..].copy_from_slice(name);
 }
 
-/// Memory that Java sees as a direct buffer. Java touches it only within a call.
+/// Memory that Java accesses as a direct buffer, only within a call.
 #[derive(Debug)]
 struct Memory {
     start: *mut u8,
@@ -252,7 +252,7 @@ impl Memory {
     }
 
     fn bytes(&self) -> &[u8] {
-        // SAFETY: this session owns it until it is dropped, and no call is under way during the access.
+        // SAFETY: this session owns the memory until it is dropped, and no call is in flight during the access.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 
@@ -264,7 +264,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: it was made by `new` of a box of this length.
+        // SAFETY: `new` made it from a box of this length.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len)) });
     }
 }

@@ -19,7 +19,7 @@ fn new_refusal() -> Failure {
     Failure::new(Status::ServiceUnavailable, "refused").connecting(ConnectError::Other)
 }
 
-/// A server that answers attempts by a script, and the times of the attempts.
+/// A server whose answers to attempts follow a script, and the times of the attempts.
 #[derive(Clone)]
 struct Server {
     start: Instant,
@@ -32,7 +32,7 @@ impl Server {
         Self { start: Instant::now(), answer: Rc::new(answer), attempts: Rc::default() }
     }
 
-    /// `None` from the script: no answer within a second.
+    /// `None` in the script: no answer within a second.
     fn open(&self) -> impl AsyncFn() -> Result<(), Failure> + 'static {
         let server = self.clone();
         async move || {
@@ -79,7 +79,7 @@ fn sessions_of_a_refusing_node_share_attempts() {
         let clients = (0..1_000).map(|_| {
             let (node, open, failures) = (Arc::clone(&node), server.clone(), Rc::clone(&failures));
             tokio::task::spawn_local(async move {
-                // An operation each 100 ms.
+                // One operation every 100 ms.
                 while node.connect(open.open(), 1_000 * MS).await.is_err() {
                     failures.set(failures.get() + 1);
                     tokio::time::sleep(100 * MS).await;
@@ -149,7 +149,7 @@ fn one_broken_connection_costs_one_attempt() {
         assert!(node.connect(server.open(), MS).await.is_ok());
         assert_eq!(node.attempts(), ConnectionAttempts { attempted: 1, failed: 0 });
         assert!(node.refusal().is_none());
-        // A session that was idle during the outage notices it last.
+        // A session that was idle during the outage is the last to notice it.
         node.lose_connection(0);
         assert!(node.take_turn().is_ok_and(|turn| !turn.exclusive));
     });

@@ -1,4 +1,4 @@
-//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time: the functions that a store needs, no more.
+//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time: only the functions that a store needs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::error::EngineError;
 
 /// An opaque object of RocksDB.
 pub type Ptr = *mut c_void;
-/// Where a call puts its error text.
+/// The place for a call's error text.
 pub type Errptr = *mut *mut c_char;
 
 macro_rules! api {
@@ -17,7 +17,7 @@ macro_rules! api {
         required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
         optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
     ) => {
-        /// The resolved functions, each by its name without `rocksdb_`. Kept with the library they point into.
+        /// The resolved functions, each by its name without `rocksdb_`, together with their library.
         #[derive(Debug)]
         #[allow(missing_docs, non_snake_case)]
         pub struct Api {
@@ -95,10 +95,10 @@ api! {
 impl Api {
     /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called.
     pub fn load(path: &Path) -> Result<Self, EngineError> {
-        // SAFETY: loading runs the object's initialisers; it is the file that the user or the cache named.
+        // SAFETY: loading runs the object's initialisers; the file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         library.and_then(Self::resolve).map_err(|error| {
-            // libloading keeps the loader's message a level down.
+            // libloading stores the loader's message one level down.
             let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             EngineError::failed(format!("cannot load RocksDB from {}: {words}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")
@@ -112,7 +112,7 @@ impl Api {
         if error.is_null() {
             return Ok(value);
         }
-        // SAFETY: RocksDB set it to a NUL-terminated text of its own allocation, to be given back to `rocksdb_free`.
+        // SAFETY: RocksDB set it to a NUL-terminated text that it allocated, to be freed by `rocksdb_free`.
         unsafe {
             let text = CStr::from_ptr(error).to_string_lossy().into_owned();
             (self.free)(error.cast());

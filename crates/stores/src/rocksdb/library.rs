@@ -1,7 +1,7 @@
-//! Finding RocksDB's shared object.
+//! Finds RocksDB's shared object.
 //!
-//! Every `org.rocksdb:rocksdbjni:<version>:jar:<platform>` on Maven Central holds a shared object that exports the whole
-//! C API and needs no JVM, so the build that a Java service ships is the build that is measured here.
+//! Every `org.rocksdb:rocksdbjni:<version>:jar:<platform>` on Maven Central contains a shared object that exports the
+//! whole C API and needs no JVM, so the build that a Java service ships is the build that is measured here.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,17 +11,17 @@ use crate::cache;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// The newest version that we pin.
+/// The newest pinned version.
 pub const NEWEST: &str = "10.10.1";
 /// The version that YCSB 0.17.0's binding uses.
 pub const YCSB: &str = "5.11.3";
 
 /// The classifier of the jars. aarch64 has none: its library is a second member of the same jar.
 const CLASSIFIER: &str = "linux64";
-/// The platform as the members of a jar name it.
+/// The platform in the names of a jar's members.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
 
-/// Where the shared object was found.
+/// A shared object that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
@@ -29,8 +29,8 @@ pub struct Library {
     pub version: Option<String>,
 }
 
-/// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, our cache, the local Maven
-/// repository. A `rocksdb.version` skips the variable, since that names a file and not a version.
+/// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, the cache, the local Maven
+/// repository. `rocksdb.version` skips the variable, since that names a file and not a version.
 pub fn find(options: &Options) -> Result<Library, EngineError> {
     let wanted = options.get("rocksdb.version");
     if let Some(path) = options.get("rocksdb.library") {
@@ -80,13 +80,13 @@ fn missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
     )
 }
 
-/// Unpacks one member of a jar; the target appears complete or not at all, even if other processes unpack it, too.
+/// Unpacks one member of a jar; the target appears complete or not at all, even if other processes unpack it too.
 fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(File::open(jar)?).map_err(io::Error::other)?;
     let mut packed = archive.by_name(member).map_err(io::Error::other)?;
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    // The name has process and thread: any other that unpacks it writes another file.
+    // The name contains process and thread: any other process or thread writes a different file.
     let own = format!("{member}.{}.{:?}.partial", std::process::id(), std::thread::current().id());
     let partial = directory.join(own);
     let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));

@@ -1,7 +1,7 @@
 //! RocksDB, loaded at run time through its C API.
 //!
-//! Layout as YCSB's binding keeps it: a column family per table, a file `CF_NAMES` with their names, a record's value in
-//! YCSB's stored form. Options are the binding's too (level-style compaction, parallelism of twice the processors)
+//! The layout follows YCSB's binding: a column family per table, a file `CF_NAMES` with their names, a record's value
+//! in YCSB's stored form. Options are the binding's too (level-style compaction, parallelism of twice the processors)
 //! unless `rocksdb.optionsfile` or `rocksdb.options` says otherwise, so that comparisons with YCSB are exact.
 
 mod api;
@@ -27,7 +27,7 @@ use settings::Settings;
 /// The RocksDB store.
 pub type RocksDb = KeyValueStore<RocksDbEngine>;
 
-/// Longest that `settle` waits for compactions.
+/// Maximum time that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
 
 /// An open RocksDB database.
@@ -71,14 +71,14 @@ impl RocksDbEngine {
         }
     }
 
-    /// Writes `CF_NAMES`, which YCSB's binding needs to open the database. Whole or not at all.
+    /// Writes `CF_NAMES`, which YCSB's binding needs to open the database, completely or not at all.
     fn write_family_names(&self) -> Result<(), EngineError> {
         let mut names: String = self.families.iter().map(|(name, _)| format!("{name}\n")).collect();
         if !names.starts_with("default\n") {
             names.insert_str(0, "default\n");
         }
         let (partial, path) = (self.directory.join("CF_NAMES.partial"), self.directory.join("CF_NAMES"));
-        // Nothing to write is nothing to fail on a full device.
+        // An unchanged file is not written, so that it cannot fail on a full device.
         if fs::read_to_string(&path).is_ok_and(|old| old == names) {
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
-/// What an error of RocksDB's is due to. Its C API has nothing but the text, which ends in the operating system's message.
+/// The cause of RocksDB's error. Its C API only returns the text, which ends in the operating system's message.
 fn cause(text: &str) -> Cause {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
@@ -221,7 +221,7 @@ impl KeyValue for RocksDbEngine {
 
     #[inline]
     fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
-        // SAFETY: database, handle and options are open; the pinned value is read before it is let go.
+        // SAFETY: database, handle and options are open; the pinned value is read before it is released.
         unsafe {
             let slice = self
                 .api
@@ -268,7 +268,7 @@ impl KeyValue for RocksDbEngine {
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
-        // SAFETY: key and value of a valid iterator stay until it moves; it is destroyed before we return.
+        // SAFETY: key and value of a valid iterator stay until it moves; it is destroyed before the function returns.
         unsafe {
             let iterator = (api.create_iterator_cf)(self.db, self.read_options, self.table);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
@@ -305,7 +305,7 @@ impl KeyValue for RocksDbEngine {
                 waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions ended with: {text}")))
             };
         }
-        // Versions before 8 cannot be waited for; their counters are asked until they stay at nothing to do.
+        // Versions before 8 have no call that waits; their counters are polled until they stay at 0.
         let start = Instant::now();
         while start.elapsed() < SETTLE_MAX {
             let busy = self.number(c"rocksdb.compaction-pending")
@@ -326,7 +326,7 @@ impl KeyValue for RocksDbEngine {
 
 impl Drop for RocksDbEngine {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the objects any more; handles go before the database.
+        // SAFETY: nothing uses the objects any more; handles are destroyed before the database.
         unsafe {
             for (_, handle) in &self.families {
                 (self.api.column_family_handle_destroy)(*handle);

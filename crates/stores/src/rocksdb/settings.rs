@@ -9,7 +9,7 @@ use super::api::{Api, Ptr, c_text};
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// RocksDB's info log level INFO, as YCSB sets it.
+/// RocksDB's info log level INFO, as in YCSB.
 const INFO: i32 = 1;
 /// Memtable budget of `OptimizeLevelStyleCompaction`; Java's default argument.
 const MEMTABLE_BUDGET_BYTES: u64 = 512 << 20;
@@ -18,12 +18,12 @@ const MEMTABLE_BUDGET_BYTES: u64 = 512 << 20;
 #[derive(Debug)]
 pub struct Settings {
     database: Ptr,
-    /// By name, from an options file; a family that is not here gets the database's.
+    /// By name, from an options file; a family without an entry gets the database's options.
     families: Vec<(String, Ptr)>,
 }
 
 impl Settings {
-    /// The options that the properties ask for.
+    /// The options in the properties.
     pub fn new(api: &Api, options: &Options) -> Result<Self, EngineError> {
         let mut settings = match options.get("rocksdb.optionsfile") {
             Some(file) => Self::from_file(api, Path::new(file))?,
@@ -54,8 +54,8 @@ impl Settings {
         Self { database, families: Vec::new() }
     }
 
-    /// Options as RocksDB itself writes them into `OPTIONS-nnnnnn`. Its C API reads the newest of a directory, so the
-    /// file is put alone into one.
+    /// Options in the format of RocksDB's `OPTIONS-nnnnnn` files. The C API reads the newest file of a directory, so
+    /// the file is copied to an empty directory.
     fn from_file(api: &Api, file: &Path) -> Result<Self, EngineError> {
         let broken = |text: String| {
             EngineError::usage(format!("rocksdb.optionsfile {}: {text}", file.display()))
@@ -72,8 +72,8 @@ impl Settings {
         let mut count = 0usize;
         let mut names: *mut *mut c_char = std::ptr::null_mut();
         let mut options: *mut Ptr = std::ptr::null_mut();
-        // SAFETY: out-pointers are ours; the arrays have `count` entries. They are a few hundred bytes that live as
-        // long as the process, since their destructor would also destroy the options that we keep.
+        // SAFETY: the out-pointers are local; the arrays have `count` entries. They are a few hundred bytes that live
+        // as long as the process, since their destructor would also destroy the options that are still used.
         let loaded = unsafe {
             let env = environment();
             api.call(|error| {
@@ -135,7 +135,7 @@ impl Settings {
 
     /// Frees them.
     pub fn destroy(&self, api: &Api) {
-        // SAFETY: called once, when nothing uses them.
+        // SAFETY: called once, when nothing uses the options.
         unsafe {
             for (_, family) in &self.families {
                 (api.options_destroy)(*family);

@@ -11,7 +11,7 @@ use crate::options::Options;
 /// The names of a store's properties for TLS.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
-    /// The beginning of the properties: `redis` for `redis.tls.ca`.
+    /// The prefix of the properties, for example `redis` for `redis.tls.ca`.
     pub prefix: &'static str,
     /// The property that requests TLS, with its value.
     pub switch: &'static str,
@@ -53,12 +53,12 @@ pub enum Verify {
     Full,
     /// Its signature.
     Ca,
-    /// Nothing: the connection is encrypted, and the server may be any.
+    /// Nothing: the connection is encrypted, but the server may be anyone.
     None,
 }
 
 impl Verify {
-    /// As the property has it.
+    /// The value of the property.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -71,7 +71,7 @@ impl Verify {
 /// The files and the name for TLS, before they are read.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The PEM file with the certificates of authorities.
+    /// The PEM file with the certificates of the authorities.
     pub ca: Option<String>,
     /// The PEM file with the client's certificate and its chain.
     pub certificate: Option<String>,
@@ -79,7 +79,7 @@ pub struct Request {
     pub key: Option<String>,
     /// The name that the server's certificate must have.
     pub name: Option<String>,
-    /// What is verified; `None`: everything.
+    /// The extent of the verification; `None`: everything.
     pub verify: Option<Verify>,
 }
 
@@ -100,7 +100,7 @@ impl Request {
         Ok(Self { ca: get("ca"), certificate: get("certificate"), key: get("key"), name: get("name"), verify })
     }
 
-    /// The configuration, if TLS is requested. A property without effect is an error.
+    /// The configuration, if TLS is requested. A property that has no effect is an error.
     pub fn configure(self, requested: bool, names: Properties, hosts: &[String]) -> Result<Option<Tls>, EngineError> {
         if requested {
             return Tls::new(&self, names, hosts).map(Some);
@@ -150,7 +150,7 @@ pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, Engine
 }
 
 pub fn read_key(path: &str, names: Properties) -> Result<PrivateKeyDer<'static>, EngineError> {
-    // The library's own message may have the text of the file.
+    // The library's message may contain text of the file.
     PrivateKeyDer::from_pem_slice(&read_file(path, names, "key")?).map_err(|_| {
         EngineError::usage(format!("there is no unencrypted PEM key in {path}"))
             .hint(format!("openssl pkey -in {path} -out FILE decrypts one"))

@@ -24,7 +24,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Encrypts a connection if the store is to.
+    /// Encrypts a connection if the store is configured for TLS.
     pub async fn new(stream: TcpStream, tls: Option<&Tls>, host: &str, place: &str) -> Result<Self, Failure> {
         match tls {
             None => Ok(Self::Plain(stream)),
@@ -40,15 +40,15 @@ impl Stream {
         }
     }
 
-    /// A line about the end of an encrypted connection, where the error is of TLS: since version 1.3, a server refuses a
+    /// A line about the end of an encrypted connection, if the error is from TLS: since version 1.3, a server refuses a
     /// client's certificate after the handshake (RFC 8446, appendix E.1.2).
     pub fn explain(&self, error: &io::Error, place: &str) -> Option<String> {
         let of_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
         (of_tls && matches!(self, Self::Tls(_))).then(|| explain(error, place).1)
     }
 
-    /// Whether the peer has not closed the connection. Unread bytes mean a closed one without TLS, where a server sends none
-    /// without a request; TLS has messages between requests, such as tickets.
+    /// Whether the peer has not closed the connection. Without TLS, unread bytes mean a closed connection, as a server
+    /// sends nothing without a request; TLS has messages between requests, such as tickets.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Plain(stream) => remote::is_open(stream),

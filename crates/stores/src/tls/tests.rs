@@ -1,4 +1,4 @@
-//! Against servers of the same library, with certificates made for each test.
+//! Tests with servers that use the same library, with certificates created for each test.
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,7 +14,7 @@ use crate::certificates::{Authority, Pair};
 const NAMES: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
 const LAST_YEAR: i32 = 2049;
 
-/// A server with a pair's certificate. With an authority it requires a certificate of a client.
+/// A server with a pair's certificate. With an authority it requires a client certificate.
 pub fn acceptor(pair: &Pair, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
@@ -32,7 +32,7 @@ pub fn acceptor(pair: &Pair, clients: Option<&Authority>) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key).unwrap()))
 }
 
-/// A certificate of an authority for hosts.
+/// An authority's certificate for hosts.
 pub fn issue(authority: &Authority, hosts: &[&str]) -> Pair {
     authority.issue("server", &strings(hosts), LAST_YEAR).unwrap()
 }
@@ -124,7 +124,7 @@ fn trusted_servers_are_connected() {
 fn wrong_certificates_have_a_line_each() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let tls = files.trust(&authority);
-    // A CA of the same name has another key: the signature is wrong then.
+    // A CA of the same name has a different key, so the signature is wrong.
     for name in ["other CA", "CA"] {
         let other = Authority::new(name).unwrap();
         let (fault, message) = refusal(&tls, acceptor(&issue(&other, &["localhost"]), None));
@@ -154,7 +154,7 @@ fn less_is_verified_on_request() {
     let hosts = strings(&["10.0.0.1", "db.example"]);
     let tls = request().configure(true, NAMES, &hosts).unwrap().unwrap();
     assert!(run_on_executor(exchange(&tls, named.clone())).is_ok(), "a contact point has this name");
-    // Without the CA, a name is of no use; an expired certificate is refused whatever its name.
+    // Without the CA, a name is useless; an expired certificate is refused whatever its name.
     let other = acceptor(&issue(&Authority::new("CA").unwrap(), &["db.example"]), None);
     assert_eq!(refusal(&configure(Request { verify: Some(Verify::Ca), ..request() }), other).0, TlsFault::Issuer);
     let expired = acceptor(&authority.issue("server", &hosts, 2020).unwrap(), None);
@@ -176,7 +176,7 @@ fn client_certificates_are_sent() {
     let tls = configure(own.clone());
     run_on_executor(exchange(&tls, strict())).unwrap();
     assert!(!format!("{tls:?}").to_lowercase().contains("key"), "{tls:?}");
-    // A reset may overtake the alert.
+    // A reset may arrive before the alert.
     let (fault, message) = refusal(&files.trust(&authority), strict());
     assert!(matches!(fault, TlsFault::ClientCertificate | TlsFault::Plain), "{message}");
     let stranger = client(&Authority::new("other CA").unwrap(), "stranger");

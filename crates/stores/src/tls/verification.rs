@@ -13,13 +13,13 @@ use rustls::{AlertDescription, CertificateError, DigitallySignedStruct, Signatur
 use super::properties::Verify;
 use crate::error::{ConnectError, Failure, TlsFault};
 
-/// Verifies a server's certificate by the rules of the library, and compares its names with more than one host.
+/// Verifies a server's certificate by the library's rules, and compares its names with more than one host.
 #[derive(Debug)]
 pub struct Verifier {
     /// The library's rules; `None`: nothing is verified.
     pub chain: Option<Arc<WebPkiServerVerifier>>,
     pub verify: Verify,
-    /// Names that the certificate may have.
+    /// Names of which the certificate must have one.
     pub hosts: Vec<ServerName<'static>>,
     pub provider: Arc<CryptoProvider>,
 }
@@ -36,7 +36,7 @@ impl ServerCertVerifier for Verifier {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         let verify = |name| chain.verify_server_cert(end_entity, intermediates, name, ocsp_response, now);
         let verified = verify(server_name);
-        // The library compares names last, after the signatures and dates.
+        // The library compares names last, after signatures and dates.
         let named = |result: &Result<_, rustls::Error>| {
             !matches!(
                 result,
@@ -77,14 +77,14 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// The failure of a handshake, or of a connection that the server ended after it.
+/// The failure of a handshake, or of a connection that the server closed afterwards.
 pub fn failure_of(error: &io::Error, place: &str) -> Failure {
     let (fault, message) = explain(error, place);
     let status = if fault == TlsFault::ClientCertificate { Status::Forbidden } else { Status::ServiceUnavailable };
     Failure::new(status, message).connecting(ConnectError::Tls(fault))
 }
 
-/// The cause in an error of the library, and a line about it.
+/// The cause of a library error, and a line about it.
 pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     let certificate = |text: &str| format!("the certificate of {place} {text}");

@@ -1,4 +1,4 @@
-//! Cases on a process that is killed while it writes.
+//! Cases with a process that is killed while it writes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ const DURABILITY: &str = "LOADSTONE_TEST_DURABILITY";
 const START: &str = "LOADSTONE_TEST_START";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Keys go up and down, so that trees split in their middle.
+/// Keys alternate between low and high, so that trees split in the middle.
 fn key(n: usize) -> Vec<u8> {
     format!("user{:08}", n.wrapping_mul(48_271) % 99_999_989).into_bytes()
 }
@@ -26,7 +26,7 @@ fn value(n: usize) -> Row {
     row
 }
 
-/// The process that is killed: inserts from START on, and prints each.
+/// The process that is killed: it inserts from START onwards, and prints each number.
 pub fn victim<K: KeyValue>(subject: &Subject) {
     let Ok(directory) = std::env::var(DIRECTORY) else {
         return;
@@ -39,7 +39,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
     let mut session = store.session().expect("a session");
     for n in start.. {
         assert_eq!(session.put(&key(n), &value(n)), Status::Ok);
-        // A line goes to the pipe at its end, so that it outlives the process, as the write must.
+        // Each complete line is written to the pipe, so that it outlives the process, as the write must.
         writeln!(std::io::stdout(), "{ACKNOWLEDGED}{n}").expect("the parent reads it");
     }
 }
@@ -55,9 +55,9 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
         .spawn()
         .expect("this test, again");
     let mut next = start;
-    // Lines go on for a while after the kill: what the victim wrote to the pipe before it died.
+    // Lines continue to arrive after the kill: the victim had already written them to the pipe.
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
-        // The test harness prints before the first line, and a line may be cut by the kill.
+        // The test harness prints before the first line, and the kill may cut a line.
         if let Some((_, n)) = line.split_once(ACKNOWLEDGED)
             && n.parse() == Ok(next)
         {
@@ -73,7 +73,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
     next
 }
 
-/// Three kills in a row, each on what the one before left.
+/// Three consecutive kills, each on the files left by the previous one.
 fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, counts: [usize; 3]) {
     let mut place = subject.place();
     place.options.durability = durability;
@@ -84,10 +84,10 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         let acknowledged = killed(subject, &directory, durability, next, count);
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
-        // An unacknowledged write may be there or not.
+        // An unacknowledged write may or may not be there.
         let (status, found) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "what is left is whole");
-        // It must have kept what it reports: LMDB keeps more than `none` asks for, and reports that.
+        // The store must keep the level that it reports: for `none`, LMDB keeps more than requested, and reports that.
         if store.guarantee().durability > Durability::None {
             assert!(found.len() >= acknowledged);
             for n in 0..acknowledged {

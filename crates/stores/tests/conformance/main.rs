@@ -1,7 +1,7 @@
-//! What every embedded store must do, case by case, on the real engines, each in a separate directory.
+//! Requirements on every embedded store, case by case, on the real engines, each in a separate directory.
 //!
-//! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs` or
-//! `kill.rs`, and its name in the list of cases.
+//! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs`
+//! or `kill.rs`, and its name in the list of cases.
 
 #[path = "../hse_fake/mod.rs"]
 mod hse_fake;
@@ -37,7 +37,7 @@ macro_rules! conformance {
                         a_second_opening_is_refused, the_guarantee_is_no_weaker_than_asked;
                     kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
                 }
-                /// Not a case: what the cases of `kill` start as a separate process, and kill.
+                /// Not a case: the process that the cases of `kill` start, and kill.
                 #[test]
                 #[ignore = "started by the cases that kill it"]
                 fn victim() {
@@ -65,11 +65,11 @@ conformance! {
     lmdb: loadstone_stores::lmdb::LmdbEngine, "lmdb.dir", [];
     fjall: loadstone_stores::fjall::FjallEngine, "fjall.dir", [];
     redb: loadstone_stores::redb::RedbEngine, "redb.dir", [];
-    // Over a fake of its C library: no package has HSE. `tests/hse.rs` explains how to run on a real one.
+    // With a fake C library, as no package contains HSE. `tests/hse.rs` explains how to run with a real library.
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 
-/// The versions that guarantees print are written by hand; a dependency that moves on must not leave them behind.
+/// The versions that guarantees print are constants, which must be updated with the dependencies.
 #[test]
 fn versions_are_those_of_the_lock_file() {
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();

@@ -33,7 +33,7 @@ pub fn what_is_inserted_is_read<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
     assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, three()));
-    // Neighbours of the key are other keys.
+    // Similar keys are different keys.
     for other in [&b"user"[..], b"user10", b"user1\0", b"User1"] {
         assert_eq!(opened.session.get(other, Wanted::All).0, Status::NotFound);
     }
@@ -83,7 +83,7 @@ pub fn a_deleted_record_is_gone<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, three()));
 }
 
-/// Keys whose byte order is neither the order of insertion, nor that of numbers, nor that of signed bytes.
+/// Keys whose byte order differs from the order of insertion, of numbers and of signed bytes.
 const SORTED: [&[u8]; 7] = [b"a", b"user1", b"user1\0", b"user10", b"user2", b"\xc3\xa9t\xc3\xa9", b"\xff"];
 
 fn keys_from<K: KeyValue>(subject: &Subject, from: &[u8], count: usize) -> Vec<Vec<u8>> {
@@ -173,7 +173,7 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
     assert_eq!(found.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
 }
 
-/// Engines differ in the keys they take. What they do not take is `BadRequest`, and the store works on.
+/// Engines accept different keys. An unacceptable key is `BadRequest`, and the store continues to work.
 pub fn an_impossible_key_is_an_answer_and_no_panic<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     for key in [vec![], vec![b'k'; 512], vec![b'k'; 70_000]] {

@@ -1,4 +1,4 @@
-//! A store under test, in a directory that goes away with it.
+//! A store under test, in a directory that is deleted with it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -24,9 +24,9 @@ pub struct Subject {
     pub properties: &'static [(&'static str, &'static str)],
 }
 
-/// How it is opened, in a separate directory that does not exist yet.
+/// The options with which it is opened, in a separate directory that does not exist yet.
 pub struct Place {
-    /// What a test may change before it opens the store.
+    /// Options that a test may change before it opens the store.
     pub options: Options,
     _temporary: TempDir,
 }
@@ -45,7 +45,7 @@ impl Subject {
         let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         let mut properties: BTreeMap<String, String> = properties.collect();
         if properties.get("hse.library").is_some_and(|library| library == "fake") {
-            // One library per test: HSE opens one KVDB at a time.
+            // One library per test, because HSE opens one KVDB at a time.
             let root = Path::new(directory).ancestors().find(|path| path.is_dir()).expect("a directory above");
             let library = hse_fake::fake(root, hse_fake::Version::Three);
             properties.insert("hse.library".to_owned(), library.display().to_string());
@@ -66,21 +66,20 @@ impl Subject {
     }
 }
 
-/// A store that must open. What is missing on this machine is part of the message: a test that needs it fails, and says
-/// how to get it.
+/// Opens a store, which must succeed. The panic message states what is missing on this machine, and how to get it.
 pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
     try_open::<K>(options).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint.as_deref().unwrap_or("none")))
 }
 
-/// A store that may not open.
+/// Opens a store, which may fail.
 pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, EngineError> {
-    // One at a time: a first opening may unpack a shared object that the others then find.
+    // One at a time: the first opening may unpack a shared object that later ones use.
     static OPENING: Mutex<()> = Mutex::new(());
     let _one = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     KeyValueStore::open(options)
 }
 
-/// An open store, one client, and the calls of a session without their futures.
+/// An open store, one client, and blocking calls of a session.
 pub struct Opened<K: KeyValue> {
     pub session: KeyValueSession<K>,
     pub store: KeyValueStore<K>,
@@ -88,7 +87,7 @@ pub struct Opened<K: KeyValue> {
 }
 
 impl<K: KeyValue> Opened<K> {
-    /// Closes it as the engine does: sessions first. The place is left for another opening.
+    /// Closes it as the engine does: sessions first. Returns the place for another opening.
     pub fn close(self) -> Place {
         drop(self.session);
         self.store.close().expect("a clean close");
@@ -96,7 +95,7 @@ impl<K: KeyValue> Opened<K> {
     }
 }
 
-/// The calls of a session without their futures.
+/// Blocking calls of a session.
 pub trait Calls {
     fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row);
     fn put(&mut self, key: &[u8], row: &Row) -> Status;
@@ -131,7 +130,7 @@ impl<S: Session> Calls for S {
     }
 }
 
-/// A future that is ready, as those of an embedded store are.
+/// The result of a future that is ready, as an embedded store's futures are.
 pub fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

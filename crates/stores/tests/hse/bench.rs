@@ -1,4 +1,4 @@
-//! A KVDB for one case, and what every case needs.
+//! A KVDB for one case, and common code of the cases.
 
 use std::future::Future;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn row(fields: &[(&str, &[u8])]) -> Row {
     row
 }
 
-/// A KVDB in a separate directory, opened as a load opens it.
+/// A KVDB in a separate directory, opened as in a load.
 pub struct Bench {
     pub options: Options,
     pub library: Library,
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The message and the hint, without the places that differ from run to run.
+    /// The message and the hint, without the paths, which differ between runs.
     pub fn refusal(&self) -> String {
         let error = self.refused();
         let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());
@@ -78,7 +78,7 @@ impl Bench {
             .replace(&self.library.path().display().to_string(), "LIBRARY")
     }
 
-    /// Of the calls so far, those that `wanted` chooses.
+    /// The calls so far that `wanted` selects.
     pub fn calls(&self, wanted: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         Some(self.library.calls()?.into_iter().filter(|call| wanted(call)).collect())
     }

@@ -1,4 +1,4 @@
-//! What is refused, and with which messages.
+//! Refusals and their messages.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Connection, Durability, Session, Store};

@@ -1,4 +1,4 @@
-//! The HSE store over a fake libhse, or over a real one (see `hse_fake`).
+//! The HSE store with a fake libhse, or with a real one (see `hse_fake`).
 
 mod bench;
 mod faults;

@@ -1,4 +1,4 @@
-//! Creating, opening and closing a KVDB, and what HSE is passed.
+//! Creating, opening and closing a KVDB, and the parameters that HSE receives.
 
 use loadstone_load::{Row, Status, Wanted};
 use loadstone_stores::{Durability, Session, Store};
@@ -56,7 +56,7 @@ fn everything_is_closed_in_its_order() {
             "fini",
         ]
     );
-    // Not closed, only dropped: as when an error ends a trial. And not created again.
+    // Dropped without closing, as when an error ends a trial. It is not created again.
     drop(bench.open());
     assert_eq!(
         bench.library.calls().unwrap()[9..],

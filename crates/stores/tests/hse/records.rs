@@ -1,4 +1,4 @@
-//! Records: written, read, merged, scanned, deleted; their limits, and how many there may be.
+//! Records: written, read, merged, scanned, deleted; their limits and their number.
 
 use std::time::Instant;
 
@@ -109,7 +109,7 @@ fn a_scan_may_start_at_a_key_that_is_too_long_to_be_there() {
 
 #[test]
 fn values_of_every_size_come_back_whole() {
-    // As stored and, for HSE, as texts that compress to nothing: a value that is cut then does not tell its length.
+    // Both uncompressed and, for HSE, highly compressible: a truncated value then does not reveal its length.
     for compression in ["off", "on"] {
         let bench = Bench::new().with("hse.kvs.rparams", &format!("value.compression.default={compression}"));
         let store = bench.open();
@@ -118,7 +118,7 @@ fn values_of_every_size_come_back_whole() {
         let sizes =
             [0, 1, 4_095 - overhead, 4_096 - overhead, 4_097 - overhead, 8_192, 70_000, VALUE_LEN_MAX - overhead];
         for round in 0..2 {
-            // Each size with a buffer of the first size, and with one that has grown.
+            // Each size with a buffer of the initial size, and with an enlarged buffer.
             for size in sizes {
                 if round == 0 {
                     session = store.session().unwrap();
@@ -243,7 +243,7 @@ fn only_with_durability_each_write_is_synced() {
     }
 }
 
-/// Not a measurement, but the sizes of one: on a real library this many records meet its caches and its files.
+/// Not a measurement, but of the same size: with a real library, this many records reach its caches and files.
 #[test]
 fn many_records_come_back() {
     let on_fake = std::env::var_os(hse_fake::UNDER_TEST).is_none();

@@ -1,8 +1,8 @@
-//! HSE for tests: the store's options over a fake libhse, compiled here.
+//! HSE for tests: the store's options with a fake libhse, compiled here.
 //!
-//! To other tests it is the property `hse.library`, set to `hse_fake::fake(directory, Version::Three)`, where
-//! `directory` is the test's own. With `LOADSTONE_HSE_UNDER_TEST` set to the path of a real libhse, the tests that use
-//! [`Library::new`] run on that one.
+//! Other tests use the property `hse.library`, set to `hse_fake::fake(directory, Version::Three)`, where `directory`
+//! belongs to the test. With `LOADSTONE_HSE_UNDER_TEST` set to the path of a real libhse, the tests that use
+//! [`Library::new`] run with that library.
 
 #![allow(dead_code)]
 
@@ -16,10 +16,10 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use loadstone_stores::Options;
 use tempfile::TempDir;
 
-/// A real library, to be tested in the fake's place.
+/// A real library, to be tested instead of the fake.
 pub const UNDER_TEST: &str = "LOADSTONE_HSE_UNDER_TEST";
 
-/// Which HSE the fake is.
+/// The HSE version that the fake imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// 2.1.
@@ -28,8 +28,8 @@ pub enum Version {
     Three,
 }
 
-/// A fake for the tests in one directory: a file of its own is, to the dynamic loader, a library of its own, and HSE
-/// opens one KVDB at a time. The directory must be there.
+/// A fake for the tests in one directory: for the dynamic loader, each file is a separate library, and HSE opens one
+/// KVDB at a time. The directory must exist.
 pub fn fake(directory: &Path, version: Version) -> PathBuf {
     static COMPILED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
     let compiled = COMPILED[version as usize].get_or_init(|| compile(version));
@@ -42,7 +42,7 @@ pub fn fake(directory: &Path, version: Version) -> PathBuf {
 
 fn compile(version: Version) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libhse-fake-{version:?}.so"));
-    // Whole or not at all: other tests may be at it too.
+    // Written completely or not at all, because other tests may create it at the same time.
     let partial = path.with_extension(process::id().to_string());
     let mut compiler = Command::new("cc");
     compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);
@@ -65,7 +65,7 @@ fn compile(version: Version) -> PathBuf {
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    /// Where a fake is.
+    /// The directory of a fake.
     directory: Option<TempDir>,
     /// All tests share a real library, so they run one at a time.
     _turn: Option<MutexGuard<'static, ()>>,
@@ -95,7 +95,7 @@ impl Library {
         &self.path
     }
 
-    /// The calls so far, one a line; nothing of a real library.
+    /// The calls so far, one per line; `None` with a real library.
     pub fn calls(&self) -> Option<Vec<String>> {
         self.directory.as_ref()?;
         let text = fs::read_to_string(format!("{}.calls", self.path.display())).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What every networked store must do, case by case, on real servers.
+//! Requirements on every networked store, case by case, on real servers.
 //!
-//! `tests/servers/test_stores_networked.py` starts each server and runs the cases of its store; a case by hand wants the
-//! store's properties in the variable of its line below, with spaces between. A new store is one line in the list.
+//! `tests/servers/test_stores_networked.py` starts each server and runs the cases of its store. To run a case by hand,
+//! set the variable of its line below to the store's properties, separated by spaces. A new store is one line in the list.
 
 mod faults;
 mod opening;

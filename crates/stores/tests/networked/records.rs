@@ -87,7 +87,8 @@ pub fn a_deleted_record_is_gone<S: RecordStore>(subject: &Subject, case: &str) {
     assert_eq!(fields(&opened.session.get(&one, Wanted::All).1), whole(subject, &THREE));
 }
 
-/// Whatever the order, a scan from a record that is there finds it first, and as many as were asked for if there are.
+/// Whatever the order, a scan from an existing record finds it first, and finds the requested number of records if they
+/// exist.
 pub fn scans_find_what_is_there<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{n:02}"))).collect();
@@ -178,7 +179,7 @@ pub fn keys_with_signs_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     }
 }
 
-/// Systems differ in the keys they take. A key that they do not take is answered with a message, and the client works on.
+/// Systems accept different keys. An unacceptable key is answered with a message, and the client continues to work.
 pub fn impossible_keys_are_answers<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     for key in [vec![], vec![b'k'; 70_000], b"\xff\xfe".to_vec()] {
@@ -218,7 +219,7 @@ pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case
     opened.close();
 }
 
-/// As the engine drives them: many clients on one thread, each with one operation in flight.
+/// As in the engine: many clients on one thread, each with one operation in flight.
 pub fn many_clients_share_an_executor<S: RecordStore>(subject: &Subject, case: &str) {
     const CLIENTS: usize = 50;
     let opened = subject.open::<S>(case);

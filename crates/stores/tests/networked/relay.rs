@@ -1,4 +1,4 @@
-//! A relay between a store and its server, which cuts connections and holds answers back on command.
+//! A relay between a store and its server, which cuts connections and delays answers on command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -41,7 +41,7 @@ impl Relay {
         }
     }
 
-    /// Holds answers back, or lets them go.
+    /// Starts or stops delaying answers.
     pub fn hold(&self, holds: bool) {
         self.holds.store(holds, Ordering::SeqCst);
     }

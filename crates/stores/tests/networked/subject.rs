@@ -10,34 +10,34 @@ use loadstone_stores::{Durability, EngineError, Options, RecordStore, Rows, Sess
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// A line of the list of stores: where it is, and what it can do.
+/// A line of the list of stores: its server and its abilities.
 #[allow(clippy::struct_excessive_bools, reason = "a list of abilities, each with its name")]
 pub struct Subject {
     /// The environment variable with its properties: `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
     /// Scans are in byte order of the keys.
     pub ordered: bool,
-    /// It can scan at all.
+    /// It supports scans.
     pub scans: bool,
-    /// Values may be any bytes, not text only.
+    /// Values may be any bytes, not only text.
     pub bytes: bool,
     /// An update of a missing record is detected.
     pub tells_missing: bool,
     /// An insert over a record is refused, as in SQL.
     pub refuses_second: bool,
-    /// A record without a value in a field comes back with an empty one.
+    /// A record without a value in a field is returned with an empty value.
     pub pads: bool,
-    /// There are tables, which it does not make.
+    /// It has tables, which it does not create.
     pub tables: bool,
-    /// The property of its limit of a wait, ms, if it keeps to the address that it is given: it is put behind a relay. So does
-    /// Cassandra where its cluster is one node.
+    /// The property that limits a wait, ms, if the store uses only the given address: it is then put behind a relay.
+    /// Cassandra does so if its cluster is one node.
     pub timeout: &'static str,
     /// The property of the password.
     pub password: &'static str,
 }
 
 impl Subject {
-    /// A subject without this ability.
+    /// A subject without any ability.
     pub const NONE: Self = Self {
         variable: "",
         ordered: false,
@@ -51,7 +51,7 @@ impl Subject {
         password: "",
     };
 
-    /// How it is opened.
+    /// The options with which it is opened.
     pub fn options(&self) -> Options {
         let text = std::env::var(self.variable).unwrap_or_else(|_| panic!("{} is not set", self.variable));
         let properties: BTreeMap<String, String> = text
@@ -62,7 +62,7 @@ impl Subject {
         Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
     }
 
-    /// How it is opened with another value in every property that holds an address.
+    /// The options with a different value in every property that contains an address.
     pub fn options_at(&self, host: &str, port: &str) -> Options {
         let mut options = self.options();
         for (name, value) in &mut options.properties {
@@ -79,7 +79,7 @@ impl Subject {
         options
     }
 
-    /// Host and port that it is opened with.
+    /// Host and port in the options.
     pub fn address(&self) -> (String, String) {
         let properties = self.options().properties;
         let of = |end: &str| properties.iter().find(|(name, _)| name.ends_with(end)).map(|(_, value)| value.clone());
@@ -128,7 +128,7 @@ impl<S: RecordStore> Opened<S> {
 
 /// A session with a separate executor, and blocking calls.
 pub struct Sync<S> {
-    // Dropped before the runtime it lives on.
+    // Dropped before its runtime.
     session: S,
     tasks: LocalSet,
     runtime: Runtime,
@@ -167,7 +167,7 @@ impl<S: Session> Sync<S> {
 
     pub fn remove(&mut self, key: &[u8]) -> Status {
         let status = self.wait(|session| session.delete(key));
-        // In HBase a delete hides what is written within the same millisecond (HBASE-2256).
+        // In HBase a delete hides writes of the same millisecond (HBASE-2256).
         std::thread::sleep(Duration::from_millis(2));
         status
     }
@@ -179,13 +179,13 @@ impl<S: Session> Sync<S> {
         (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
     }
 
-    /// The words of the last failure.
+    /// The message of the last failure.
     pub fn words(&mut self) -> String {
         self.session.last_error().unwrap_or_default()
     }
 }
 
-/// What an executor of the engine has.
+/// A runtime like an engine executor's.
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().expect("an executor")
 }
@@ -199,7 +199,7 @@ pub fn row(fields: &[(&str, &str)]) -> Row {
     row
 }
 
-/// A record as it comes back: all ten fields of the table where it pads, in the order of their names.
+/// A record as it is returned: all ten fields of the table if the store pads, in the order of their names.
 pub fn whole(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     if subject.pads {

@@ -1,4 +1,5 @@
-//! Settings from groups of options, in the tool's order, so that the first of several mistakes is reported as it reports it.
+//! Settings from groups of options, in the tool's order, so that the first of several mistakes is reported as in the
+//! tool.
 
 mod connection;
 
@@ -21,7 +22,7 @@ use crate::settings::{
     TokenRangeSettings, Truncate, UserSettings,
 };
 
-/// More columns than any table has; the tool makes a list of their names.
+/// More columns than any table has; the tool creates a list of their names.
 const COLUMNS_MAX: i64 = 65_535;
 
 type Built<T> = Result<T, UsageError>;
@@ -100,7 +101,7 @@ impl Builder {
         }
     }
 
-    /// The form of a group without alternatives, with its defaults if it is not given.
+    /// The form of a group without alternatives, with its defaults if the group is missing.
     fn group(&mut self, name: &str, forms: &[Form]) -> Built<Form> {
         let parameters = take_group(&mut self.groups, name).unwrap_or_default();
         self.select(name, name, forms, &parameters)
@@ -184,7 +185,7 @@ impl Builder {
         })
     }
 
-    /// The command `user`. Its profiles are read by the owner of the settings.
+    /// The command `user`. The caller reads its profiles.
     fn user(&mut self, parameters: &[String]) -> Built<CommandSettings> {
         let form = self.select("user", "USER", &user_forms(self.compat), parameters)?;
         let profiles: Vec<String> =
@@ -337,7 +338,7 @@ impl Builder {
             };
             return Ok(PopulationSettings { selection, order: Order::Arbitrary, share: None });
         };
-        // A default of its help, which says N, must not be printed with a number.
+        // A default that the help states as N must not be printed as a number.
         let forms = population_forms(&limit.to_string());
         let form = self.select("-pop", "-pop", &forms, &parameters).map_err(|mut error| {
             let (numbers, letters) = (population_forms(&limit.to_string()), population_forms("N"));
@@ -391,7 +392,7 @@ impl Builder {
             partitions: self.optional_spec(&form, "partitions=")?,
             select_ratio: self.optional_ratio(&form, "select-ratio=")?,
             row_population_ratio: self.optional_ratio(&form, "row-population-ratio=")?.unwrap_or(full),
-            // The tool refuses lower case here although its pattern accepts it.
+            // The tool refuses lower case here, although its pattern accepts it.
             batch_type: form.value("batchtype=").map(str::to_ascii_uppercase),
         })
     }

@@ -1,20 +1,20 @@
-//! Arguments that parse and cannot be run.
+//! Checks of arguments that parse but cannot be run.
 
 use crate::distribution::Spec;
 use crate::population::{Population, is_single_partition, seed_multiplier};
 use crate::settings::{Command, Settings};
 
-/// Bytes of a row that are generated at once.
+/// Maximum size of a row that is generated at once, bytes.
 const ROW_BYTES_MAX: i64 = 1 << 31;
 
-/// Refuses arguments that the tool accepts before it ends with a stack trace; warns of its silent effects.
+/// Refuses arguments that the tool accepts before it ends with a stack trace; warns about silent effects in the tool.
 pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, String)> {
     let fail = |message: String, hint: &str| Err((message, hint.to_owned()));
     let range_hint = "write the smaller bound first";
     let Settings { command, population, insert, columns, compat, warnings, .. } = settings;
     let has_increments = command.command == Command::CounterWrite
         || command.ratios.iter().any(|(operation, _)| *operation == Command::CounterWrite);
-    // Distributions without a use are accepted unseen, as in the tool.
+    // Unused distributions are accepted unchecked, as in the tool.
     let specs = [
         ("add=", has_increments.then_some(&command.add.spec)),
         ("clustering=", command.clustering.as_ref().map(|named| &named.spec)),

@@ -1,7 +1,7 @@
-//! The options of each group: names, values, defaults and help of the tool.
+//! The options of each group, with the tool's names, values, defaults and help.
 //!
-//! Sources: Cassandra's `Settings*.java`, whose constants these are. Options of ScyllaDB's fork, of cql-stress and of
-//! Loadstone are marked as extensions.
+//! Sources: the constants of Cassandra's `Settings*.java`. Options of ScyllaDB's fork, of cql-stress and of Loadstone
+//! are marked as extensions.
 
 mod connection;
 
@@ -21,7 +21,7 @@ const LEVELS: Check =
     Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE|SERIAL|LOCAL_SERIAL");
 const LEVELS_3: Check = Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE");
 
-/// The options of a command's length: until the rate is known, a count, a time.
+/// The options for the length of a command: until the rate is known, a count, a time.
 fn length_forms(compat: Compat) -> [Vec<Opt>; 3] {
     let (duration, units) = if compat >= Compat::V4 {
         (DURATION, "Time to run in (in seconds, minutes, hours or days)")
@@ -69,7 +69,7 @@ fn basic_options() -> Vec<Opt> {
     ]
 }
 
-/// Required options first, as `GroupedOptions.merge` has them.
+/// Required options first, as in `GroupedOptions.merge`.
 fn merge(first: Vec<Opt>, second: Vec<Opt>, prefix: &str) -> Vec<Opt> {
     let (mut head, tail): (Vec<Opt>, Vec<Opt>) = second.into_iter().partition(|option| option.prefix == prefix);
     head.extend(first);
@@ -152,7 +152,8 @@ pub(super) fn print_forms() -> Vec<Form> {
     vec![Form::new(vec![distribution("dist=", None, true, "A mathematical distribution")])]
 }
 
-/// `-rate`: a number of threads, or steps. The tool's help has the forms in this order and tries them in the other.
+/// `-rate`: a number of threads, or steps. The tool's help has the forms in this order, but tries them in reverse
+/// order.
 pub(super) fn rate_forms(compat: Compat) -> Vec<Form> {
     let mut threads = vec![require("threads=", DIGITS, "run this many clients concurrently")];
     let limit = optional("limit=", RATE, Some("0/s"), "limit operations per second across all clients");
@@ -307,7 +308,7 @@ pub(super) fn token_range_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-sample`, of 3.0.
+/// `-sample`, in 3.0 only.
 pub(super) fn sample_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("history=", COUNT, Some("50K"), "The number of samples to save across the whole run"),

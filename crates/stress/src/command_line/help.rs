@@ -31,7 +31,7 @@ const COMMANDS: [(&str, &str); 10] = [
     ("version", "Print the version of cassandra stress"),
 ];
 
-/// All names of each command, as `help help` lists them.
+/// All names of each command, in the order of `help help`.
 const NAMES: [&str; 10] = [
     "read, read",
     "write, write, insert, insert",
@@ -146,7 +146,7 @@ Usage: -credentials-file <file>
 File is supposed to be a standard property file with 'cql.username', 'cql.password', 'jmx.username', 'jmx.password', 'transport.keystore.password', and 'transport.truststore.password' as keys. The values for these keys will be overriden by their command-line counterparts when specified.
 ";
 
-/// The help of a command or a group; `None` if there is none.
+/// The help of a command or a group; `None` if it has no help.
 fn render_topic(topic: &str, compat: Compat) -> Option<String> {
     let topic = topic.to_lowercase();
     if let Some(command) = find_command(&topic) {

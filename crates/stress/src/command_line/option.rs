@@ -13,7 +13,7 @@ pub(super) struct Opt {
     description: String,
     kind: Kind,
     value: Option<String>,
-    /// An option that the tool does not have: it is accepted but not in the tool's help.
+    /// Whether the tool does not have this option: it is accepted but not in the tool's help.
     is_extension: bool,
 }
 
@@ -35,16 +35,16 @@ enum Kind {
         extras: Option<Vec<(String, String)>>,
         is_set: bool,
     },
-    /// The operations of a user profile, which has its own line of help.
+    /// The operations of a user profile, with a separate line of help.
     Operations,
 }
 
-/// An option that must be given.
+/// A required option.
 pub(super) fn require(prefix: &'static str, check: Check, description: &str) -> Opt {
     Opt::new(prefix, description, Kind::Simple { check, default: None, is_required: true })
 }
 
-/// An option that need not be given.
+/// An optional one.
 pub(super) fn optional(prefix: &'static str, check: Check, default: Option<&str>, description: &str) -> Opt {
     let default = default.map(str::to_owned);
     Opt::new(prefix, description, Kind::Simple { check, default, is_required: false })
@@ -81,7 +81,7 @@ impl Opt {
         self
     }
 
-    /// Gives an option that must be set a default for its help.
+    /// Sets a default in the help of a required option.
     pub(super) fn with_default(mut self, text: String) -> Self {
         if let Kind::Simple { default, .. } = &mut self.kind {
             *default = Some(text);
@@ -89,7 +89,7 @@ impl Opt {
         self
     }
 
-    /// Takes a parameter if it is this option's.
+    /// Takes a parameter if it belongs to this option.
     fn accept(&mut self, parameter: &str) -> Result<bool, String> {
         let rest = strip_prefix_ignoring_case(parameter, self.prefix);
         match (&mut self.kind, rest) {
@@ -190,7 +190,7 @@ fn accept_list(
     options: &mut [Opt],
     mut extras: Option<&mut Vec<(String, String)>>,
 ) -> Result<(), String> {
-    // Commas at the end separate nothing.
+    // Trailing commas separate nothing.
     let list = list.trim_end_matches(',');
     if list.is_empty() {
         return Ok(());
@@ -203,7 +203,7 @@ fn accept_list(
             continue;
         }
         let refusal = || format!("Invalid {name} specification: {part}");
-        // `split("=")` of Java: empty parts at the end do not count.
+        // As in Java's `split("=")`, trailing empty parts do not count.
         let parts: Vec<&str> = part.trim_end_matches('=').split('=').collect();
         let (Some(extras), [key, value]) = (extras.as_deref_mut(), parts.as_slice()) else { return Err(refusal()) };
         if key.is_empty() || value.is_empty() {
@@ -247,12 +247,12 @@ impl Form {
         self.options.iter().find(|option| option.prefix == prefix)
     }
 
-    /// Whether the form has such an option.
+    /// Whether the form has this option.
     pub(super) fn has(&self, prefix: &str) -> bool {
         self.option(prefix).is_some()
     }
 
-    /// Whether the user gave an option.
+    /// Whether the user set an option.
     pub(super) fn is_set(&self, prefix: &str) -> bool {
         self.option(prefix).is_some_and(|option| match &option.kind {
             Kind::Multi { is_set, .. } => *is_set,
@@ -269,12 +269,12 @@ impl Form {
         })
     }
 
-    /// An option that has a value or a default.
+    /// The value of an option, or its default; it must have one.
     pub(super) fn text(&self, prefix: &str) -> &str {
         self.value(prefix).unwrap_or_default()
     }
 
-    /// The distribution of an option that has one or a default.
+    /// The distribution of an option that is set or has a default.
     pub(super) fn spec(&self, prefix: &str) -> Result<Spec, String> {
         parse_spec(self.text(prefix))
     }
@@ -297,7 +297,7 @@ impl Form {
         option.value.as_deref().or(if only_set { None } else { default.as_deref() })
     }
 
-    /// The prefixes and values in parentheses that the user gave, or, if there are none, the defaults.
+    /// The prefixes and values in parentheses that the user set, or, if there are none, the defaults.
     pub(super) fn inner_values(&self, name: &str) -> Vec<(&'static str, &str)> {
         let Some(Kind::Multi { options, .. }) = self.option(name).map(|option| &option.kind) else { return Vec::new() };
         let set: Vec<_> = options.iter().filter_map(|option| Some((option.prefix, option.value.as_deref()?))).collect();
@@ -327,7 +327,7 @@ impl Form {
 /// The first form that is complete and accepts every parameter.
 ///
 /// # Errors
-/// The tool's message: no form accepts a parameter, or a value is invalid. `Ok(None)`: no form accepts all of them.
+/// The tool's message: no form accepts a parameter, or a value is invalid. `Ok(None)`: no form accepts all parameters.
 pub(super) fn select_form(parameters: &[String], mut forms: Vec<Form>) -> Result<Option<Form>, String> {
     for parameter in parameters {
         let mut is_accepted = false;
@@ -344,7 +344,7 @@ pub(super) fn select_form(parameters: &[String], mut forms: Vec<Form>) -> Result
     Ok(forms.into_iter().find(|form| form.accepted == parameters.len() && form.options.iter().all(Opt::is_satisfied)))
 }
 
-/// The usage of a group and its options, with empty lines as the tool prints them.
+/// The usage of a group and its options, with empty lines as in the tool.
 pub(super) fn render_forms(name: &str, forms: &[Form]) -> String {
     let mut text = String::from("\n");
     let options =

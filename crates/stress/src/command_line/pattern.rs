@@ -1,9 +1,9 @@
 //! The values that an option accepts: the tool's regular expressions, which its messages quote.
 
-/// How the value of an option is checked.
+/// The check of an option's value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Check {
-    /// A regular expression and the function that decides what matches it.
+    /// A regular expression and the function that decides whether a value matches it.
     Pattern(&'static str, fn(&str) -> bool),
     /// Words between bars, in any case; parentheses around them belong to the quoted expression.
     Words(&'static str),
@@ -12,7 +12,7 @@ pub(super) enum Check {
 }
 
 impl Check {
-    /// The value as it is stored.
+    /// The value to store.
     ///
     /// # Errors
     /// The tool's message.
@@ -28,7 +28,7 @@ impl Check {
         if matches { Ok(value.to_owned()) } else { Err(format!("Invalid value {value}; must match pattern {pattern}")) }
     }
 
-    /// Whether only the empty value matches: a word that is present or not.
+    /// Whether only the empty value matches: the option is a flag.
     pub(super) fn is_flag(self) -> bool {
         matches!(self, Self::Pattern("", _))
     }
@@ -80,7 +80,7 @@ fn has_unit(value: &str, units: &[u8]) -> bool {
     })
 }
 
-/// `.` of a regular expression matches no end of a line.
+/// `.` in a regular expression does not match line ends.
 fn is_one_line(value: &str) -> bool {
     !value.contains(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
 }

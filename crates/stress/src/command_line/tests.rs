@@ -1,4 +1,4 @@
-//! Command lines that were recorded with the tool, our own additions, and any arguments.
+//! Command lines recorded with the tool, Loadstone's additions, and random arguments.
 
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn sections(block: &str) -> Vec<String> {
         .collect()
 }
 
-/// The settings block as the fixture has it: the lines by which it differs from the block of the first record.
+/// The settings block in the fixture's form: the lines that differ from the block of the first record.
 fn compact(block: &str, base: &str) -> String {
     let (base, block) = (sections(base), sections(block));
     let removed = base.iter().filter(|line| !block.contains(line)).map(|line| format!("-{line}\n"));

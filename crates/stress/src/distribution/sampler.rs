@@ -4,7 +4,7 @@ use super::Spec;
 use super::erf::inverse_error_function;
 use crate::random::JavaRandom;
 
-/// Σ ln2ʲ/j! for j = 1, 2 …, until it reaches 1 in doubles: the table q of Ahrens & Dieter's algorithm.
+/// Σ ln2ʲ/j! for j = 1, 2 …, until it reaches 1 in doubles: the table q in the algorithm of Ahrens & Dieter.
 const EXPONENTIAL_QUANTILES: usize = 16;
 
 /// A distribution with its generator. A seed determines all its draws.
@@ -45,7 +45,7 @@ enum Law {
         inverse_shape: f64,
         scale: f64,
     },
-    /// `bounds` has one entry more than there are quanta. `within` places a value inside its quantum.
+    /// `bounds` has one entry more than the number of quanta. `within` places a value inside its quantum.
     Quantized {
         extreme: Box<Distribution>,
         bounds: Vec<i64>,
@@ -61,7 +61,7 @@ enum Law {
         min: i64,
         max: i64,
     },
-    /// The cumulated share of each preset, and its value.
+    /// The cumulative share of each preset, and its value.
     Presets(Vec<(f64, f64)>),
 }
 
@@ -157,7 +157,7 @@ impl Distribution {
 
     /// The next value: the sample truncated to an integer and kept within the range.
     ///
-    /// A sequence that was seeded with a negative number gives values below its start, as the tool's does (CASSANDRA-12490).
+    /// A sequence seeded with a negative number gives values below its start, as in the tool (CASSANDRA-12490).
     #[allow(clippy::should_implement_trait, reason = "it never ends")]
     #[inline]
     pub fn next(&mut self) -> i64 {
@@ -195,7 +195,7 @@ impl Distribution {
     pub fn skip(&mut self, count: u64) {
         match &mut self.law {
             Law::Fixed(_) => {}
-            // Each value takes 53 bits, which are two steps.
+            // Each value takes 53 bits, that is, two steps.
             Law::Uniform { .. } => self.random.skip(count.wrapping_mul(2)),
             Law::Sequence { next, .. } => *next = next.wrapping_add(count as i64),
             _ => {
@@ -311,7 +311,7 @@ fn draw_uniform(random: &mut JavaRandom, min: i64, upper: f64) -> f64 {
 fn draw_exponential(random: &mut JavaRandom, mean: f64, quantiles: &[f64; EXPONENTIAL_QUANTILES]) -> f64 {
     let mut a = 0.0;
     let mut u = random.next_double();
-    // A generator of 53 bits gives 0 once in 2⁵³ draws, and doubling would never end.
+    // A generator of 53 bits returns 0 once in 2⁵³ draws, and the doubling would never end.
     while u < 0.5 && u > 0.0 {
         a += quantiles[0];
         u *= 2.0;
@@ -355,7 +355,7 @@ fn extreme_quantile(p: f64, inverse_shape: f64, scale: f64) -> f64 {
     }
 }
 
-/// The place of the quantum of a value, −1 for the first bound itself: the result of Java's `binarySearch`, less 1.
+/// The index of the quantum of a value, −1 for the first bound itself: the result of Java's `binarySearch`, less 1.
 fn find_quantum(bounds: &[i64], value: i64) -> isize {
     match bounds.binary_search(&value) {
         Ok(place) | Err(place) => place as isize - 1,

@@ -2,13 +2,13 @@
 
 use super::{Preset, RatioSpec, Spec};
 
-/// Quanta are held in memory; the tool fails at its array of them.
+/// Quanta are stored in memory; the tool fails when it allocates their array.
 const QUANTAS_MAX: u32 = 1_000_000;
 const PRESETS_MAX: usize = 1_000;
-/// Doubles count whole numbers up to here.
+/// Doubles represent all whole numbers up to here.
 const VALUE_MAX: f64 = 9e15;
 
-/// Parses a distribution, as `OptionDistribution.get` does.
+/// Parses a distribution, as in `OptionDistribution.get`.
 ///
 /// # Errors
 /// The tool's message.
@@ -76,7 +76,7 @@ pub(crate) fn split_range(text: &str) -> Option<(&str, &str)> {
     Some((first, rest.split_once("..").map_or(rest, |(second, _)| second)))
 }
 
-/// `[a, b]`, as Java prints a list.
+/// `[a, b]`, Java's form of a list.
 fn invalid(name: &str, parts: &[&str]) -> String {
     format!("Invalid parameter list for {name} distribution: [{}]", parts.join(", "))
 }
@@ -86,7 +86,7 @@ fn parse_bounds(text: &str) -> Option<(i64, i64)> {
     Some((parse_count(min).ok()?, parse_count(max).ok()?))
 }
 
-/// `Double.parseDouble` of a decimal number; hexadecimal ones are refused.
+/// `Double.parseDouble` of a decimal number; hexadecimal numbers are refused.
 fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|c: char| c <= ' ');
     match text.trim_start_matches(['+', '-']) {
@@ -149,7 +149,7 @@ fn parse_exponential(parts: &[&str]) -> Result<Spec, String> {
     Ok(Spec::Exponential { min, max, mean: max.wrapping_sub(min) as f64 / bound })
 }
 
-/// Shape and scale.
+/// The shape and the scale.
 fn parse_shape(min: i64, max: i64, text: &str) -> Option<(f64, f64)> {
     let shape = parse_double(text)?;
     if shape <= 0.0 {
@@ -196,7 +196,7 @@ fn parse_quantized(parts: &[&str]) -> Result<Spec, String> {
     let (min, max) = parse_bounds(range).ok_or_else(refusal)?;
     let quantas = quantas.parse().ok().filter(|quantas| *quantas <= QUANTAS_MAX).ok_or_else(refusal)?;
     if min == max {
-        // Other distributions then have one value; the tool computes the scale of this one first, and fails.
+        // Other distributions with this range have one value; the tool computes the scale of this one first, and fails.
         return Err(refusal());
     }
     let (shape, scale) = parse_shape(min, max, shape).ok_or_else(refusal)?;

@@ -1,4 +1,4 @@
-//! User profiles in words.
+//! Descriptions of user profiles.
 
 use super::{describe_errors, describe_length, describe_population, describe_rate, describe_warmup};
 use crate::columns::{BatchType, ColumnsSpec, Fields, OperationSpec, OperationWork, TableSpec};
@@ -7,7 +7,7 @@ use crate::number::format_count;
 use crate::partition::mean;
 use crate::settings::Settings;
 
-/// Describes a run of user profiles: tables, operations, rows and batches. One fact a line.
+/// Describes a run of user profiles: tables, operations, rows and batches. One fact per line.
 #[must_use]
 pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
     let mut lines = vec![describe_length(settings)];

@@ -1,17 +1,17 @@
-//! Auto mode: its steps, when they end, and the table at its end.
+//! Auto mode: its steps, their end condition, and the table at the end.
 
 use super::results::Summary;
 use super::rows::{Interval, render_header, render_row};
 use crate::compat::Compat;
 use crate::number::format_decimals;
 
-/// The number of clients of the next step: twice as many below 16, then half as many again, truncated.
+/// The number of clients of the next step: below 16 doubled, then multiplied by 1.5 and truncated.
 #[must_use]
 pub const fn next_threads(threads: u32) -> u32 {
     if threads < 16 { threads.saturating_mul(2) } else { threads.saturating_add(threads / 2) }
 }
 
-/// The mean relative gain of the last `count` steps; `None` with fewer of them.
+/// The mean relative gain of the last `count` steps; `None` if there are fewer.
 #[must_use]
 pub fn average_improvement(rates: &[f64], count: usize) -> Option<f64> {
     let steps = rates.get(rates.len().checked_sub(count + 1)?..)?;
@@ -25,15 +25,15 @@ pub fn is_saturated(rates: &[f64], target: f64) -> bool {
         || average_improvement(rates, 5).is_some_and(|gain| gain < target)
 }
 
-/// The line after each step but the first.
+/// The line after each step except the first.
 #[must_use]
 pub fn render_improvement(earlier_threads: u32, rates: &[f64]) -> String {
     let gain = average_improvement(rates, 1).unwrap_or(f64::NAN);
     format!("Improvement over {earlier_threads} threadCount: {}%\n", format_decimals(100.0 * gain, 0))
 }
 
-/// The table at the end: for each step, by its number of clients, a row for each kind and one for all. `uncertainty` is the
-/// relative standard error at the end of the step.
+/// The table at the end: for each step, by its number of clients, a row per kind of operation and one for all.
+/// `uncertainty` is the relative standard error at the end of the step.
 #[must_use]
 pub fn render_auto_table(steps: &[(u32, Summary, f64)], compat: Compat) -> String {
     let names: Vec<String> = steps.iter().map(|(threads, ..)| format!("{threads} threadCount")).collect();
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!(steps, [4, 8, 16, 24, 36, 54, 81, 121, 181, 271, 406, 609, 913]);
     }
 
-    /// `Command.java` of 4.0-alpha2.
+    /// Source: `Command.java` of 4.0-alpha2.
     #[test]
     fn reads_have_no_pause_between_steps() {
         use crate::settings::Command::{CounterRead, CounterWrite, Mixed, Read, Write};

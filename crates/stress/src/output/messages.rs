@@ -31,7 +31,7 @@ pub fn render_running(settings: &Settings, threads: u32) -> String {
     format!("Running {} with {threads} threads {length}\n", describe_operations(settings))
 }
 
-/// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without warm-up.
+/// `Warming up WRITE with 50000 iterations...`, for one kind of operation; empty without a warm-up.
 #[must_use]
 pub fn render_warmup(settings: &Settings, label: &str) -> String {
     match settings.warmup_operations() {
@@ -54,8 +54,8 @@ pub fn render_steps_header(threads: u32) -> String {
 
 /// `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, then an empty line.
 ///
-/// `tries` counts the tries that failed with an error, so 0 is wrong data at the first try. `error` is the error's class and
-/// text; `None`: the data were not those written.
+/// `tries` counts the tries that failed with an error, so 0 means wrong data at the first try. `error` is the error's
+/// class and text; `None` means that the data differed from the data written.
 #[must_use]
 pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str)>) -> String {
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -66,14 +66,14 @@ pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str
     format!("Operation x{tries} on key(s) [{key}]: {reason}\n\n")
 }
 
-/// Which latency a histogram of the HDR log holds.
+/// The latency in a histogram of the HDR log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// From sending to the answer.
+    /// From the send to the answer.
     Service,
     /// From the due time to the answer; only with a rate.
     Response,
-    /// From the due time to sending; only with a rate.
+    /// From the due time to the send; only with a rate.
     Wait,
 }
 

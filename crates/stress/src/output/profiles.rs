@@ -1,11 +1,12 @@
 //! The profiles at the start of a run.
 //!
-//! Source: `StressProfile.printSettings`. The tool prints the columns in the order of a hash table; here they have the file's.
+//! Source: `StressProfile.printSettings`. The tool prints the columns in the order of a hash table; here they are in
+//! the file's order.
 
 use crate::columns::Fields;
 use crate::profile::Profile;
 
-/// The block of the profiles, with an empty line at its end; nothing without profiles.
+/// The block of the profiles, followed by an empty line; empty without profiles.
 #[must_use]
 pub fn render_profiles(profiles: &[Profile]) -> String {
     if profiles.is_empty() {

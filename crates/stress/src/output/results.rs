@@ -14,13 +14,14 @@ pub struct Summary {
     pub total: Figures,
     /// Each kind of operation, by name.
     pub kinds: Vec<(String, Figures)>,
-    /// Collections of the servers.
+    /// Garbage collections of the servers.
     pub garbage: Garbage,
     /// Length of the run in ms.
     pub run_time_ms: u64,
 }
 
-/// The results, from their two empty lines to the empty line before `END`. The form of 3.0 has no units and no commas.
+/// The results, from their two empty lines to the empty line before `END`. The format of 3.0 has no units and no
+/// commas.
 #[must_use]
 pub fn render_results(summary: &Summary, compat: Compat) -> String {
     if compat == Compat::V3_0 { render_3_0(summary) } else { render_units(summary) }
@@ -138,7 +139,7 @@ mod tests {
     use super::super::rows::samples::{READ, THROTTLED, WRITE};
     use super::*;
 
-    /// Figures that print as the results of a sample do.
+    /// Figures whose printed form is the sample's results.
     fn summary(sample: &str, kind: &str, run_time_ms: u64) -> Summary {
         let values: Vec<f64> = sample
             .split("Results:\n")
@@ -154,7 +155,7 @@ mod tests {
         let seconds = 1_000.0;
         let total = Figures {
             operations: (values[0] * seconds) as u64,
-            // Both the number and the rate are printed; the rate of the sample follows from its time.
+            // Both the number and the rate are printed; the sample's rate follows from its time.
             partitions: values[9] as u64,
             rows: (values[2] * seconds) as u64,
             errors: values[10] as u64,
@@ -190,7 +191,7 @@ mod tests {
         compare(READ, "READ", 133_700, 133.74);
     }
 
-    /// The output of 3.3 against Cassandra 5.0.9.
+    /// The output of 3.3 with Cassandra 5.0.9.
     #[test]
     fn results_of_3_0_are_reproduced() {
         let total = Figures {
@@ -215,8 +216,8 @@ mod tests {
         assert_eq!(render_results(&summary, Compat::V3_0) + "END\n", include_str!("../../fixtures/results-3.3.txt"));
     }
 
-    /// The parser of the 2016 scale test takes the text from `op rate` to `END`, splits lines at the colon and drops the
-    /// brackets; ScyllaDB's takes lower-case labels and drops commas.
+    /// The parser of the 2016 scale test reads the text from `op rate` to `END`, splits lines at the colon and drops
+    /// the brackets; ScyllaDB's parser expects lower-case labels and drops commas.
     #[test]
     fn results_pass_through_known_parsers() {
         let total =

@@ -1,4 +1,4 @@
-//! The header and a row for each interval.
+//! The header, and a row for each interval.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 use crate::compat::Compat;
 use crate::number::format_decimals;
 
-/// Counts, rates and latencies of one kind of operation, or of all, over a time.
+/// Counts, rates and latencies over a period, of one kind of operation or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Figures {
-    /// Operations, failed ones included.
+    /// Operations, including failed ones.
     pub operations: u64,
-    /// Partitions of successful operations; a failed write counts one.
+    /// Partitions of successful operations; a failed write counts as one.
     pub partitions: u64,
-    /// Rows, like partitions.
+    /// Rows, counted like partitions.
     pub rows: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The time that the rates are divided by.
+    /// The divisor of the rates.
     pub seconds: f64,
     pub mean_ms: f64,
     pub median_ms: f64,
@@ -51,14 +51,14 @@ impl Figures {
         self.rate(self.rows)
     }
 
-    /// The rate that [`super::Uncertainty`] takes: rows over the time less the greatest latency.
+    /// The rate for [`super::Uncertainty`]: rows divided by the time less the maximum latency.
     #[must_use]
     pub fn net_row_rate(&self) -> f64 {
         self.rows as f64 / (self.seconds - self.max_ms / 1_000.0)
     }
 }
 
-/// Collections of the servers' garbage collectors; all 0 if they are not read.
+/// Garbage collections of the servers; all 0 if they were not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs, reason = "units are in the names")]
 pub struct Garbage {
@@ -115,15 +115,15 @@ const fn name_width(compat: Compat) -> usize {
     }
 }
 
-/// The header, after `prefix` (of the auto table; empty elsewhere).
+/// The header, after `prefix` (in the auto table; empty elsewhere).
 #[must_use]
 pub fn render_header(prefix: &str, compat: Compat) -> String {
     let cells: Vec<String> = METRICS[1..].iter().zip(WIDTHS).map(|(name, width)| format!("{name:>width$}")).collect();
     format!("{prefix}{:<width$}{}\n", METRICS[0], cells.join(","), width = name_width(compat))
 }
 
-/// The rows of an interval: one for each kind that has any if there are several kinds, then the total. Nothing for an
-/// interval without operations. `uncertainty` is the relative standard error so far.
+/// The rows of an interval: if there are several kinds of operations, one for each kind that occurs, then the total.
+/// Empty for an interval without operations. `uncertainty` is the relative standard error so far.
 #[must_use]
 pub fn render_interval(
     kinds: &[Interval],
@@ -140,7 +140,7 @@ pub fn render_interval(
     kinds.into_iter().chain([total]).map(|interval| render_row("", interval, garbage, uncertainty, compat)).collect()
 }
 
-/// One row, with its end of a line.
+/// One row, with its line end.
 pub(super) fn render_row(
     prefix: &str,
     interval: &Interval,
@@ -188,7 +188,7 @@ pub(super) mod samples {
         row.split(',').skip(1).map(|cell| cell.trim().parse().unwrap()).collect()
     }
 
-    /// Figures that print as a row of a sample does.
+    /// Figures whose printed form is a row of the sample.
     pub fn interval(row: &str) -> (Interval, f64) {
         let cells = cells(row);
         let seconds = 1.0;

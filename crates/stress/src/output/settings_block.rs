@@ -9,7 +9,7 @@ use crate::settings::{
     PopulationSettings, RateSettings, SchemaSettings, Settings, TransportSettings,
 };
 
-/// The block with its empty line at the end; empty for 3.0, which has none. The owner of `-log no-settings` omits it.
+/// The block, followed by an empty line; empty for 3.0, which has none. With `-log no-settings`, the caller omits it.
 #[must_use]
 pub fn render_settings(settings: &Settings) -> String {
     let Settings { compat, .. } = settings;
@@ -59,7 +59,7 @@ pub fn render_settings(settings: &Settings) -> String {
     block.0
 }
 
-/// A text that grows by sections and lines.
+/// A text that is built from sections and lines.
 struct Block(String);
 
 impl Block {
@@ -77,7 +77,7 @@ fn nullable(text: Option<&str>) -> &str {
     text.unwrap_or("null")
 }
 
-/// `{a=1, b=2}`, as Java prints a map.
+/// `{a=1, b=2}`, Java's form of a map.
 fn render_map<'a>(entries: impl Iterator<Item = (&'a str, String)>) -> String {
     let entries: Vec<String> = entries.map(|(key, value)| format!("{key}={value}")).collect();
     format!("{{{}}}", entries.join(", "))
@@ -245,7 +245,7 @@ fn render_schema(block: &mut Block, keyspace: Option<&str>, schema: &SchemaSetti
     block.line("Table Compaction Strategy Options", map(&schema.compaction_options));
 }
 
-/// The tools before 5.0 print passwords here; this does not.
+/// The tools before 5.0 print passwords here; this function does not.
 fn render_transport(block: &mut Block, transport: &TransportSettings, compat: Compat) {
     block.section("Transport");
     let secret = |password: &Option<String>| if password.is_some() { "*suppressed*" } else { "null" };

@@ -1,4 +1,4 @@
-//! The relative standard error of the rate of rows, which `err<` waits for.
+//! The relative standard error of the rate of rows, on which `err<` is based.
 
 /// Running mean and deviation of the intervals' rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -16,7 +16,7 @@ impl Uncertainty {
         self.sum_of_squares += rate * rate;
     }
 
-    /// (deviation / √count) / mean, with the deviation of a population; NaN before the first interval.
+    /// (deviation / √count) / mean, with the population's deviation; NaN before the first interval.
     #[must_use]
     pub fn value(&self) -> f64 {
         let count = f64::from(self.count);
@@ -25,7 +25,8 @@ impl Uncertainty {
         variance.max(0.0).sqrt() / count.sqrt() / mean
     }
 
-    /// Whether a run with `err<` is over: the target is reached after `min` intervals, or there were `max` intervals.
+    /// Whether a run with `err<` has ended: the target is reached after at least `min` intervals, or there were `max`
+    /// intervals.
     #[must_use]
     pub fn is_reached(&self, target: f64, min: u32, max: u32) -> bool {
         (self.count >= min && self.value() <= target) || self.count >= max

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct ModeSettings {
     /// `simplenative`: the tool's second client, which has no pool. Here both are the same client.
     pub simple_native: bool,
-    /// Statements are prepared.
+    /// Whether statements are prepared.
     pub prepared: bool,
-    /// Version of the native protocol; `None`: the newest of client and server.
+    /// Version of the native protocol; `None`: the newest that client and server support.
     pub protocol_version: Option<u8>,
     /// `none`, `lz4` or `snappy`.
     pub compression: String,
@@ -23,11 +23,11 @@ pub struct ModeSettings {
     pub has_password: bool,
     /// `auth-provider=`: a class of the driver; only user and password are supported.
     pub auth_provider: Option<String>,
-    /// Most requests in flight on a connection.
+    /// Maximum number of requests in flight per connection.
     pub max_pending_per_connection: u32,
-    /// Connections to each node.
+    /// Number of connections to each node.
     pub connections_per_host: u32,
-    /// Connections to each shard of a ScyllaDB node (cql-stress); instead of `connections_per_host`.
+    /// Number of connections to each shard of a ScyllaDB node (cql-stress); replaces `connections_per_host`.
     pub connections_per_shard: Option<u32>,
     /// Timeout of a request in ms (ScyllaDB's fork).
     pub request_timeout_ms: u32,
@@ -40,7 +40,7 @@ pub struct NodeSettings {
     pub nodes: Vec<String>,
     /// A file with one contact point per line; [`NodeSettings::read_list`] parses its text.
     pub file: Option<String>,
-    /// No other nodes are used.
+    /// Whether no other nodes are used.
     pub whitelist: bool,
     /// Only nodes of this datacenter are used.
     pub datacenter: Option<String>,
@@ -63,15 +63,15 @@ pub struct SchemaSettings {
     pub replication_strategy: String,
     /// Its options, in the order of the statement.
     pub replication_options: Vec<(String, String)>,
-    /// Class that compresses tables; `None`: uncompressed.
+    /// Class that compresses the tables; `None`: uncompressed.
     pub compression: Option<String>,
-    /// Class that compacts tables.
+    /// Class that compacts the tables.
     pub compaction_strategy: Option<String>,
     /// Its options.
     pub compaction_options: Vec<(String, String)>,
 }
 
-/// `-transport`. TLS is on iff a trust store is given.
+/// `-transport`. TLS is enabled iff a trust store is given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransportSettings {
     /// Path of the trusted certificates: PEM, JKS or PKCS#12.
@@ -94,7 +94,7 @@ pub struct TransportSettings {
     pub factory: Option<String>,
     /// `store-type=`, up to 3.11; only for the settings block.
     pub store_type: Option<String>,
-    /// The name in the server's certificate is compared (cql-stress).
+    /// Whether the name in the server's certificate is verified (cql-stress).
     pub hostname_verification: bool,
 }
 
@@ -103,16 +103,16 @@ pub struct TransportSettings {
 pub struct PortSettings {
     /// Native protocol.
     pub native: u32,
-    /// JMX; the tool reads collections of the server there.
+    /// JMX port; the tool reads the server's garbage collections from it.
     pub jmx: u32,
-    /// Thrift, up to 3.11; only for the settings block.
+    /// Thrift port, up to 3.11; only for the settings block.
     pub thrift: Option<u32>,
 }
 
 /// `-graph`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GraphSettings {
-    /// The page to create or to append to.
+    /// The page to create or extend.
     pub file: Option<String>,
     /// Name of the configuration.
     pub revision: String,
@@ -122,7 +122,7 @@ pub struct GraphSettings {
     pub operation: String,
 }
 
-/// Groups that only 5.0 has.
+/// Groups that exist only in 5.0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Generation5Settings {
     /// A file of credentials.
@@ -131,8 +131,8 @@ pub struct Generation5Settings {
     pub jmx_user: Option<String>,
     /// Whether `-jmx password=` was given.
     pub has_jmx_password: bool,
-    /// `-reporting output-frequency=` as written, and in ms.
+    /// `-reporting output-frequency=` in the user's form, and in ms.
     pub output_frequency: Option<(String, u64)>,
-    /// `-reporting header-frequency=` as written, and in ms.
+    /// `-reporting header-frequency=` in the user's form, and in ms.
     pub header_frequency: Option<(String, u64)>,
 }

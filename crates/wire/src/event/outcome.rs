@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::histogram::encode;
 
-/// Service times, responses and lower bounds of responses of one step and status; the latter two at a rate only.
+/// Service times, responses and lower bounds of responses of one step and status; the last two at a rate only.
 pub type Latencies = [Reading; 3];
 /// Latencies by step and status.
 pub type Readings = BTreeMap<(StepId, Status), Latencies>;
@@ -19,17 +19,18 @@ pub type Readings = BTreeMap<(StepId, Status), Latencies>;
 pub struct Outcome {
     /// READ, UPDATE …
     pub operation: String,
-    /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not seen, with lower bounds of their
-    /// latencies.
+    /// OK, `NOT_FOUND` …; in a summary also `CENSORED`: operations whose end was not observed, with lower bounds of
+    /// their latencies.
     pub status: String,
     /// Number of operations.
     pub count: u64,
-    /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: of those that were sent.
+    /// done − sent in ns: HDR histogram V2 (compressed form), base64. `CENSORED`: only operations that were sent.
     pub service: String,
     /// done − due in ns; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<String>,
-    /// The same minus the generator's own lateness: the system's response lies between the two; with a rate only.
+    /// done − due minus the generator's own lateness: the system's response lies between this and `response`; with a
+    /// rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_lower: Option<String>,
     /// Exact sum of done − sent, ns; in a summary.
@@ -40,12 +41,12 @@ pub struct Outcome {
     pub response_ns_sum: Option<u64>,
 }
 
-/// A sum of ns as in the event: 584 years at most.
+/// A sum in ns, as in the event: at most 584 years.
 fn sum_ns(reading: &Reading) -> u64 {
     u64::try_from(reading.sum()).unwrap_or(u64::MAX)
 }
 
-/// The outcomes of readings, with the names of their steps. `summed`: with exact sums.
+/// The outcomes of readings, with the names of their steps. `summed`: include exact sums.
 pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outcome> {
     latencies
         .iter()
@@ -65,7 +66,7 @@ pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outco
         .collect()
 }
 
-/// The outcomes of operations whose end was not seen.
+/// The outcomes of operations whose end was not observed.
 pub fn censored(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
     bounds
         .iter()

@@ -11,9 +11,9 @@ use crate::merge::{Merge, add_known, max_known, merge_fields};
 /// The end of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab is gone) or `failed`.
+    /// How it ended: `done`, `stopped` (by control line or signal), `lease` (the lab has ended) or `failed`.
     pub end: String,
-    /// Why, when it did not end by itself.
+    /// The reason, if it did not end normally.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `release` or `debug`; results of a debug build are invalid.
@@ -22,39 +22,39 @@ pub struct Summary {
     pub start_unix_ns: u64,
     /// The borders of the trial.
     pub borders: Borders,
-    /// The denominator of throughput, ns: the time that was set, whenever the last answer came; without a limit of time, the
-    /// time until the last answer. Where a store holds writes back, the time until the end of its final flush.
+    /// The denominator of throughput, ns: the time limit, whenever the last answer arrived; without a time limit, the
+    /// time until the last answer. If a store holds writes back, the time until the end of its final flush.
     pub measured_ns: u64,
-    /// The numerator of throughput: operations that succeeded within that time, whenever they were sent; at a rate at most as
-    /// many as were due in it and did not fail.
+    /// The numerator of throughput: operations that succeeded within that time, whenever they were sent; at a rate at
+    /// most as many as were due in it and did not fail.
     pub completed: u64,
-    /// Operations due in the window: those that ended, those in flight and those unsent; with a rate only.
+    /// Operations due in the window: ended, in flight or unsent; with a rate only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
     /// Counted operations that ended, whatever their outcome and however late.
     pub operations: u64,
-    /// Those of them that succeeded.
+    /// Counted operations that succeeded.
     pub succeeded: u64,
     /// Reads of records whose insert or delete was in progress: neither success nor failure.
     pub not_yet: u64,
     /// Attempts that failed and were retried.
     pub retried: u64,
-    /// The same by status.
+    /// Attempts that failed and were retried, by status.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub retried_by_status: BTreeMap<String, u64>,
-    /// Operations that failed unsent, because no server could be reached. They count as failed, too.
+    /// Operations that failed unsent, because no server could be reached. They also count as failed.
     #[serde(default)]
     pub unreached: u64,
-    /// Operations that were sent after the cut-off: at a rate, where only the number of operations is limited.
+    /// Operations sent after the cut-off: at a rate, if only the number of operations is limited.
     #[serde(default)]
     pub overdue: u64,
     /// Pauses of clients after failures; in a closed loop only.
     #[serde(default)]
     pub pauses: Pauses,
-    /// Attempts to connect while measuring; absent where another client library connects, or nothing does.
+    /// Attempts to connect while measuring; absent if a client library makes the connections, or there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection_attempts: Option<ConnectionAttempts>,
-    /// What the servers reported of themselves since the store was opened.
+    /// Events that the servers reported since the store was opened.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub server_events: Vec<ServerEvent>,
     /// Records read or written by operations that succeeded.
@@ -84,7 +84,7 @@ pub struct Summary {
     pub wait_generator: Option<String>,
     /// The engine's executors, and its conductor.
     pub executors: Vec<Executor>,
-    /// The clock that the trial was measured with.
+    /// The clock of the trial.
     pub clock: Clock,
     /// CPU time of the engine while measuring, ns: user, then system.
     pub cpu_ns: [u64; 2],
@@ -92,25 +92,26 @@ pub struct Summary {
     pub memory_bytes_max: u64,
     /// Bytes that the engine read from and wrote to devices while measuring, as the kernel counts them.
     pub device_bytes: [u64; 2],
-    /// What garbage collectors in the engine's process did while measuring; absent without a collector.
+    /// Garbage collections in the engine's process while measuring; absent without a collector.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collections: Vec<Collection>,
-    /// Seconds that the store took to become idle afterwards, if `settle` was set.
+    /// Time until the store became idle afterwards, seconds, if `settle` was set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settle_seconds: Option<f64>,
-    /// Latencies beyond the range of a histogram, 39 hours, over all outcomes: they are recorded as that maximum.
+    /// Number of latencies beyond the range of a histogram, 39 hours, over all outcomes: they are recorded as that
+    /// maximum.
     #[serde(default)]
     pub saturated_values: u64,
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
-    /// The first message of each kind of failure, by `OPERATION STATUS`.
+    /// The first message for each `OPERATION STATUS`.
     pub words: BTreeMap<String, String>,
-    /// What the workload kinds add.
+    /// The sections of the workload kinds.
     #[serde(flatten)]
     pub sections: Sections,
 }
 
-/// The window is as long as the longest segment's. Outcomes are appended, and waits are left to [`crate::merger::Merger`].
+/// The window is as long as the longest segment's. Outcomes are appended; [`crate::merger::Merger`] adds the waits.
 impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);
@@ -144,12 +145,12 @@ impl Merge for Summary {
     }
 }
 
-/// A report of a server.
+/// An event that a server reported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEvent {
     /// When it arrived, ns since the Unix epoch.
     pub unix_ns: u64,
-    /// The server that it is about; empty: the whole cluster.
+    /// The server concerned; empty: the whole cluster.
     pub server: String,
     /// `up`, `down`, `joined`, or a sentence.
     pub event: String,
@@ -160,7 +161,7 @@ pub struct ServerEvent {
 pub struct Pauses {
     /// Number of pauses, over all clients.
     pub count: u64,
-    /// Their time, ns.
+    /// Their total time, ns.
     pub ns_sum: u64,
 }
 
@@ -185,7 +186,7 @@ impl Merge for ConnectionAttempts {
     }
 }
 
-/// The borders of a trial, which are fixed before it starts.
+/// The borders of a trial, fixed before it starts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Borders {
     /// The length of the warm-up, ns.
@@ -193,7 +194,8 @@ pub struct Borders {
     /// The length of the window, ns; absent without a limit of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ns: Option<u64>,
-    /// From the start of measuring until overdue operations are no longer sent, ns; absent without a limit of time.
+    /// Time from the start of measuring to the cut-off, after which overdue operations are no longer sent, ns; absent
+    /// without a time limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cutoff_ns: Option<u64>,
     /// The length of an interval, ns.
@@ -204,13 +206,13 @@ pub struct Borders {
 /// measured operations had to wait for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Carried {
-    /// How many ended in the window.
+    /// Number that ended in the window.
     pub ended: u64,
-    /// How many had been sent and not answered when the engine stopped waiting.
+    /// Number sent and not answered when the engine stopped waiting.
     pub unanswered: u64,
-    /// How many were never sent.
+    /// Number never sent.
     pub unsent: u64,
-    /// How far into the window the last of them lasted, ns.
+    /// Time from the start of the window to the end of the last of them, ns.
     pub ns_max: u64,
 }
 
@@ -221,18 +223,19 @@ impl Merge for Carried {
     }
 }
 
-/// The clock that a trial was measured with.
+/// The clock of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// `tsc`: the processor's counter, on the scale of the kernel's clock; `kernel`: the kernel's clock itself.
     pub source: String,
-    /// How much the counter's initial rate has been off since the start, on average, in millionths.
+    /// Error of the counter's initial rate since the start, on average, in millionths.
     pub drift_ppm: f64,
     /// The largest observed difference from the kernel's clock, ns.
     pub offset_ns_max: u64,
-    /// How often the clocks diverged by more than corrections explain (a suspend, a migration): times across such a jump are wrong.
+    /// Number of times that the clocks diverged by more than corrections explain (a suspend, a migration): times across
+    /// such a jump are wrong.
     pub jumps: u64,
-    /// How often a reading was earlier than the one before it.
+    /// Number of readings that were earlier than the preceding reading.
     pub reversals: u64,
 }
 
@@ -241,28 +244,28 @@ pub struct Clock {
 pub struct Executor {
     /// `executor-0` …, or `conductor`.
     pub name: String,
-    /// Clients that it serves.
+    /// Number of clients that it serves.
     pub clients: u64,
     /// Processor time, ns.
     pub cpu_ns: u64,
-    /// How long it was observed, ns.
+    /// Length of the observation, ns.
     pub wall_ns: u64,
-    /// The share of the time in which it was busy.
+    /// The share of the time for which it was busy.
     pub busy: f64,
-    /// How late ticks of 1 ms on this thread woke, ns, as in [`Outcome::service`].
+    /// Lateness of 1 ms ticks on this thread, ns, as in [`Outcome::service`].
     pub lag: String,
     /// An upper bound of the time for which the thread was ready but could not run, ns.
     #[serde(default)]
     pub held_ns: u64,
 }
 
-/// What a garbage collector in the engine's process did while measuring.
+/// The activity of a garbage collector in the engine's process while measuring.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Collection {
-    /// Its name, as the JVM gives it.
+    /// Its name in the JVM.
     pub collector: String,
-    /// How often it ran.
+    /// Number of runs.
     pub count: u64,
-    /// The time that these runs took, ms.
+    /// Total time of these runs, ms.
     pub time_ms: u64,
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const SPEC: &str = include_str!("../../fixtures/trial-spec-1.json");
 
-/// Every released version can still be read.
+/// Every released version remains readable.
 #[test]
 fn a_spec_of_version_1_is_read() {
     let spec = TrialSpec::parse(SPEC).unwrap();

@@ -1,4 +1,4 @@
-//! The workload kinds, as specs and summaries know them.
+//! The workload kinds in specs and summaries.
 
 pub mod files;
 pub mod records;
@@ -31,7 +31,8 @@ macro_rules! workload_kinds {
         $use_kinds! {
             /// Records with fields, as in YCSB's `CoreWorkload`.
             Records(CoreSpec) in record_trials {
-                /// Reads of records that missed inserts of other segments, whose ledgers show whether the inserts had been acknowledged.
+                /// Reads of records that missed inserts of other segments; the other ledgers show whether the inserts
+                /// had been acknowledged.
                 #[serde(default)]
                 unsettled: Unsettled,
                 /// Reads whose whole values were compared with the values written. The remaining verified reads had only the versions
@@ -43,23 +44,23 @@ macro_rules! workload_kinds {
             TimeSeries(TimeSeriesSpec) in series {}
             /// Files, as in Hadoop's TestDFSIO.
             Files(FilesSpec) in files {
-                /// The outcomes of the files; absent where the work is not on files.
+                /// The outcomes of the files; absent for other workload kinds.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 files: Option<FilesSummary>,
             }
             /// Statements of a query language.
             Statements(StatementsSpec) in statements {
-                /// Reads of cassandra-stress that found no row; absent if there was none.
+                /// Reads of cassandra-stress that found no row; absent if there were none.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 missing_rows: Option<MissingRows>,
                 /// Rows and partitions of successful statements, by name.
                 #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
                 statements: BTreeMap<String, StatementRows>,
             }
-            /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store: what the spec says
-            /// about these has no effect.
+            /// One stage of `TeraGen`, `TeraSort` or `TeraValidate`. It has no clients, no due times and no store:
+            /// these parts of the spec have no effect.
             Sort(SortSpec) in sort {
-                /// What a stage of a sort did; sorts only.
+                /// The result of a stage of a sort; sorts only.
                 #[serde(default, skip_serializing_if = "Option::is_none")]
                 sort: Option<SortSummary>,
             }
@@ -81,7 +82,7 @@ macro_rules! define_work {
         }
 
         impl WorkSpec {
-            /// The rules of its kind.
+            /// The rules of its workload kind.
             pub fn rules(&self) -> &dyn WorkRules {
                 match self {
                     $(Self::$variant(work) => work,)*
@@ -105,20 +106,20 @@ macro_rules! define_work {
 
 workload_kinds!(define_work);
 
-/// What a spec must know about its work.
+/// The rules of a workload kind for a spec.
 pub trait WorkRules {
-    /// The table of all operations; for files, their directory; empty where the work names its tables.
+    /// The table of all operations; for files, their directory; empty if the work names its tables.
     #[expect(clippy::unnecessary_literal_bound, reason = "most kinds return a field")]
     fn table(&self) -> &str {
         ""
     }
 
-    /// Whether a run of it may create a missing database.
+    /// Whether a run of this work may create a missing database.
     fn creates(&self) -> bool {
         false
     }
 
-    /// Whether it has clients, due times and a store.
+    /// Whether this work has clients, due times and a store.
     fn has_clients(&self) -> bool {
         true
     }
@@ -126,12 +127,12 @@ pub trait WorkRules {
     /// Refuses work that cannot be run. The refusal has the paths of fields in braces.
     fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal>;
 
-    /// Refuses work by rules that front ends do not share.
+    /// Refuses work by rules that apply only without a front end.
     fn check(&self, _seed: u64) -> Result<(), EngineError> {
         Ok(())
     }
 
-    /// Refuses a ledger where there can be none.
+    /// Refuses a ledger for work that cannot have one.
     fn validate_ledger(&self, _phase: Phase) -> Result<(), Refusal> {
         Err(Refusal::new("a ledger is for records only", "leave {ledger} out"))
     }

@@ -12,7 +12,7 @@ use std::fmt;
 pub struct PropertiesFile {
     /// In file order; a key may occur more than once.
     pub entries: Vec<Entry>,
-    /// Oddities that were read in the likely intended way, each as `<what> (<origin>:<line>)`.
+    /// Irregularities that were read in their probable meaning, each as `<what> (<origin>:<line>)`.
     pub warnings: Vec<String>,
 }
 
@@ -27,17 +27,17 @@ pub struct Entry {
     pub line: usize,
 }
 
-/// Why a text is not in `.properties` format.
+/// The reason why a text is not in `.properties` format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PropertiesError {
     /// It starts with a UTF-16 byte order mark or has NUL bytes. Java would read a NUL between any two letters.
     Utf16 {
-        /// Where the text is from, as given to [`PropertiesFile::parse`].
+        /// The origin of the text, as passed to [`PropertiesFile::parse`].
         origin: String,
     },
     /// `\u` that is not followed by four hexadecimal digits.
     Escape {
-        /// Where the text is from.
+        /// The origin of the text.
         origin: String,
         /// The line on which the entry starts, from 1.
         line: usize,
@@ -60,10 +60,10 @@ impl fmt::Display for PropertiesError {
 impl std::error::Error for PropertiesError {}
 
 impl PropertiesFile {
-    /// Reads a whole file; `origin` is its name, for messages.
+    /// Reads a whole file; `origin` is its name in messages.
     ///
-    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would read
-    /// each of those as two or more letters, which is never wanted, so they are decoded with a warning.
+    /// Each byte is a character (ISO-8859-1), unless the whole file is UTF-8 with characters beyond ASCII: Java would
+    /// read each of them as two or more letters, which is never intended, so they are decoded with a warning.
     pub fn parse(bytes: &[u8], origin: &str) -> Result<Self, PropertiesError> {
         if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") || bytes.contains(&0) {
             return Err(PropertiesError::Utf16 { origin: origin.to_owned() });
@@ -105,7 +105,7 @@ impl PropertiesFile {
 /// White space in `.properties`, apart from line ends.
 const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 
-/// The lines that hold entries, with the number of the line they start on: without comments, empty lines and leading
+/// The lines with entries, with the number of the line on which they start: without comments, empty lines and leading
 /// blanks, and with continuations joined. Escapes are not resolved.
 fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     let mut logical_lines = Vec::new();
@@ -132,7 +132,7 @@ fn logical_lines(text: &str) -> Vec<(usize, Vec<char>)> {
     logical_lines
 }
 
-/// The text split at CR, LF and CR LF; a line end at the end of the text does not start another line.
+/// The text split at CR, LF and CR LF; a final line end does not start another line.
 fn natural_lines(text: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;

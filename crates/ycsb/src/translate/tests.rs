@@ -10,7 +10,7 @@ fn translate_line(line: &str) -> Result<Translated, EngineError> {
     translate(&args, &Properties::gather(&args)?)
 }
 
-/// The refusal of the valid spec with other values at these paths.
+/// The refusal of a valid spec with other values at these paths.
 fn refuse_spec(values: &Value) -> EngineError {
     let spec = translate_line(VALID).unwrap().spec;
     let mut spec = serde_json::to_value(spec).unwrap();
@@ -124,7 +124,7 @@ fn invalid_work() -> Vec<(&'static str, Value, [&'static str; 2])> {
     ]
 }
 
-/// The same for what does not depend on the work.
+/// Invalid properties that do not depend on the workload.
 fn invalid_limits() -> Vec<(&'static str, Value, [&'static str; 2])> {
     vec![
         ("threadcount=0", json!({"/clients": 0}), ["threadcount", "clients"]),

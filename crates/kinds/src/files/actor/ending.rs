@@ -1,4 +1,4 @@
-//! The end of a file: syncs, rewriting what the file system lost, and closing.
+//! The end of a file: syncs, rewriting bytes that the file system lost, and closing.
 
 use loadstone_load::Status;
 use loadstone_storage::content::Content;
@@ -11,13 +11,13 @@ use crate::files::log::{Compared, FileEnd};
 use loadstone_measure::actor::Stopwatch;
 use loadstone_measure::clock::Timer;
 
-/// How often the end of a file may be lost and rewritten.
+/// Maximum number of times that the end of a file may be lost and rewritten.
 const REWINDS_MAX: u32 = 8;
-/// How long closing a file with such rewrites may take, ns.
+/// Time limit for closing a file with such rewrites, ns.
 const COMPLETE_NS: u64 = 120_000_000_000;
 
 impl<S: FileSession> FileActor<'_, S> {
-    /// Rewrites what a file system lost of a file, up to the limit: the content is a function of the offset.
+    /// Rewrites the part of a file that a file system lost, up to the limit: the content is a function of the offset.
     pub(super) async fn rewrite_lost(
         &self,
         writer: &mut <S::System as FileSystem>::Writer,
@@ -45,7 +45,7 @@ impl<S: FileSession> FileActor<'_, S> {
         written
     }
 
-    /// Flushes or syncs a file, unless it has failed. What the file system loses in doing so is rewritten.
+    /// Flushes or syncs a file, unless it has failed. Bytes that the file system loses in doing so are rewritten.
     pub(super) async fn sync<T: Timer>(
         &mut self,
         writer: &mut <S::System as FileSystem>::Writer,
@@ -62,7 +62,7 @@ impl<S: FileSession> FileActor<'_, S> {
         let result = loop {
             let result = if step == FileStep::Flush { writer.flush().await } else { writer.sync().await };
             let lost = matches!(&result, Err(error) if error.kind == ErrorKind::Rewound);
-            // What was lost of a compressed file is not a function of the offset.
+            // The lost part of a compressed file is not a function of the offset.
             if !lost || rewinds == REWINDS_MAX || self.task.work.workload.spec.compression.is_some() {
                 break result;
             }
@@ -78,7 +78,7 @@ impl<S: FileSession> FileActor<'_, S> {
         }
     }
 
-    /// Ends the file: syncs it as the spec asks, closes it, and logs its outcome.
+    /// Ends the file: syncs it as the spec requests, closes it, and logs its outcome.
     pub(super) async fn finish<T: Timer>(&mut self, file: u64, watch: &Stopwatch<'_, T>) {
         match self.handle.take() {
             Some(Handle::Writer(mut writer)) => {
@@ -102,7 +102,7 @@ impl<S: FileSession> FileActor<'_, S> {
                 {
                     complete = match self.rewrite_lost(&mut writer, complete, (file, content, end)).await {
                         Ok(()) => {
-                            // What was rewritten has no guarantee yet.
+                            // Rewritten bytes have no guarantee yet.
                             self.sync(&mut writer, (file, sync), watch).await;
                             writer.complete().await
                         }

@@ -1,4 +1,4 @@
-//! Random worlds: clients in segments write to a store that is a map, on a clock that is a number, and things go wrong.
+//! Random scenarios: clients in segments write to a simulated store on a simulated clock, with faults.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,10 @@ use crate::version::{FieldHash, LEN, Origin, Phase, Stamp, Version};
 
 const MS: u64 = 1_000_000;
 const SEED: u64 = 11;
-/// How far the clock of a segment is off at most.
+/// Largest error of a segment's clock.
 const SKEW: u64 = 250 * MS;
-/// Writes farther apart than this are in order for the judge as well: slow and tick bounds, late ticks, skew.
+/// Writes farther apart than this are in order for the judge too: it is the sum of the slow bound, tick bounds, late
+/// ticks and skew.
 const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
 const NUMBER: Option<u64> = Some(5);
 
@@ -29,13 +30,14 @@ struct World {
     clients: u64,
     segments: u64,
     operations: u64,
-    /// The server orders writes, and not the client's stamps.
+    /// Whether the server orders writes, instead of the client's time stamps.
     server_orders: bool,
-    /// Share of acknowledged writes that are dropped, of refused ones that are done, and of histories that go back.
+    /// Share of acknowledged writes that are dropped, of refused writes that are done, and of histories that are
+    /// reverted.
     wrong: f64,
-    /// Share of the way at which the server is killed, and the ms that it forgets.
+    /// Progress at which the server is killed (a share of the run), and the ms of writes that it loses.
     kill: Option<(f64, u64)>,
-    /// Share of the way at which the engine is killed.
+    /// Progress at which the engine is killed (a share of the run).
     death: Option<f64>,
 }
 
@@ -96,16 +98,16 @@ impl World {
     }
 }
 
-/// What really became of a write.
+/// The true outcome of a write.
 #[derive(Clone, Debug)]
 struct Deed {
     sent: u64,
     done: u64,
     state: State,
     touches: Write,
-    /// When the store did it, or by which stamp it ordered it.
+    /// When the store applied it, or the time stamp by which the store ordered it.
     effect: Option<u64>,
-    /// When the store did an earlier attempt that the client had abandoned.
+    /// When the store applied an earlier attempt that the client had abandoned.
     again: Option<u64>,
     key: Vec<u8>,
     values: BTreeMap<usize, Vec<u8>>,
@@ -129,20 +131,20 @@ fn run(world: &World, workload: &CoreRun) -> Played {
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
-        // Each has its own clock, which is off by some amount.
+        // Each segment has a separate clock with an offset.
         ledger.start(start, draws.below(SKEW));
     }
     let mut free: Vec<(u64, u64, u64)> =
         (0..world.segments).flat_map(|k| (0..world.clients).map(move |c| (start, k, c))).collect();
     let mut steps = vec![0; world.segments as usize];
     let mut next_tick = vec![start + 10 * MS; world.segments as usize];
-    // About as long as it takes, with 4 ms an operation and pauses of 10 ms.
+    // Approximate duration, with 4 ms per operation and pauses of 10 ms.
     let length = world.operations * 24 * MS / (world.clients * world.segments);
     let (death, killed) = (world.death.map(|share| start + (length as f64 * share) as u64), world.kill);
     let killed = killed.map_or(0, |(share, _)| start + (length as f64 * share) as u64);
     let (mut deeds, mut operation) = (BTreeMap::new(), Operation::default());
     let mut end = start;
-    // The first idle client goes next, so that claims are in the order of time.
+    // The client that was idle first continues, so that claims are in the order of time.
     while let Some(&(now, k, client)) = free.iter().min() {
         let place = free.iter().position(|&each| each == (now, k, client)).unwrap();
         let segment = Segment { k, n: world.segments };
@@ -152,7 +154,7 @@ fn run(world: &World, workload: &CoreRun) -> Played {
             continue;
         }
         while next_tick[k as usize] < now {
-            // The clock is read a while after the counter.
+            // The clock is read some time after the counter.
             ledger.tick(*step, next_tick[k as usize] + draws.below(9 * MS));
             next_tick[k as usize] += 10 * MS + draws.below(10) * MS;
         }
@@ -183,7 +185,7 @@ fn run(world: &World, workload: &CoreRun) -> Played {
             effect = effect.map(|_| now + draws.below(took));
         }
         let again = (state == State::Retried && world.server_orders).then(|| now + draws.below(2_000 * MS));
-        // What a dead engine was waiting for it noted nowhere.
+        // Writes in flight when the engine was killed are not noted.
         let noted = death.is_none_or(|death| done <= death);
         if noted {
             ledger.pen(client as usize).note(workload.number(index).unwrap(), state);
@@ -193,7 +195,7 @@ fn run(world: &World, workload: &CoreRun) -> Played {
             }
         }
         let state = if noted { state } else { State::Unknown };
-        // A delete leaves the buffer as it finds it.
+        // A delete leaves the buffer unchanged.
         let written = operation.row.fields().flatten().filter(|_| !touches.delete);
         let values = written.map(|(name, value)| {
             (workload.field_names().iter().position(|own| own.as_bytes() == name).unwrap(), value.to_vec())
@@ -257,7 +259,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
     (store, keys)
 }
 
-/// Judges every history, and compares with the truth. Returns how many losses were found.
+/// Judges every history and compares the result with the truth. Returns the number of losses found.
 fn check(world: &World) -> Result<usize, TestCaseError> {
     let workload = world.workload();
     let outcome = run(world, &workload);
@@ -267,7 +269,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
     let judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
     let mut standings = judge.standings();
     let mut losses = 0;
-    // The latest end of the write that each history returns, and that write.
+    // The write that each history returns, and the latest instant at which it ended.
     let mut overs = BTreeMap::new();
     for (&index, deed) in deeds {
         let number = workload.number(index).unwrap();
@@ -299,12 +301,13 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             FieldValue::Absent => deleted.and_then(|index| deeds.get(&index)),
             _ => None,
         };
-        // Of a delete that was not sent when the engine died the ledger may think that it was, if it was one of the next.
+        // The ledger may count a delete as sent, although the killed engine had not sent it, if it was among the next
+        // operations.
         let next = deleted.map(|index| (index, workload.number(index).unwrap()));
         let unsure = standing.is_none() && next.is_some_and(|(index, number)| evidence.state(index, number).is_some());
         prop_assert!(!unsure || value != FieldValue::Absent || next.unwrap().1 <= sent + room);
         let unsure = unsure && value == FieldValue::Absent;
-        // The latest end of the standing write, as far as it can be known.
+        // The latest known end of the standing write.
         let over = match standing {
             None if unsure => u64::MAX,
             None => 0,
@@ -346,7 +349,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
         let fields = (0..world.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
-        // Without the histories that return a phantom.
+        // Only histories that do not return a phantom.
         let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
         let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
         match fate {
@@ -370,7 +373,7 @@ proptest! {
         check(&world)?;
     }
 
-    /// Hot keys, many clients, overlapping and late writes, an engine that dies: but the store keeps its guarantee.
+    /// Hot keys, many clients, overlapping and late writes, and a killed engine, on a store that keeps its guarantee.
     #[test]
     fn an_honest_store_loses_nothing(world in world()) {
         let losses = check(&World { wrong: 0.0, kill: None, ..world })?;

@@ -1,8 +1,8 @@
-//! Against itself: what must hold for all settings.
+//! Properties that must hold for all settings.
 
 use super::*;
 
-/// YCSB leaves out half of the series for `2,1`, and for `1,2` with four tags.
+/// YCSB omits half of the series for `2,1`, and for `1,2` with four tags.
 #[test]
 fn every_series_is_written_whatever_the_cardinalities() {
     for (tag_count, tag_cardinality, series) in
@@ -54,7 +54,7 @@ fn sparsity_is_the_share_of_points_that_is_missing() {
     }
 }
 
-/// Whatever the settings, a read asks for a point of the load, and an update writes one.
+/// Whatever the settings, a read queries a point of the load, and an update writes one.
 #[test]
 fn queries_and_updates_name_points_of_the_load() {
     let base = TimeSeriesSpec {
@@ -71,7 +71,7 @@ fn queries_and_updates_name_points_of_the_load() {
         TimeSeriesSpec { sparsity: 0.9, random_series_order: true, ..base.clone() },
         TimeSeriesSpec { sparsity: 0.5, keys: KeyDistribution::Zipfian, ..base.clone() },
         TimeSeriesSpec { insert_count: Some(130), keys: KeyDistribution::Sequential, ..base.clone() },
-        // Fewer points than series, where YCSB ends.
+        // Fewer points than series; YCSB stops here.
         TimeSeriesSpec { records: Some(17), random_series_order: true, ..base.clone() },
         TimeSeriesSpec { records: Some(1), sparsity: 0.3, ..base },
     ];
@@ -189,13 +189,13 @@ fn kinds_and_metrics_occur_in_proportion() {
 #[test]
 fn what_the_load_wrote_is_found_right_and_anything_else_is_not() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
-    // Values that YCSB wrote.
+    // Values written by YCSB.
     let load = load(checked.clone());
     let values: Vec<i64> = (0..8).map(|index| written(&operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);
     assert_eq!(values[4..], [2_105_876_029, 2_105_876_030, 2_105_876_029, 2_105_876_030]);
 
-    // Late, sparse, shuffled: all of them, with updates on top.
+    // Late, sparse and shuffled points, and updates.
     let spec = TimeSeriesSpec {
         delayed_series: 0.7,
         sparsity: 0.5,

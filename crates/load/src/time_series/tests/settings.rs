@@ -1,4 +1,4 @@
-//! Settings: what is refused, and the defaults.
+//! Settings: refusals and defaults.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Against outputs of YCSB 0.17.0.
+//! Comparison with outputs of YCSB 0.17.0.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_load_writes_what_ycsb_writes() {
                 AAAAAAAA AAAAAAAA=AAAAAAAA AAAAAAAB=AAAAAAAA YCSBTS=1500000120";
     assert_eq!(points(spec(), 20)[..9].join("\n"), ycsb);
     assert_eq!(points(spec(), 20)[19], "AAAAAAAB AAAAAAAA=AAAAAAAA AAAAAAAB=AAAAAAAB YCSBTS=1500000240");
-    // The run's inserts begin again.
+    // The run's inserts start at the first point again.
     let run = run(TimeSeriesSpec { mix: only(Kind::Insert), ..spec() });
     assert_eq!(written(&operation(&run, 5)).0, points(spec(), 6)[5]);
 }
@@ -52,7 +52,7 @@ fn values_are_of_their_type() {
     assert!((450..550).contains(&mixed.iter().filter(|&&b| whole(b)).count()));
 }
 
-/// YCSB, `recordcount=20` and four series: six time steps from one before the start on, each once, in any order.
+/// YCSB with `recordcount=20` and four series: six time steps from one before the start, each once, in any order.
 #[test]
 fn shuffled_time_visits_ycsbs_steps() {
     let all = points(TimeSeriesSpec { random_time_order: true, delayed_series: 0.0, ..spec() }, 48);

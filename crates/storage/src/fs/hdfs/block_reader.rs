@@ -1,8 +1,9 @@
 //! Receives the packets of a block from a data node.
 //!
-//! Most of what a read costs are the kernel's calls. So as much is received in a call as the kernel has, and not a packet of
-//! 64 KiB: that takes 0.4 of the CPU. Packets of one size follow each other, so data go straight into the caller's buffer, and
-//! what lies between them beside it. Where the packets are different after all, the bytes are copied to where they belong.
+//! Most of the cost of a read is the kernel's calls. So each call receives as many bytes as the kernel has, and not a
+//! packet of 64 KiB, which takes 0.4 of the CPU. As packets of one size follow each other, data is received directly
+//! into the caller's buffer, and the bytes between packets into a separate buffer. If a packet has a different size,
+//! the bytes are copied to their places.
 
 use std::io::{self, IoSliceMut};
 
@@ -15,39 +16,39 @@ use super::messages::{PacketHeader, ReadChecksums, invalid};
 
 /// `ClientReadStatusProto` of `CHECKSUM_OK`, after its length.
 pub(super) const CHECKSUM_OK: [u8; 3] = [2, 8, 6];
-/// What one call may receive that does not go into the caller's buffer.
+/// Maximum number of bytes that one call receives outside the caller's buffer.
 const RECEIVE_BYTES: usize = 1 << 20;
-/// How many packets one call may receive into the caller's buffer.
+/// Maximum number of packets that one call receives into the caller's buffer.
 const PACKETS: usize = 32;
-/// Bytes of a packet's length and its header's length.
+/// Bytes of the two lengths of a packet and its header.
 const LENGTHS: usize = 6;
-/// A header has some 25 bytes, and a packet of 64 KiB some 512 of checksums.
+/// A header has about 25 bytes, and a packet of 64 KiB about 512 bytes of checksums.
 const PACKET_HEAD_MAX: usize = RECEIVE_BYTES / 2;
 
-/// The bytes of a block that follow an offset, as a data node sends them.
+/// The bytes of a block after an offset, as a data node sends them.
 #[derive(Debug)]
 pub(super) struct BlockReader {
     node: DataNode,
-    /// What was received and is not in the caller's buffer: the bytes from `start` to `end`.
+    /// Bytes received outside the caller's buffer; the valid ones are from `start` to `end`.
     received: Vec<u8>,
     start: usize,
     end: usize,
-    /// Where the next packet begins in the block.
+    /// The offset of the next packet in the block.
     at: u64,
-    /// Bytes of a checksum's chunk.
+    /// Bytes per checksum.
     chunk: usize,
     sums: Checksums,
-    /// Bytes of the packet whose checksums were not compared yet.
+    /// Bytes of the packet whose checksums have not been compared yet.
     packet: usize,
-    /// The size of the packet; the next one is probably as large.
+    /// The size of the packet; the next packet probably has the same size.
     size: PacketSize,
-    /// The heads of packets whose data go into the caller's buffer.
+    /// The heads of packets whose data is received into the caller's buffer.
     heads: Vec<u8>,
-    /// Received bytes that were compared and not handed out.
+    /// Received bytes that were compared but not returned.
     ready: usize,
     /// Bytes of the first chunk before the requested offset.
     skip: usize,
-    /// Bytes to hand out, to the end of the block.
+    /// Bytes still to be returned, to the end of the block.
     left: u64,
 }
 
@@ -65,7 +66,7 @@ struct Checksums {
     /// `None`: the block has none.
     algorithm: Option<CrcAlgorithm>,
     bytes: Vec<u8>,
-    /// How many of the bytes were compared.
+    /// Number of bytes already compared.
     compared: usize,
 }
 
@@ -76,7 +77,7 @@ impl Checksums {
         self.compared = 0;
     }
 
-    /// Compares the next checksum with that of a chunk.
+    /// Compares the next checksum with the checksum of a chunk.
     fn compare(&mut self, chunk: &[u8]) -> io::Result<()> {
         let Some(algorithm) = self.algorithm else { return Ok(()) };
         let sum = (crc_fast::checksum(algorithm, chunk) as u32).to_be_bytes();
@@ -89,7 +90,7 @@ impl Checksums {
 }
 
 impl BlockReader {
-    /// Reads what a data node sends after its answer to a request for `bytes` bytes from an offset.
+    /// Reads the data that a node sends after its answer to a request for `bytes` bytes from an offset.
     pub fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
@@ -122,7 +123,7 @@ impl BlockReader {
         &self.node.address
     }
 
-    /// Whether everything was handed out.
+    /// Whether all bytes were returned.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }
@@ -151,35 +152,37 @@ impl BlockReader {
         Ok(filled)
     }
 
-    /// Whether the packet has only whole chunks, and of the next chunk or head not all was received yet.
+    /// Whether the packet has only whole chunks, and the next chunk or head has not been received completely.
     fn can_receive_into(&self) -> bool {
         let next = if self.packet > 0 { self.chunk } else { self.size.head };
         let whole = self.size.data > 0 && self.size.data.is_multiple_of(self.chunk) && self.skip == 0;
         whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
     }
 
-    /// Whether the next packet has begun, with lengths other than this one's. It may be complete already, and shorter than a
-    /// head of this packet.
+    /// Whether the next packet has begun, with lengths other than this one's. It may already be complete, and shorter
+    /// than a head of this packet.
     fn has_other_size(&self) -> bool {
         let pending = self.pending();
         self.packet == 0 && pending.len() >= LENGTHS && {
             let (payload, header) = lengths(pending);
-            // The payload's length counts itself.
+            // The payload's length includes itself.
             LENGTHS + header + payload != self.size.head + self.size.data + 4
         }
     }
 
-    /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes of one
-    /// that is not go to `received`. Returns the number of bytes in the buffer: whole chunks, or none.
+    /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes
+    /// of a packet with another size are copied to `received`. Returns the number of bytes in the buffer: whole chunks,
+    /// or none.
     async fn receive_into(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (whole, cut) = into.split_at_mut(into.len() / self.chunk * self.chunk);
-        // What remains is less than a chunk. So that chunk is received beside the buffer, with a head that may precede it.
+        // The remaining space is less than a chunk. So that chunk is received outside the buffer, with a head that may
+        // precede it.
         let beside = if cut.is_empty() { 0 } else { self.size.head + self.chunk };
         let PacketSize { head, data } = self.size;
         let (mut got, mut compared) = (0, 0);
         let mut heads = std::mem::take(&mut self.heads);
         heads.resize(PACKETS * head, 0);
-        // Bytes of the first head that were received before.
+        // Bytes of the first head that were already received.
         let mut begun = 0;
         let pending = self.pending();
         if self.packet > 0 {
@@ -229,8 +232,8 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Copies to `received`, in the order in which they came, the first `bytes` of what was received as heads and data, and
-    /// then beside them.
+    /// Copies to `received`, in the order of arrival, the first `bytes` of the bytes received as heads and data, and
+    /// then the bytes received outside the buffer.
     fn set_aside<'a>(&mut self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>, beside: usize, bytes: usize) {
         let mut rest = Vec::new();
         for (head, data) in expected {
@@ -242,7 +245,7 @@ impl BlockReader {
         self.received[..bytes].copy_from_slice(&rest[..bytes]);
     }
 
-    /// Receives at least one more chunk, and compares its checksum and those of all complete chunks of the packet.
+    /// Receives at least one more chunk, and compares the checksums of all complete chunks of the packet.
     async fn compare(&mut self) -> io::Result<()> {
         while self.ready == 0 {
             if self.packet == 0 && self.begin_packet().await?.last {
@@ -288,7 +291,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet, if this is its head and it is as large as this one.
+    /// Begins the next packet, if this is its head and its size equals this packet's.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -313,7 +316,7 @@ impl BlockReader {
             return Err(invalid(format!("a packet of offset {} where {} was expected", header.offset, self.at)));
         }
         let (payload, header) = lengths(head);
-        // The payload's length counts itself.
+        // The payload's length includes itself.
         let head = payload.checked_sub(4 + data).map(|sums| LENGTHS + header + sums);
         match head.filter(|head| *head <= PACKET_HEAD_MAX) {
             Some(head) => Ok(PacketSize { head, data }),
@@ -321,7 +324,7 @@ impl BlockReader {
         }
     }
 
-    /// Ends the read of a whole block. Returns the connection, on which the data node takes further requests.
+    /// Ends the read of a whole block. Returns the connection, on which the data node accepts further requests.
     pub async fn finish(mut self) -> io::Result<DataNode> {
         if self.ready + self.packet > 0 || !self.begin_packet().await?.last {
             return Err(invalid("more bytes than the block has"));
@@ -334,12 +337,12 @@ impl BlockReader {
         &self.received[self.start..self.end]
     }
 
-    /// Receives until this many bytes are there, and no more than `most`.
+    /// Receives until this many bytes are available, and no more than `most`.
     async fn receive(&mut self, bytes: usize, most: usize) -> io::Result<()> {
         if self.pending().len() >= bytes {
             return Ok(());
         }
-        // Less than a chunk, or than a packet's head.
+        // Less than a chunk, or less than a packet's head.
         self.received.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let most = most.min(self.received.len());
@@ -350,7 +353,7 @@ impl BlockReader {
     }
 }
 
-/// The lengths of a packet's payload and of its header, which come before them.
+/// The lengths of a packet's payload and of its header, which precede them.
 fn lengths(head: &[u8]) -> (usize, usize) {
     let payload = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     (payload as usize, usize::from(u16::from_be_bytes([head[4], head[5]])))
@@ -407,7 +410,7 @@ mod tests {
                 let mut reader = request(&block, offset as u64).await;
                 let buffer = if whole_chunks { buffer.next_multiple_of(CHUNK) } else { buffer.max(bytes / 1_000 + 1) };
                 assert!(read_all(&mut reader, buffer).await.unwrap() == expected);
-                // The connection takes another request.
+                // The connection accepts another request.
                 let mut again = reader.finish().await.unwrap().request(&block, 0).await.unwrap();
                 assert_eq!(read_all(&mut again, buffer).await.unwrap().len(), bytes);
             });
@@ -432,7 +435,7 @@ mod tests {
                 let script = Script::new(bytes);
                 let (answer, mut last) = (script.answer(0).len(), Vec::new());
                 script.packet(&mut last, bytes, &[], true);
-                // Behind the answer to the request, and before the last byte of data.
+                // After the answer to the request, and before the last byte of data.
                 let sent = answer + (sent * (script.response(0).len() - last.len() - answer) as f64) as usize;
                 let block = Script { sent, ..Script::new(bytes) }.serve(0).await;
                 assert!(read_all(&mut request(&block, 0).await, 10_000).await.is_err());

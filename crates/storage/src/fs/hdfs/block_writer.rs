@@ -1,9 +1,9 @@
 //! Writes a new file to its data nodes: blocks one after the other, each through a pipeline of data nodes.
 //!
-//! As with reads, most of the cost are the kernel's calls and copies. So packets are sent from where the caller put their data,
-//! many at a time, and acknowledgements are taken many at a time, by the caller's own task. What goes wrong within a block is
-//! repaired as Hadoop's client does (`DataStreamer`), with one difference: a data node that is lost is not replaced. By default,
-//! Hadoop replaces one when at most half of the copies are left, or after a flush.
+//! As with reads, most of the cost is the kernel's calls and copies. So packets are sent from the caller's buffers,
+//! many at a time, and acknowledgements are received many at a time, by the caller's task. Failures within a block are
+//! repaired as in Hadoop's client (`DataStreamer`), with one difference: a lost data node is not replaced. By default,
+//! Hadoop replaces one when at most half of the copies remain, or after a flush.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,32 +25,33 @@ use super::write_messages::{
 };
 use crate::fs::CreateOptions;
 
-/// As the crate, and Hadoop with the usual umask.
+/// As in the crate, and in Hadoop with the usual umask.
 const FILE_MODE: u32 = 0o644;
-/// How long a data node that could not be connected is not asked for (`dfs.client.write.exclude.nodes.cache.expiry.interval.millis`).
+/// Time for which a data node that could not be connected is excluded
+/// (`dfs.client.write.exclude.nodes.cache.expiry.interval.millis`).
 const EXCLUDED: Duration = Duration::from_secs(600);
-/// For each data node of a pipeline, added to the time that it may stay silent (`HdfsConstants.READ_TIMEOUT_EXTENSION`).
+/// Added to the limit of silence for each data node of a pipeline (`HdfsConstants.READ_TIMEOUT_EXTENSION`).
 const TIMEOUT_EXTENSION: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(5) };
-/// How long Hadoop waits at first for the report of a block (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`);
-/// then twice as long each time, …
+/// Hadoop's first wait for the report of a block (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`); it
+/// doubles each time, …
 const REPORT_PAUSE: Duration = Duration::from_millis(400);
-/// … so often before the next block (`….locateFollowingBlock.retries`), …
+/// … with this number of retries before the next block (`….locateFollowingBlock.retries`), …
 const NEXT_BLOCK_RETRIES: u32 = 5;
-/// … and so often before the file is complete: 100 s in all.
+/// … and this number before the file is complete: 100 s in total.
 const COMPLETE_RETRIES: u32 = 8;
 
 /// The settings of a write.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     layout: Layout,
-    /// How many packets may be on their way.
+    /// Maximum number of packets in flight.
     window: usize,
-    /// How often a block may be begun anew.
+    /// Maximum number of times that a block is begun again.
     retries: u32,
 }
 
 impl Settings {
-    /// Those of Hadoop's names; `None` if files cannot be written so: without checksums.
+    /// The settings with Hadoop's names; `None` if this writer does not support them: without checksums.
     fn of(settings: &BTreeMap<String, String>) -> Option<Self> {
         let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
         let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
@@ -75,22 +76,22 @@ pub(super) struct BlockWriter {
     /// The number of the file.
     file: u64,
     block_bytes: u64,
-    /// Whether the data nodes sync each block that is complete (`CreateFlag.SYNC_BLOCK`, of which the name node is not told).
+    /// Whether the data nodes sync each complete block (`CreateFlag.SYNC_BLOCK`, which is not sent to the name node).
     sync_blocks: bool,
-    /// Whether its data nodes have synced all bytes of the block.
+    /// Whether the data nodes have synced all bytes of the block.
     synced: bool,
     packets: Packets,
-    /// Bytes of the caller's buffer.
+    /// Size of the caller's buffer, bytes.
     buffer_bytes: usize,
     open: Arc<OpenFile>,
-    /// The block that is being written, with the data nodes that are left.
+    /// The block that is being written, with the remaining data nodes.
     block: Option<LocatedBlock>,
     pipeline: Option<Pipeline>,
-    /// The block before it, with its length.
+    /// The preceding block, with its length.
     previous: Option<ExtendedBlock>,
-    /// Whether the name node has the block in its log: only then does it show to readers.
+    /// Whether the name node has the block in its log: only then is it visible to readers.
     logged: bool,
-    /// Data nodes that could not be connected, and when.
+    /// Data nodes that could not be connected, and the times.
     excluded: Vec<(Instant, DataNodeInfo)>,
 }
 
@@ -104,12 +105,12 @@ impl BlockWriter {
     ) -> Result<Option<Self>, HdfsError> {
         let Some(settings) = Settings::of(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
         let created = match create(name_node, path, options).await {
-            // It then met none of the crate's failures, or the crate meets them, too, and reports them.
+            // The failure was not one of the crate's, or the crate meets it too, and reports it.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);
             }
-            // Of an encryption zone: we did not say that we can encrypt.
+            // A file in an encryption zone: this client did not announce support for encryption.
             Err(HdfsError::RPCError(class, _)) if class.ends_with(".UnknownCryptoProtocolVersionException") => {
                 return Ok(None);
             }
@@ -141,7 +142,7 @@ impl BlockWriter {
         }))
     }
 
-    /// The name node, and the number of the file there: its path may come to lead to another file.
+    /// The name node, and the number of the file there: the path may later refer to a different file.
     pub fn identity(&self) -> (Arc<NameNode>, u64) {
         (Arc::clone(&self.name_node), self.file)
     }
@@ -152,12 +153,12 @@ impl BlockWriter {
         self.packets.buffer(bytes)
     }
 
-    /// The filled buffer, also after a failure to write it.
+    /// The filled buffer, even after a failure to write it.
     pub fn filled(&self) -> &[u8] {
         self.packets.last_filled(self.buffer_bytes)
     }
 
-    /// Writes the filled buffer: what of it fills packets is sent.
+    /// Writes the filled buffer: its complete packets are sent.
     pub async fn submit(&mut self) -> Result<(), HdfsError> {
         self.packets.fill(self.buffer_bytes);
         self.synced = false;
@@ -170,7 +171,7 @@ impl BlockWriter {
     /// Waits until all data nodes have all bytes; with `sync`, on their devices.
     pub async fn flush(&mut self, sync: bool) -> Result<(), HdfsError> {
         if self.packets.block_bytes() == self.block_bytes {
-            // Hadoop ends a full block before, and does not sync it then.
+            // Hadoop ends a full block first, and does not sync it then.
             self.end_block(sync).await?;
         } else if self.packets.rest() > 0 || (sync && self.packets.block_bytes() > 0) {
             self.packets.cut_rest(sync);
@@ -186,7 +187,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Writes what is left, and completes the file.
+    /// Writes the remaining bytes, and completes the file.
     pub async fn complete(&mut self) -> Result<(), HdfsError> {
         self.packets.cut_rest(false);
         if self.packets.block_bytes() > 0 {
@@ -204,18 +205,19 @@ impl BlockWriter {
                 pause *= 2;
             }
         }
-        // The data nodes have all of it: it must not be recovered and opened again.
+        // The data nodes have the complete file: it must not be recovered and reopened.
         Err(HdfsError::OperationFailed("the last block was not reported by enough data nodes".to_owned()))
     }
 
-    /// Ends the block, of which all bytes are in packets.
+    /// Ends the block, whose bytes are all in packets.
     async fn end_block(&mut self, sync: bool) -> Result<(), HdfsError> {
         let sync = sync || self.sync_blocks;
         if sync && !self.synced {
-            // Before its last packet: if a data node fails at that, the others make the block final without a sync.
+            // Before its last packet: if a data node fails at that packet, the remaining nodes finalize the block
+            // without a sync.
             self.packets.cut_sync();
         }
-        // A data node makes a block final at its last packet, and then takes no data again.
+        // A data node finalizes a block at its last packet, and then accepts no more data.
         self.drive(0).await?;
         self.packets.cut_last(sync);
         self.drive(0).await?;
@@ -227,7 +229,7 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Sends all packets, and waits until no more than `left` are not acknowledged.
+    /// Sends all packets, and waits until at most `left` are unacknowledged.
     async fn drive(&mut self, left: usize) -> Result<(), HdfsError> {
         while self.packets.unsent() > 0 || self.packets.waiting() > left {
             let Some(pipeline) = &mut self.pipeline else {
@@ -241,12 +243,12 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Has the name node add a block, and connects its data nodes.
+    /// Makes the name node add a block, and connects to its data nodes.
     async fn begin_block(&mut self) -> Result<(), HdfsError> {
         let mut failed = None;
         for _ in 0..=self.settings.retries {
             let block = match self.add_block().await {
-                // Those that were excluded cannot be replaced.
+                // Excluded nodes cannot be replaced.
                 Err(HdfsError::RPCError(_, message))
                     if message.contains("could only be written to") && failed.is_some() =>
                 {
@@ -299,7 +301,7 @@ impl BlockWriter {
         }
     }
 
-    /// Sets up the pipeline of a block to which `generation` is given.
+    /// Sets up the pipeline of a block with this `generation`.
     async fn connect(&self, block: &LocatedBlock, stage: Stage, generation: u64) -> Result<Pipeline, Fault> {
         let layout = self.settings.layout;
         let [first, targets @ ..] = block.nodes.as_slice() else {
@@ -307,7 +309,7 @@ impl BlockWriter {
         };
         let (bytes_min, bytes_max) = if stage == Stage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
-        // For how many bytes the data nodes reserve space.
+        // The number of bytes for which the data nodes reserve space.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
         let request = WriteBlock {
             header: ClientHeader {
@@ -334,7 +336,7 @@ impl BlockWriter {
         Ok(pipeline)
     }
 
-    /// Goes on with the data nodes that are left.
+    /// Continues with the remaining data nodes.
     async fn recover(&mut self, mut fault: Fault) -> Result<(), HdfsError> {
         self.close();
         self.packets.send_again();
@@ -366,7 +368,7 @@ impl BlockWriter {
             let request = UpdatePipeline { client, before, after, nodes, storages: block.storages.clone() };
             self.name_node.call::<Empty>("updatePipeline", &request).await?;
             if ends {
-                // The data nodes have made the block final.
+                // The data nodes have finalized the block.
                 self.packets.forget_last();
                 self.block = Some(block);
             } else {
@@ -392,7 +394,7 @@ impl BlockWriter {
         note_data_node_failure(format!("Failed to write to DataNode {address}: {}", fault.error));
     }
 
-    /// The failure when no data node is left.
+    /// The failure when no data node remains.
     fn lost(&self) -> HdfsError {
         self.name_node.data_nodes_failed();
         HdfsError::DataTransferError("no data node of the block is left".to_owned())

@@ -1,4 +1,4 @@
-//! Connections to data nodes, and the request of a block.
+//! Connections to data nodes, and requests of blocks.
 
 use std::io::{self, IoSliceMut};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::messages::{BaseHeader, BlockResponse, ClientHeader, LocatedBlock, Rea
 /// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.READ_BLOCK`.
 pub(super) const READ_BLOCK: [u8; 3] = [0, 28, 81];
 
-/// A connection to a data node that takes requests.
+/// A connection to a data node that accepts requests.
 #[derive(Debug)]
 pub(super) struct DataNode {
     pub address: String,
     pub stream: TcpStream,
-    /// How long the data node may stay silent.
+    /// Limit of the data node's silence.
     timeout: Duration,
 }
 
@@ -46,12 +46,12 @@ impl DataNode {
         }
     }
 
-    /// Receives what has come, and waits if that is nothing. Returns the number of bytes, at least 1.
+    /// Receives the available bytes, and waits if there are none. Returns the number of bytes, at least 1.
     pub async fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         loop {
             match self.stream.try_read_vectored(into) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // Not until more has come (SO_RCVLOWAT): acknowledgements would be delayed, and small packets with them.
+                // Does not wait for more (SO_RCVLOWAT): acknowledgements would be delayed, and with them small packets.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::timeout(self.timeout, self.stream.readable()).await??;
                 }

@@ -1,4 +1,4 @@
-//! The errors of the crate `hdfs-native`, as ours.
+//! Conversion of the errors of the crate `hdfs-native`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -8,17 +8,17 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fs::error::{ErrorKind, FsError};
 
-/// The target of the crate's log records begins with this.
+/// The prefix of the target of the crate's log records.
 const CRATE: &str = "hdfs_native";
-/// The modules that talk to data nodes: each warning of theirs is an attempt that failed.
+/// The modules that talk to data nodes: each of their warnings is a failed attempt.
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
-/// In the warning about a block whose checksums are wrong, the only place where the crate says so.
+/// Text of the warning about a block with wrong checksums, the crate's only report of it.
 const CHECKSUM: &str = "ChecksumError";
-/// The crate's records name a data node by its whole description, some 600 characters.
+/// The crate's records contain the whole description of a data node, about 600 characters.
 const WARNING_CHARS: usize = 300;
 
-/// Keeps the crate's last warning: `All DataNodes failed` does not say why, only the log does. Counts those about data nodes:
-/// a read or write that succeeds with another node returns nothing else.
+/// Stores the crate's last warning: `All DataNodes failed` does not state the reason, only the log does. Counts
+/// warnings about data nodes: a read or write that succeeds with another node returns no other sign of them.
 struct Warnings {
     last: Mutex<String>,
     data_nodes: AtomicU64,
@@ -26,7 +26,8 @@ struct Warnings {
 
 static WARNINGS: Warnings = Warnings { last: Mutex::new(String::new()), data_nodes: AtomicU64::new(0) };
 
-/// How many attempts to read from or write to a data node have failed in this process, whatever became of the read or write.
+/// Number of failed attempts to read from or write to a data node in this process, whatever the outcome of the read or
+/// write.
 pub fn data_node_failures() -> u64 {
     WARNINGS.data_nodes.load(Ordering::Relaxed)
 }
@@ -43,7 +44,7 @@ impl Warnings {
     }
 }
 
-/// Notes that a data node could not be read from without the crate.
+/// Notes a failure to read from a data node without the crate.
 pub(super) fn note_data_node_failure(text: String) {
     WARNINGS.keep(text, true);
 }
@@ -56,7 +57,8 @@ impl Log for Warnings {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let text = with_addresses(&record.args().to_string());
-            // The client then opens a new one: its cache may hold a connection of an executor that has ended.
+            // The client then opens a new connection: its cache may contain the connection of an executor that has
+            // ended.
             if text.starts_with("Failed to use cached connection") {
                 return;
             }
@@ -67,7 +69,7 @@ impl Log for Warnings {
     fn flush(&self) {}
 }
 
-/// Keeps the crate's warnings from now on.
+/// Stores the crate's warnings from now on.
 pub(super) fn keep_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -77,7 +79,7 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// A text of the crate with addresses in place of its descriptions of data nodes, and not longer than a line should be.
+/// A text of the crate with addresses instead of its descriptions of data nodes, shortened to one line.
 fn with_addresses(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
@@ -119,7 +121,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
         );
     }
     let text = error.to_string();
-    // "All DataNodes failed: [DatanodeInfoProto { … }]": some 600 characters for each node.
+    // "All DataNodes failed: [DatanodeInfoProto { … }]": about 600 characters for each node.
     let mut message =
         text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default().to_owned();
     if matches!(error, HdfsError::DataTransferError(_)) {
@@ -138,7 +140,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
     failed
 }
 
-/// The kind of an exception of the name node.
+/// The type of an exception of the name node.
 fn of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
         "FileNotFoundException" => ErrorKind::NotFound,

@@ -1,7 +1,8 @@
-//! Keeps the files that are written open while their clients are idle.
+//! Keeps files that are being written open while their clients are idle.
 //!
-//! A name node gives a file to somebody else when its client was silent for 60 s (`HdfsConstants.LEASE_SOFTLIMIT_PERIOD`), and a
-//! data node closes a connection on which nothing came for as long (`dfs.client.socket-timeout`).
+//! A name node lets another client take over a file when its client was silent for 60 s
+//! (`HdfsConstants.LEASE_SOFTLIMIT_PERIOD`), and a data node closes a connection on which nothing arrived for as long
+//! (`dfs.client.socket-timeout`).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::write_messages::{Empty, RenewLease};
 
 /// As in Hadoop (`LeaseRenewer`): half of the time after which a lease may be lost.
 const RENEWAL: Duration = Duration::from_secs(30);
-/// How often connections and leases are looked at, at most.
+/// Maximum interval between checks of connections and leases.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// The files of a client that are being written.
@@ -45,7 +46,7 @@ impl OpenFile {
 }
 
 impl OpenFiles {
-    /// Keeps a file open until what is returned is dropped.
+    /// Keeps a file open until the returned value is dropped.
     pub fn add(&self, name_node: &Arc<NameNode>) -> Arc<OpenFile> {
         let file = Arc::default();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +58,7 @@ impl OpenFiles {
         file
     }
 
-    /// The files that are open; `None`: there is none, and the task ends.
+    /// The open files; `None` if there are none, and the task ends.
     fn list(&self) -> Option<Vec<Arc<OpenFile>>> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let files: Vec<_> = open.files.iter().filter_map(Weak::upgrade).collect();
@@ -81,7 +82,7 @@ async fn keep_open(name_node: Arc<NameNode>) {
         drop(files);
         if renewed.elapsed() >= RENEWAL {
             let request = RenewLease { client: name_node.client.clone() };
-            // Not for as long as a name node may be silent: heartbeats would be late.
+            // Limited to less than the timeout of a name node, so that heartbeats are not late.
             let answer = tokio::time::timeout(pause, name_node.call::<Empty>("renewLease", &request)).await;
             if matches!(answer, Ok(Ok(_))) {
                 renewed = Instant::now();

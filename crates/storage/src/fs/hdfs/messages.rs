@@ -1,12 +1,13 @@
-//! The few messages of Hadoop's IPC and data transfer protocols that a read needs (RpcHeader.proto, ClientNamenodeProtocol.proto,
-//! hdfs.proto and datatransfer.proto of Hadoop 3.4). Messages that are only passed on are bytes.
+//! The few messages of Hadoop's IPC and data transfer protocols that a read needs (RpcHeader.proto,
+//! ClientNamenodeProtocol.proto, hdfs.proto and datatransfer.proto of Hadoop 3.4). Messages that are passed on unread
+//! are represented as bytes.
 
 use std::io;
 
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest message lists the blocks of a file: some 300 bytes for each replica of each.
+/// The longest message lists the blocks of a file: about 300 bytes per replica.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
 #[derive(Clone, PartialEq, Message)]
@@ -72,7 +73,7 @@ pub(super) struct GetBlockLocations {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct BlockLocations {
-    /// Absent: there is no such file.
+    /// Absent if the file does not exist.
     #[prost(message, optional, tag = "1")]
     pub file: Option<LocatedFile>,
 }
@@ -190,7 +191,7 @@ pub(super) struct BlockResponse {
 pub(super) struct ReadChecksums {
     #[prost(message, required, tag = "1")]
     pub checksum: Checksum,
-    /// Where the first packet begins in the block: the requested offset or the beginning of its chunk.
+    /// The offset of the first packet in the block: the requested offset or the start of its chunk.
     #[prost(uint64, required, tag = "2")]
     pub offset: u64,
 }
@@ -214,7 +215,7 @@ pub(super) struct PacketHeader {
     pub data_bytes: i32,
 }
 
-/// Reads a message that follows its length.
+/// Reads a message that is preceded by its length.
 pub(super) async fn read_delimited<M: Message + Default>(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<M> {
     let mut bytes = 0;
     for shift in (0..35).step_by(7) {
@@ -229,7 +230,7 @@ pub(super) async fn read_delimited<M: Message + Default>(stream: &mut (impl Asyn
     Ok(M::decode(message.as_slice())?)
 }
 
-/// A length that a server sent, if it can be one.
+/// A length sent by a server, if it is plausible.
 pub(super) fn checked(bytes: u64) -> io::Result<usize> {
     if bytes > MESSAGE_BYTES_MAX {
         return Err(invalid(format!("a message of {bytes} bytes")));
@@ -237,7 +238,7 @@ pub(super) fn checked(bytes: u64) -> io::Result<usize> {
     Ok(bytes as usize)
 }
 
-/// An answer that does not follow the protocol.
+/// An answer that violates the protocol.
 pub(super) fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }

@@ -1,5 +1,5 @@
-//! HDFS without a JVM: through the crate `hdfs-native`, and directly for plain files that are read from start to end or newly
-//! written. Replication and block size per file.
+//! HDFS without a JVM: through the crate `hdfs-native`, and directly for plain files that are read from start to end or
+//! newly written. Replication and block size can be set per file.
 //!
 //! The crate lacks hflush (its flush is an hsync, which guarantees more) and truncate.
 
@@ -42,10 +42,10 @@ pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
-/// How long a server may take to accept a connection.
+/// Time that a server has to accept a connection.
 const REACH: Duration = Duration::from_secs(5);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
-/// The mode of directories that we create.
+/// The mode of new directories.
 const DIRECTORY_MODE: u32 = 0o755;
 
 /// A name node.
@@ -57,16 +57,16 @@ pub struct Hdfs {
 }
 
 impl Hdfs {
-    /// The file system of a name node (`host:port`), with Hadoop's settings. Must be created within the tokio runtime that
-    /// drives it; nothing is sent before the first call.
+    /// The file system of a name node (`host:port`), with Hadoop's settings. Must be created within the tokio runtime
+    /// that drives it; nothing is sent before the first call.
     pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
         error::keep_warnings();
         let url = format!("hdfs://{authority}");
         let mut settings = settings.clone();
-        // For a block of 3 copies, Hadoop's own client replaces a lost node only after an append or a flush; this one does so
-        // for any block with bytes, and gives up without a fourth node.
+        // For a block of 3 copies, Hadoop's client replaces a lost node only after an append or a flush; this one does
+        // so for any block with bytes, and fails without a fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
-        // As the crate does (`get_simple_user`), and Hadoop.
+        // As in the crate (`get_simple_user`) and Hadoop.
         let user = std::env::var("HADOOP_USER_NAME").or_else(|_| whoami::username());
         let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()
@@ -79,8 +79,8 @@ impl Hdfs {
     }
 }
 
-/// Checks that a name node accepts connections: the client itself retries for minutes. An address without a port may be a
-/// name service, whose hosts are only in the client's settings.
+/// Checks that a name node accepts connections, as the client itself retries for minutes. An address without a port may
+/// be a name service, whose hosts are only in the client's settings.
 pub fn reach(authority: &str) -> Result<(), FsError> {
     let url = format!("hdfs://{authority}");
     if !authority.contains(':') {

@@ -1,7 +1,7 @@
-//! Calls a name node: where the blocks of a file are, and what its writer needs.
+//! Calls a name node, for the location of a file's blocks and for its writer.
 //!
-//! Hadoop's IPC without authentication: a name node that asks for it closes the connection, and files are then read and written
-//! through the crate `hdfs-native`.
+//! Hadoop's IPC without authentication: a name node that requires it closes the connection, and files are then read and
+//! written through the crate `hdfs-native`.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -39,24 +39,24 @@ const PROTECTED: [(&str, &str); 3] = [
 /// As in Hadoop (`dfs.client.socket-timeout`), ms.
 const TIMEOUT_MS: u64 = 60_000;
 const NO_LIMIT: Duration = Duration::from_secs(30 * 86_400);
-/// How many connections are kept: one for the client, one for the renewal of its leases.
+/// Maximum number of idle connections: one for the client, one for the renewal of its leases.
 const IDLE_MAX: usize = 2;
 
-/// A name node, and the connections to it that nobody uses.
+/// A name node, and its idle connections.
 #[derive(Debug)]
 pub(super) struct NameNode {
     authority: String,
     user: String,
-    /// The name that holds the leases of files that are written.
+    /// The name that holds the leases of files being written.
     pub client: String,
-    /// Tells clients apart in the name node's cache of answers, beside the number of the call.
+    /// Identifies the client, together with the number of a call, in the name node's cache of answers.
     client_id: Vec<u8>,
     calls: AtomicI32,
-    /// How long a server may stay silent.
+    /// Limit of a server's silence.
     pub timeout: Duration,
-    /// Whether data nodes are addressed by their names.
+    /// Whether data nodes are addressed by their host names.
     by_host_name: bool,
-    /// Whether it answers us, and data nodes do.
+    /// Whether the name node and the data nodes answer this client.
     usable: AtomicBool,
     /// Whether a data node has answered.
     answered: AtomicBool,
@@ -73,11 +73,11 @@ struct Call<'a> {
     request: Vec<u8>,
 }
 
-/// What a name node answers to a call: a message, or an exception's class and text.
+/// The answer of a name node to a call: a message, or an exception's class and text.
 type Answer = Result<Vec<u8>, (String, String)>;
 
 impl NameNode {
-    /// The name node of an authority, `host:port`; a name service is none.
+    /// The name node at an authority, `host:port`, which must not be a name service.
     pub fn new(authority: &str, user: String, settings: &BTreeMap<String, String>) -> Self {
         let get = |name: &str| settings.get(name).map(String::as_str);
         let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
@@ -107,7 +107,7 @@ impl NameNode {
         self.usable.load(Ordering::Relaxed)
     }
 
-    /// Notes that it does not answer us.
+    /// Notes that it does not answer this client.
     pub fn give_up(&self) {
         self.usable.store(false, Ordering::Relaxed);
     }
@@ -117,20 +117,20 @@ impl NameNode {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that all data nodes of a block have failed. If none has ever answered, the addresses may not be reachable from here, or only under
-    /// settings of a site file, which the crate reads: no further file is tried.
+    /// Notes that all data nodes of a block have failed. If none has ever answered, the addresses may be unreachable
+    /// from here, or reachable only with settings of a site file, which the crate reads: then no further file is tried.
     pub fn data_nodes_failed(&self) {
         self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Where a data node is reached.
+    /// The address of a data node.
     pub fn address_of(&self, node: &DataNodeInfo) -> String {
         let host = if self.by_host_name { &node.id.host } else { &node.id.ip };
         format!("{host}:{}", node.id.port)
     }
 
-    /// The blocks of a file; `None` if they cannot be read as they are: striped, encrypted, or still being written. `None` also
-    /// for any failure, which the crate then meets, too, and reports.
+    /// The blocks of a file; `None` if they cannot be read directly: striped, encrypted, or still being written. `None`
+    /// also for any failure, which the crate then meets too, and reports.
     pub async fn locate(&self, path: &str) -> Option<LocatedFile> {
         if !self.is_usable() {
             return None;
@@ -149,7 +149,7 @@ impl NameNode {
         }
     }
 
-    /// What files have that nothing else is asked for.
+    /// The defaults for settings of a file that are not specified.
     pub async fn defaults(&self) -> Result<ServerDefaults, HdfsError> {
         let ask = async || {
             let answer = self.call::<ServerDefaultsAnswer>("getServerDefaults", &Empty {}).await;
@@ -158,17 +158,17 @@ impl NameNode {
         self.defaults.get_or_try_init(ask).await.cloned()
     }
 
-    /// Calls a method of the name node. An exception is an [`HdfsError::RPCError`], as of the crate; everything else is an
-    /// [`HdfsError::IOError`].
+    /// Calls a method of the name node. An exception is an [`HdfsError::RPCError`], as in the crate; any other failure
+    /// is an [`HdfsError::IOError`].
     ///
-    /// A call whose answer was lost is sent again over a new connection under its old number: a name node executes it once
-    /// (`RetryCache`).
+    /// A call whose answer was lost is repeated over a new connection with the same number: a name node executes it
+    /// once (`RetryCache`).
     pub async fn call<A: Message + Default>(&self, method: &str, request: &impl Message) -> Result<A, HdfsError> {
         let id = self.calls.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let call = Call { id, method, request: request.encode_length_delimited_to_vec() };
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let answered = match kept {
-            // It may have been closed: name nodes close those that are idle.
+            // The connection may have been closed: name nodes close idle ones.
             Some(mut connection) => match self.within(connection.ask(&call, 0)).await {
                 Ok(answer) => Ok((connection, answer)),
                 Err(_) => self.connect_and_ask(&call, 1).await,
@@ -183,7 +183,7 @@ impl NameNode {
         drop(idle);
         match answer {
             Ok(message) => Ok(A::decode_length_delimited(message.as_slice()).map_err(io::Error::from)?),
-            // As the crate does (`convert_rpc_error`).
+            // As in the crate (`convert_rpc_error`).
             Err((class, message)) => match class.rsplit('.').next() {
                 Some("FileAlreadyExistsException" | "AlreadyBeingCreatedException") => {
                     Err(HdfsError::AlreadyExists(message))
@@ -256,8 +256,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A name node that answers each question on its first connection with this, and on all others that there is no such file.
-    /// Returns its address.
+    /// A name node that answers each question on its first connection with this file, and on later connections that the
+    /// file does not exist. Returns its address.
     pub async fn serve(file: Option<LocatedFile>) -> String {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap().to_string();
@@ -301,7 +301,7 @@ pub(super) mod tests {
         let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
         let name_node = of(&serve(Some(whole.clone())).await, &[]);
         assert_eq!(name_node.locate("/a").await, Some(whole.clone()));
-        // On the same connection: there is no other.
+        // On the same connection, which is the only one.
         assert_eq!(name_node.locate("/b").await, Some(whole.clone()));
         for other in [
             LocatedFile { under_construction: true, ..whole.clone() },

@@ -1,7 +1,7 @@
 //! The bytes of a file that is written, as packets.
 //!
-//! Data stay where the caller put them: a packet is a part of a segment of memory, which is used again when its packets are
-//! acknowledged. Only what does not fill a packet is copied, when a segment is full.
+//! Data stays where the caller put it: a packet is a part of a segment of memory, which is reused when its packets are
+//! acknowledged. Only the bytes that do not fill a packet are copied, when a segment is full.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -13,21 +13,21 @@ use prost::Message;
 use super::messages::invalid;
 use super::write_messages::SentHeader;
 
-/// How many packets one call may send.
+/// Maximum number of packets sent by one call.
 pub(super) const BATCH: usize = 32;
-/// A segment that fits into a processor's cache: it is filled, summed and sent.
+/// Size of a segment, which fits into a processor's cache: it is filled, summed and sent.
 const SEGMENT_BYTES: usize = 1 << 20;
-/// Free memory that is kept: more than is under way.
+/// Maximum free memory that is retained: more than is in flight.
 const FREE_BYTES_MAX: usize = 16 << 20;
-/// `PacketHeader.PKT_MAX_HEADER_LEN` of Hadoop: two lengths, and a header with all of its fields.
+/// `PacketHeader.PKT_MAX_HEADER_LEN` of Hadoop: two lengths, and a header with all its fields.
 const HEADER_BYTES_MAX: usize = 33;
 
-/// Segments that are not in use. Fresh memory costs as much as sending it.
+/// Segments that are not in use. Allocating new memory costs as much as sending it.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Vec<Vec<u8>>>);
 
 impl Memory {
-    /// At least this many bytes; those that were used last, if any.
+    /// A segment of at least this many bytes; the most recently used one, if any.
     fn take(&self, bytes: usize) -> Vec<u8> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = free.iter().rposition(|segment| segment.len() >= bytes);
@@ -42,19 +42,19 @@ impl Memory {
     }
 }
 
-/// How packets are made.
+/// The form of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Layout {
-    /// Bytes of a checksum's chunk.
+    /// Bytes per checksum.
     pub chunk: usize,
-    /// Bytes of data of a packet, a multiple of the chunk.
+    /// Bytes of data per packet, a multiple of the chunk.
     pub data: usize,
     /// CRC-32C, or CRC-32.
     pub algorithm: CrcAlgorithm,
 }
 
 impl Layout {
-    /// Packets of at most this many bytes in all, as Hadoop computes it (`DFSOutputStream.computePacketChunkSize`).
+    /// Packets of at most this many bytes in total, computed as in Hadoop (`DFSOutputStream.computePacketChunkSize`).
     pub fn new(packet: usize, chunk: usize, algorithm: CrcAlgorithm) -> Self {
         let chunks = packet.saturating_sub(HEADER_BYTES_MAX) / (chunk + size_of::<u32>());
         Self { chunk, data: chunks.max(1) * chunk, algorithm }
@@ -64,11 +64,11 @@ impl Layout {
 #[derive(Debug)]
 struct Packet {
     number: i64,
-    /// Where its data are.
+    /// The segment that contains its data.
     segment: u64,
     start: usize,
     bytes: usize,
-    /// Where its data begin in the block.
+    /// The offset of its data in the block.
     offset: u64,
     last: bool,
     sync: bool,
@@ -80,29 +80,29 @@ struct Segment {
     data: Vec<u8>,
 }
 
-/// The packets of a block that were not acknowledged, and the bytes that are in no packet yet.
+/// The unacknowledged packets of a block, and the bytes that are not yet in a packet.
 #[derive(Debug)]
 pub(super) struct Packets {
     layout: Layout,
     memory: Arc<Memory>,
-    /// The last one is being filled.
+    /// The last segment is being filled.
     segments: VecDeque<Segment>,
-    /// Where the next packet begins in the last segment, and in the block.
+    /// The start of the next packet in the last segment, and in the block.
     start: usize,
     offset: u64,
     filled: usize,
-    /// Bytes from `start` that are in a packet already: of the last chunk, when it was flushed before it was full. The next
-    /// packet has them again, as it begins with a chunk (`DFSOutputStream.flushOrSync`).
+    /// Bytes from `start` that are already in a packet: the last chunk, if it was flushed before it was full. The next
+    /// packet contains them again, as it begins with a chunk (`DFSOutputStream.flushOrSync`).
     repeated: usize,
-    /// Not acknowledged, the oldest first.
+    /// Unacknowledged packets, the oldest first.
     waiting: VecDeque<Packet>,
-    /// How many of these were sent.
+    /// Number of these that were sent.
     sent: usize,
     number: i64,
-    /// Bytes of the block that were acknowledged, and that were ever sent.
+    /// Number of bytes of the block that were acknowledged, and that were ever sent.
     acknowledged_bytes: u64,
     sent_bytes: u64,
-    /// What precedes the data of the packets that are being sent.
+    /// The heads of the packets that are being sent.
     heads: Vec<u8>,
 }
 
@@ -143,27 +143,28 @@ impl Packets {
         }
     }
 
-    /// The last of the bytes that the caller has filled.
+    /// The last bytes that the caller has filled.
     pub fn last_filled(&self, bytes: usize) -> &[u8] {
         self.segments.back().map_or(&[], |last| &last.data[self.filled - bytes..self.filled])
     }
 
-    /// Takes over bytes that the caller has filled.
+    /// Takes over the bytes that the caller has filled.
     pub fn fill(&mut self, bytes: usize) {
         self.filled += bytes;
     }
 
-    /// Bytes of the block that are in packets.
+    /// Number of bytes of the block that are in packets.
     pub fn block_bytes(&self) -> u64 {
         self.offset + self.repeated as u64
     }
 
-    /// Bytes that are in no packet.
+    /// Number of bytes that are in no packet.
     pub fn rest(&self) -> usize {
         self.filled - self.start - self.repeated
     }
 
-    /// Makes packets of all bytes that fill one, up to the end of the block. Returns whether bytes of a further block follow.
+    /// Makes packets of all bytes that fill one, up to the end of the block. Returns whether bytes of a further block
+    /// follow.
     pub fn cut(&mut self, block_bytes: u64) -> bool {
         while self.block_bytes() < block_bytes {
             let bytes = (block_bytes - self.offset).min(self.layout.data as u64) as usize;
@@ -178,7 +179,7 @@ impl Packets {
         self.rest() > 0
     }
 
-    /// Makes a packet of the remaining bytes, also of none if the block must be synced.
+    /// Makes a packet of the remaining bytes, or an empty one if the block must be synced.
     pub fn cut_rest(&mut self, sync: bool) {
         if self.rest() > 0 {
             let bytes = self.filled - self.start;
@@ -191,7 +192,7 @@ impl Packets {
         }
     }
 
-    /// Makes a packet without bytes for which the block is synced.
+    /// Makes a packet without bytes that syncs the block.
     pub fn cut_sync(&mut self) {
         self.push(0, false, true);
     }
@@ -215,22 +216,22 @@ impl Packets {
         (self.acknowledged_bytes, self.sent_bytes) = (0, 0);
     }
 
-    /// How many packets were not acknowledged.
+    /// Number of unacknowledged packets.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// How many packets were not sent.
+    /// Number of unsent packets.
     pub fn unsent(&self) -> usize {
         self.waiting.len() - self.sent
     }
 
-    /// Whether only the packet that ends the block was not acknowledged.
+    /// Whether only the packet that ends the block is unacknowledged.
     pub fn ends(&self) -> bool {
         self.waiting.front().is_some_and(|packet| packet.last)
     }
 
-    /// Bytes of the block that were acknowledged, and that were ever sent.
+    /// Number of bytes of the block that were acknowledged, and that were ever sent.
     pub fn bytes(&self) -> (u64, u64) {
         (self.acknowledged_bytes, self.sent_bytes)
     }
@@ -240,7 +241,7 @@ impl Packets {
         self.sent = 0;
     }
 
-    /// Takes the next packets, which are then sent: their heads and data. There must be as many, at most [`BATCH`].
+    /// Returns the next packets for sending: their heads and data. There must be this many, at most [`BATCH`].
     pub fn batch(&mut self, count: usize) -> ([IoSlice<'_>; 2 * BATCH], usize) {
         let next = self.sent..self.sent + count;
         self.sent = next.end;
@@ -266,7 +267,7 @@ impl Packets {
         (slices, 2 * count)
     }
 
-    /// Notes that a packet was acknowledged, which must be the oldest one.
+    /// Notes that a packet was acknowledged; it must be the oldest.
     pub fn acknowledge(&mut self, number: i64) -> io::Result<()> {
         match self.waiting.front() {
             Some(oldest) if self.sent > 0 && oldest.number == number => {
@@ -280,13 +281,13 @@ impl Packets {
         Ok(())
     }
 
-    /// Notes that the last packet is not needed any more.
+    /// Notes that the last packet is no longer needed.
     pub fn forget_last(&mut self) {
         self.waiting.clear();
         self.sent = 0;
     }
 
-    /// Gives back the segments before that of the oldest packet.
+    /// Releases the segments before the segment of the oldest packet.
     fn release(&mut self) {
         let needed = self.waiting.front().map(|oldest| oldest.segment);
         while self.segments.len() > 1
@@ -303,7 +304,7 @@ impl Drop for Packets {
     }
 }
 
-/// Appends what precedes the data of a packet: lengths, header, checksums.
+/// Appends the head of a packet: lengths, header, checksums.
 fn head(packet: &Packet, data: &[u8], layout: Layout, into: &mut Vec<u8>) {
     let header = SentHeader {
         offset: packet.offset as i64,
@@ -319,15 +320,15 @@ fn head(packet: &Packet, data: &[u8], layout: Layout, into: &mut Vec<u8>) {
 }
 
 fn append_header(header: &SentHeader, sums: usize, into: &mut Vec<u8>) {
-    // The payload's length counts itself.
+    // The payload's length includes itself.
     let payload = size_of::<u32>() + sums + header.data_bytes as usize;
     into.extend_from_slice(&(payload as u32).to_be_bytes());
     into.extend_from_slice(&(header.encoded_len() as u16).to_be_bytes());
-    // A vector has room for any message.
+    // Writing to a vector cannot fail.
     let _ = header.encode(into);
 }
 
-/// A packet that only says that the client is there.
+/// A packet that only shows that the client is alive.
 pub(super) fn heartbeat() -> Vec<u8> {
     let mut packet = Vec::new();
     append_header(&SentHeader { number: -1, ..SentHeader::default() }, 0, &mut packet);

@@ -1,4 +1,4 @@
-//! The connection to the data nodes of a block that is written: the first one passes everything on to the next.
+//! The connection to the data nodes of a block that is written: the first node forwards everything to the next.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -18,16 +18,16 @@ use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
 
 /// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.WRITE_BLOCK`.
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
-/// Some two hundred acknowledgements.
+/// About two hundred acknowledgements.
 const RECEIVE_BYTES: usize = 4 << 10;
-/// How long is waited for acknowledgements after a failure.
+/// Time to wait for acknowledgements after a failure.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
-/// What an acknowledgement has at least: its length and the number of the packet, and the reply of each data node; of a
-/// failure, those of two.
+/// Minimum size of an acknowledgement: its length and the number of the packet, and the reply of each data node; after
+/// a failure, the replies of two.
 const LENGTH_AND_NUMBER: usize = 3;
 const REPLY: usize = 2;
 
-/// A failure of a pipeline, and the position of the data node that is taken to have caused it.
+/// A failure of a pipeline, and the position of the data node that is assumed to have caused it.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub node: usize,
@@ -35,13 +35,13 @@ pub(super) struct Fault {
 }
 
 impl From<io::Error> for Fault {
-    /// A failure of the connection: nothing is known but the first node.
+    /// A failure of the connection, of which only the first node is known.
     fn from(error: io::Error) -> Self {
         Self { node: 0, error }
     }
 }
 
-/// What is sent to a pipeline, by its writer and by the heartbeats beside it.
+/// The sending side of a pipeline, shared by its writer and the heartbeats.
 #[derive(Debug)]
 pub(super) struct Socket {
     stream: OwnedWriteHalf,
@@ -50,14 +50,14 @@ pub(super) struct Socket {
 
 #[derive(Debug)]
 struct Sending {
-    /// Whether a packet was sent in part, or the last one: nothing may come in between or behind it.
+    /// Whether a packet was sent partially, or the last packet was sent: nothing may be sent in between or afterwards.
     closed: bool,
-    /// When something was sent.
+    /// Time of the last send.
     at: Instant,
 }
 
 impl Socket {
-    /// Sends as much as the kernel takes.
+    /// Sends as much as the kernel accepts.
     fn send(&self, slices: &[IoSlice<'_>], last: bool) -> io::Result<usize> {
         let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         let sent = self.stream.try_write_vectored(slices)?;
@@ -66,16 +66,17 @@ impl Socket {
         Ok(sent)
     }
 
-    /// Sends a heartbeat if nothing was sent for this long: a data node gives up a client that is silent.
+    /// Sends a heartbeat if nothing was sent for this long: a data node drops a silent client.
     pub fn keep_alive(&self, silence: Duration) {
         let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         if sending.closed || sending.at.elapsed() < silence {
             return;
         }
         let packet = heartbeat();
-        // A full socket buffer means that data are being sent; a failed connection is reported to the writer.
+        // A full socket buffer means that data is being sent; a failed connection is reported to the writer.
         if let Ok(sent) = self.stream.try_write(&packet) {
-            // Of a packet that was cut, the rest cannot be sent: the writer then gets no more acknowledgements, and recovers.
+            // The remainder of a truncated packet cannot be sent: the writer then gets no more acknowledgements, and
+            // recovers.
             *sending = Sending { closed: sent < packet.len(), at: Instant::now() };
         }
     }
@@ -86,25 +87,25 @@ impl Socket {
 pub(super) struct Pipeline {
     socket: Arc<Socket>,
     acknowledgements: OwnedReadHalf,
-    /// How many data nodes it has.
+    /// Number of data nodes.
     nodes: usize,
-    /// How many packets may be on their way.
+    /// Maximum number of packets in flight.
     window: usize,
-    /// How long it may stay silent.
+    /// Limit of the pipeline's silence.
     timeout: Duration,
     received: Vec<u8>,
-    /// The end of what was received and is not complete.
+    /// The end of the received bytes, which is not complete.
     end: usize,
     acknowledgement: Acknowledgement,
-    /// Bytes of the last one.
+    /// Size of the last acknowledgement, bytes.
     acknowledgement_bytes: usize,
-    /// How many bytes must be there before the kernel says so.
+    /// Number of bytes for which the kernel waits before it reports them.
     awaited: usize,
 }
 
 impl Pipeline {
-    /// Connects to the first data node, and asks it to set up the pipeline. `addresses` are those by which data nodes name each
-    /// other.
+    /// Connects to the first data node, and asks it to set up the pipeline. `addresses` are the addresses under which
+    /// data nodes know each other.
     pub async fn connect(
         address: &str,
         addresses: &[String],
@@ -147,7 +148,7 @@ impl Pipeline {
         &self.socket
     }
 
-    /// Sends all packets, and waits until no more than `left` are not acknowledged.
+    /// Sends all packets, and waits until at most `left` are unacknowledged.
     pub async fn drive(&mut self, packets: &mut Packets, left: usize) -> Result<(), Fault> {
         loop {
             let batch = packets.unsent().min(BATCH).min(self.window);
@@ -167,7 +168,7 @@ impl Pipeline {
         }
     }
 
-    /// The fault behind a failure: an acknowledgement that was not received yet may name the node.
+    /// The fault that caused a failure: an acknowledgement that was not received yet may name the node.
     async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> Fault {
         if self.wait_for(1).is_err() {
             return error.into();
@@ -184,7 +185,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends the next packets. Returns 0, as nothing is received.
+    /// Sends the next packets. Returns 0, as no acknowledgement is received.
     async fn send(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
         let last = packets.ends();
         let (mut slices, used) = packets.batch(batch);
@@ -193,7 +194,7 @@ impl Pipeline {
             match self.socket.send(rest, last) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Not to be woken for acknowledgements.
+                    // So that acknowledgements do not wake the task.
                     self.wait_for(RECEIVE_BYTES)?;
                     tokio::time::timeout(self.timeout, self.socket.stream.writable()).await??;
                 }
@@ -203,9 +204,9 @@ impl Pipeline {
         Ok(0)
     }
 
-    /// Receives acknowledgements, of which this many are needed. Returns the number of bytes.
+    /// Receives acknowledgements, of which this number is needed. Returns the number of bytes.
     async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
-        // Not to be woken for each of them; but never to wait for more than what must come.
+        // Waits for several acknowledgements at once, but never for more than must arrive.
         let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes.min(2));
         self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
         let free = &mut self.received[self.end..];
@@ -216,7 +217,7 @@ impl Pipeline {
         }
     }
 
-    /// Has the kernel wait until this many bytes have come.
+    /// Makes the kernel wait until this many bytes have arrived.
     fn wait_for(&mut self, bytes: usize) -> io::Result<()> {
         let bytes = bytes.clamp(1, RECEIVE_BYTES / 2);
         if bytes == self.awaited {
@@ -236,7 +237,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Takes the acknowledgements that were received.
+    /// Processes the received acknowledgements.
     fn take(&mut self, received: usize, packets: &mut Packets) -> Result<(), Fault> {
         self.end += received;
         let mut start = 0;
@@ -247,7 +248,7 @@ impl Pipeline {
             if let Some((node, status)) = acknowledgement.failed() {
                 return Err(Fault { node, error: invalid(format!("it acknowledged with status {status}")) });
             }
-            // Those of heartbeats say nothing.
+            // Acknowledgements of heartbeats carry no information.
             if acknowledgement.number != -1 {
                 packets.acknowledge(acknowledgement.number)?;
                 self.acknowledgement_bytes = end;
@@ -260,7 +261,7 @@ impl Pipeline {
     }
 }
 
-/// Where the first message begins and ends that follows its length; `None` if it is not complete.
+/// The start and end of the first message after its length; `None` if it is incomplete.
 fn message(received: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let Some(last) = received.iter().position(|byte| *byte < 0x80) else {
         return if received.len() < 10 { Ok(None) } else { Err(invalid("an acknowledgement without a length")) };

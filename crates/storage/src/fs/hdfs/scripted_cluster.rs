@@ -1,6 +1,6 @@
-//! A name node and data nodes for tests of writes, which fail as a script says. They check what they receive.
+//! A name node and data nodes for tests of writes, with scripted failures. They check everything that they receive.
 //!
-//! A client is connected to the first data node of a pipeline only, which here keeps the copies of all.
+//! A client is connected only to the first data node of a pipeline, which stores the copies of all nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -23,7 +23,7 @@ use super::write_messages::{
     PipelineAnswer, SentHeader, ServerDefaults, ServerDefaultsAnswer, Stage, UpdateBlock, UpdatePipeline, WriteBlock,
 };
 
-/// What a pipeline does wrong.
+/// The fault of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Nothing,
@@ -35,7 +35,7 @@ pub enum Wrong {
     Closed {
         packet: usize,
     },
-    /// The same after it has kept the packet.
+    /// It closes the connection after it has stored the packet.
     Unacknowledged {
         packet: usize,
     },
@@ -44,7 +44,7 @@ pub enum Wrong {
         packet: usize,
         node: usize,
     },
-    /// The same, and it keeps the connection open.
+    /// It acknowledges this packet with an error, but keeps the connection open.
     Hung {
         packet: usize,
         node: usize,
@@ -74,10 +74,10 @@ struct Appended {
     status: FileStatus,
 }
 
-/// The number of the file that is written.
+/// The number of the file being written.
 const FILE: u64 = 77;
 
-/// What the servers know.
+/// The state of the servers.
 #[derive(Debug, Default)]
 pub struct State {
     pub nodes: Vec<DataNodeInfo>,
@@ -86,25 +86,25 @@ pub struct State {
     pub blocks: Vec<LocatedBlock>,
     pub complete: bool,
     pub erasure_coding: bool,
-    /// What each pipeline does wrong, in the order in which they are set up.
+    /// The fault of each pipeline, in the order in which they are set up.
     pub wrong: VecDeque<Wrong>,
-    /// How many bytes of acknowledgements are sent at a time.
+    /// Number of bytes of acknowledgements sent at a time.
     pub piece: usize,
-    /// How often a file is not yet complete, and a block not yet reported.
+    /// How often a file is reported as incomplete, and a block as not yet reported.
     pub not_complete: usize,
     pub not_reported: usize,
     /// The exception of each method, as class and text.
     pub refused: BTreeMap<&'static str, (&'static str, &'static str)>,
-    /// Executed calls, in their order.
+    /// Executed calls, in order.
     pub calls: Vec<String>,
-    /// How many calls each connection to the name node answers before it is closed …
+    /// Number of calls that each connection to the name node answers before it is closed …
     pub calls_per_connection: usize,
-    /// … and whether it then executes one more, and does not answer.
+    /// … and whether the name node then executes one more without answering it.
     pub answers_lost: bool,
     pub answers: BTreeMap<(Vec<u8>, i32), Answer>,
     pub heartbeats: usize,
     pub next_block: u64,
-    /// The number of the file that the path leads to.
+    /// The number of the file at the path.
     pub file: u64,
 }
 
@@ -116,7 +116,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A name node, and this many data nodes.
+    /// A name node, and this number of data nodes.
     pub async fn start(nodes: usize, state: State) -> Self {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let authority = server.local_addr().unwrap().to_string();
@@ -198,7 +198,7 @@ impl Cluster {
     }
 
     async fn serve_pipeline(self, first: usize, mut client: TcpStream) -> io::Result<()> {
-        // As data nodes do (`dfs.data.transfer.server.tcpnodelay`).
+        // As in data nodes (`dfs.data.transfer.server.tcpnodelay`).
         client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
@@ -253,7 +253,8 @@ impl Cluster {
             if wrong == (Wrong::Unacknowledged { packet }) {
                 break;
             }
-            // A data node makes the block final at its last packet, which must not come before all others are acknowledged.
+            // A data node finalizes the block at its last packet, which must not arrive before all earlier ones are
+            // acknowledged.
             let mut next = [0; 31];
             if let Ok(Ok(31)) = tokio::time::timeout(Duration::ZERO, client.peek(&mut next)).await {
                 self.check(!SentHeader::decode(&next[6..])?.last);
@@ -294,7 +295,7 @@ async fn receive(client: &mut TcpStream) -> io::Result<(SentHeader, Vec<u8>, Vec
 }
 
 impl Replica {
-    /// Checks a packet as a data node does (`BlockReceiver.receivePacket`).
+    /// Checks a packet as in a data node (`BlockReceiver.receivePacket`).
     fn receive(&mut self, header: &SentHeader, sums: &[u8], data: &[u8], request: &WriteBlock) {
         assert!(!self.last);
         let chunk = request.checksum.chunk_bytes as usize;
@@ -318,13 +319,13 @@ impl Replica {
 }
 
 impl State {
-    /// Servers that do nothing wrong but this.
+    /// Servers with only these faults.
     pub fn new(wrong: &[Wrong]) -> Self {
         let wrong = wrong.iter().copied().collect();
         Self { wrong, piece: usize::MAX, calls_per_connection: usize::MAX, file: FILE, ..Self::default() }
     }
 
-    /// Sets up the copies of a block, as data nodes do (`DataXceiver.writeBlock`, `FsDatasetImpl.recoverRbw`).
+    /// Sets up the copies of a block, as in data nodes (`DataXceiver.writeBlock`, `FsDatasetImpl.recoverRbw`).
     fn set_up(&mut self, request: &WriteBlock, nodes: &[usize]) {
         let block = &request.header.base.block;
         for node in nodes {
@@ -375,7 +376,7 @@ impl State {
                     let class = "org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException";
                     return Err((class.to_owned(), "Not replicated yet: /a".to_owned()));
                 }
-                // With their racks, as a name node has it.
+                // With their racks, as in the name node.
                 assert!(request.excluded.iter().all(|node| self.nodes.contains(node)));
                 let block = self.add(&request.excluded)?;
                 BlockAnswer { block }.encode_length_delimited_to_vec()
@@ -437,7 +438,7 @@ impl State {
         Ok(block)
     }
 
-    /// Checks that the last block has ended on the data nodes that the name node knows, as its writer says.
+    /// Checks that the last block has ended on the data nodes that the name node knows, as its writer claims.
     fn check_last(&mut self, last: Option<&ExtendedBlock>) {
         let Some(known) = self.blocks.last_mut() else { return assert_eq!(last, None) };
         let last = last.unwrap();

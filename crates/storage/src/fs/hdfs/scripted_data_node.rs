@@ -1,4 +1,4 @@
-//! A data node for tests, which sends a block as a script says.
+//! A data node for tests, which sends a block according to a script.
 
 use crc_fast::CrcAlgorithm;
 use prost::Message;
@@ -13,29 +13,29 @@ use super::messages::{
 };
 use crate::content::Content;
 
-/// Bytes of a checksum's chunk.
+/// Bytes per checksum.
 pub const CHUNK: usize = 512;
 
-/// What a scripted data node sends of a block.
+/// The form in which a scripted data node sends a block.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub content: Vec<u8>,
-    /// Chunks of a packet.
+    /// Chunks per packet.
     pub chunks: usize,
     /// Chunks of every third packet.
     pub chunks_of_third: usize,
-    /// How many bytes are sent at a time.
+    /// Number of bytes sent at a time.
     pub piece: usize,
     /// 0: none, 1: CRC-32, 2: CRC-32C.
     pub kind: i32,
-    /// The byte of the block that differs from what its checksum was made of.
+    /// The byte of the block that differs from its checksum's input.
     pub flipped: Option<usize>,
-    /// How many bytes are sent before the connection is closed.
+    /// Number of bytes sent before the connection is closed.
     pub sent: usize,
 }
 
 impl Script {
-    /// All of a block of this many bytes, in packets of 64 KiB.
+    /// A complete block of this many bytes, in packets of 64 KiB.
     pub fn new(bytes: usize) -> Self {
         let mut content = vec![0; bytes];
         Content::new(5).fill(0, 0, &mut content);
@@ -49,7 +49,7 @@ impl Script {
         BlockResponse { status: 0, read, message: None }.encode_length_delimited_to_vec()
     }
 
-    /// The answer, and the packets from the chunk that holds an offset.
+    /// The answer, and the packets from the chunk that contains an offset.
     pub fn response(&self, offset: usize) -> Vec<u8> {
         let first = offset / CHUNK * CHUNK;
         let mut sent = self.answer(offset);

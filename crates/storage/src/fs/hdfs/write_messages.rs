@@ -1,11 +1,11 @@
-//! The messages that a write needs beside those of [`super::messages`] (ClientNamenodeProtocol.proto, hdfs.proto and
-//! datatransfer.proto of Hadoop 3.4). Messages that are only passed on are bytes.
+//! The messages that a write needs in addition to [`super::messages`] (ClientNamenodeProtocol.proto, hdfs.proto and
+//! datatransfer.proto of Hadoop 3.4). Messages that are passed on unread are represented as bytes.
 
 use prost::Message;
 
 use super::messages::{Checksum, ClientHeader, DataNodeId, DataNodeInfo, ExtendedBlock, LocatedBlock};
 
-/// A request without fields, or an answer without any that matter.
+/// A request without fields, or an answer whose fields do not matter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Empty {}
 
@@ -142,7 +142,7 @@ pub(super) struct Fsync {
     pub path: String,
     #[prost(string, required, tag = "2")]
     pub client: String,
-    /// -1: leave the length of the last block as it is.
+    /// -1: keep the length of the last block.
     #[prost(sint64, required, tag = "3")]
     pub last_block_bytes: i64,
     #[prost(uint64, required, tag = "4")]
@@ -177,10 +177,10 @@ pub(super) struct UpdatePipeline {
     pub storages: Vec<String>,
 }
 
-/// Why a pipeline is set up.
+/// The reason for setting up a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 pub(super) enum Stage {
-    /// A zero is required by the encoding; we never append.
+    /// The encoding requires a zero; this client never appends.
     Append = 0,
     /// Packets of a block whose pipeline failed are sent again.
     StreamingRecovery = 3,
@@ -193,17 +193,17 @@ pub(super) enum Stage {
 pub(super) struct WriteBlock {
     #[prost(message, required, tag = "1")]
     pub header: ClientHeader,
-    /// The nodes behind the one that this is sent to.
+    /// The nodes after the receiver of this message.
     #[prost(message, repeated, tag = "2")]
     pub targets: Vec<DataNodeInfo>,
     #[prost(enumeration = "Stage", required, tag = "4")]
     pub stage: i32,
     #[prost(uint32, required, tag = "5")]
     pub nodes: u32,
-    /// Bytes of the block that were acknowledged.
+    /// Number of bytes of the block that were acknowledged.
     #[prost(uint64, required, tag = "6")]
     pub bytes_min: u64,
-    /// Bytes of the block that were sent.
+    /// Number of bytes of the block that were sent.
     #[prost(uint64, required, tag = "7")]
     pub bytes_max: u64,
     #[prost(uint64, required, tag = "8")]
@@ -225,14 +225,14 @@ pub(super) struct PipelineAnswer {
     /// 0: success.
     #[prost(int32, required, tag = "1")]
     pub status: i32,
-    /// The address of the node that could not be connected; empty: the first one failed.
+    /// The address of the node that could not be connected; empty if the first one failed.
     #[prost(string, optional, tag = "2")]
     pub first_bad: Option<String>,
     #[prost(string, optional, tag = "5")]
     pub message: Option<String>,
 }
 
-/// The header of a packet that is sent. Every field is written, whatever it holds, as all have a fixed size.
+/// The header of a packet that is sent. All fields are written, whatever their values, as all have a fixed size.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct SentHeader {
     #[prost(sfixed64, required, tag = "1")]
@@ -250,20 +250,20 @@ pub(super) struct SentHeader {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Acknowledgement {
-    /// -1: that of a heartbeat; -2: a node says something of itself.
+    /// -1: a heartbeat's; -2: a node reports about itself.
     #[prost(sint64, required, tag = "1")]
     pub number: i64,
     /// The status of each node, the first one first; 0: success.
     #[prost(int32, repeated, packed = "false", tag = "2")]
     pub replies: Vec<i32>,
-    /// The same in the low 4 bits, beside what a node says of its load (`PipelineAck`).
+    /// The status in the low 4 bits, with the node's report of its load (`PipelineAck`).
     #[prost(uint32, repeated, packed = "true", tag = "4")]
     pub flags: Vec<u32>,
 }
 
 impl Acknowledgement {
-    /// The last node whose status is not a success, and that status. As Hadoop, from the end (`DataStreamer`): a node that
-    /// finds fault with the next one may be at fault itself.
+    /// The last node whose status is not a success, and that status. As in Hadoop, from the end (`DataStreamer`): a
+    /// node that reports a fault of the next node may be at fault itself.
     pub fn failed(&self) -> Option<(usize, i32)> {
         let status = |node: usize| self.flags.get(node).map_or(self.replies[node], |flag| (flag & 15) as i32);
         (0..self.replies.len()).rev().map(|node| (node, status(node))).find(|(_, status)| *status != 0)

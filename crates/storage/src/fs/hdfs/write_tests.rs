@@ -72,7 +72,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let content = bytes_of(buffers.iter().sum());
-            // Not thousands of blocks, or packets.
+            // Limits the number of blocks and packets.
             let block_bytes = block_bytes.max(content.len() / 20) as u64;
             let packet = packet.max(content.len() / 1_000);
             let silent = wrong.iter().any(|wrong| matches!(wrong, Wrong::Silent { .. } | Wrong::Hung { .. }));
@@ -174,7 +174,7 @@ async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
 
 #[tokio::test]
 async fn every_block_of_a_file_that_must_be_durable_is_synced_when_it_is_complete() {
-    // The data are synced, and then the directory with the block.
+    // The data is synced, and then the directory with the block.
     for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();

@@ -1,7 +1,8 @@
 //! Writes of a file of HDFS.
 //!
-//! A new plain file is written to its data nodes directly ([`BlockWriter`]). The crate `hdfs-native` writes what that cannot
-//! (appends, striped or encrypted files, protected clusters), and the rest of a file of which no data node of a block is left.
+//! A new plain file is written directly to its data nodes ([`BlockWriter`]). The crate `hdfs-native` writes everything
+//! else (appends, striped or encrypted files, protected clusters), and the remainder of a file with a block that has
+//! lost all its data nodes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,16 +19,16 @@ use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
 use crate::fs::error::{ErrorKind, FsError};
 
-/// For how long a write is retried when a block cannot be begun: if a name node has a dead data node recover a block, it tries
-/// another one after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), 90 s by default …
+/// Time limit of retries when a block cannot be begun: if a name node asked a dead data node to recover a block, it
+/// tries another one after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), 90 s by default …
 const RESUME: Duration = Duration::from_secs(150);
-/// … and how long it waits between retries.
+/// … and the pause between retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Bytes of sent buffers kept to reuse their memory: more than the client has in flight.
 const SENT_BYTES: usize = 16 << 20;
 
-/// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier block. The
-/// crate retries neither at the beginning of a block; Hadoop's own waits for the report.
+/// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier
+/// block. The crate retries neither at the beginning of a block; Hadoop's client waits for the report.
 fn resumable(error: &HdfsError) -> bool {
     match error {
         HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
@@ -40,16 +41,16 @@ fn resumable(error: &HdfsError) -> bool {
 pub struct HdfsWriter {
     client: Client,
     direct: Option<BlockWriter>,
-    /// Of a file that was written directly: its name node, and its number there.
+    /// For a file that was written directly: its name node, and its number there.
     identity: Option<(Arc<NameNode>, u64)>,
-    /// The file as the crate writes it. If there is neither, a failure could not be recovered from.
+    /// The crate's writer of the file. Without either writer, the file could not be recovered from a failure.
     file: Option<FileWriter>,
     path: String,
     at: u64,
     buffer: BytesMut,
     /// Buffers that were passed to the client.
     sent: VecDeque<Bytes>,
-    /// How often the file was reopened.
+    /// Number of times that the file was reopened.
     retries: u64,
     completed: bool,
 }
@@ -68,7 +69,7 @@ impl HdfsWriter {
         writer
     }
 
-    /// Of a new file that is written directly.
+    /// The writer of a new file that is written directly.
     pub(super) fn direct(client: &Client, direct: BlockWriter, path: &str) -> Self {
         let mut writer = Self::of(client, path, 0);
         writer.identity = Some(direct.identity());
@@ -95,14 +96,14 @@ impl HdfsWriter {
         failed(action, &self.path, error).at(self.at)
     }
 
-    /// The open file. Of one that was given up nothing is certain, so nothing may succeed.
+    /// The open file. The state of an abandoned file is unknown, so no operation on it may succeed.
     fn opened(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
         self.file.as_mut().ok_or_else(|| {
             FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").at(self.at)
         })
     }
 
-    /// Leaves to the crate a file whose data nodes were lost, and the missing part of a buffer.
+    /// Hands a file whose data nodes were lost over to the crate, with the missing part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if resumable(&error) { self.resume(buffer, error).await } else { Err(self.failed(action, &error)) }
@@ -115,7 +116,7 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file whose data nodes are gone, or of which an earlier block has not been reported.
+    /// Continues a file whose data nodes were lost, or an earlier block of which has not been reported.
     ///
     /// It is closed at its current length and opened for append, until the name node assigns nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
@@ -134,7 +135,7 @@ impl HdfsWriter {
         ))
     }
 
-    /// An error if the path does not lead to the file any more.
+    /// Fails if the path no longer refers to the file.
     async fn check_identity(&self) -> Result<(), FsError> {
         let Some((name_node, number)) = &self.identity else { return Ok(()) };
         let request = GetFileInfo { path: self.path.clone() };
@@ -149,7 +150,7 @@ impl HdfsWriter {
 
     /// Reopens the file, and writes the missing part of a buffer.
     async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
-        // Dropped before the next writer is created: this ends the lease of the file.
+        // Dropped before the next writer is created, which ends the lease of the file.
         self.file = None;
         self.retries += 1;
         self.check_identity().await?;
@@ -182,7 +183,7 @@ impl Writer for HdfsWriter {
             return Ok(direct.buffer(bytes));
         }
         if self.buffer.capacity() < bytes {
-            // Reuses an acknowledged buffer, if any: fresh memory costs as much as sending it.
+            // Reuses an acknowledged buffer, if any: new memory costs as much as sending it.
             let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
             self.buffer = free.and_then(|old| old.try_into_mut().ok()).unwrap_or_default();
         }
@@ -208,7 +209,7 @@ impl Writer for HdfsWriter {
             Err(error) if resumable(&error) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.failed("write", &error)),
         };
-        // The client keeps a reference until it is acknowledged.
+        // The client keeps a reference until the buffer is acknowledged.
         self.sent.push_back(buffer);
         if self.sent.len() > 1 + SENT_BYTES / bytes.max(1) {
             self.sent.pop_front();
@@ -239,7 +240,7 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // The crate has no hflush. What was handed over to it is synced, which guarantees more.
+        // The crate has no hflush. Bytes handed over to it are synced, which guarantees more.
         if self.retries > 0 {
             return self.sync().await;
         }

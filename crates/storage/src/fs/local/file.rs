@@ -1,4 +1,4 @@
-//! An open local file, and what moves its bytes.
+//! An open local file, and the engine that moves its bytes.
 
 use std::fs::File;
 use std::io;
@@ -16,22 +16,22 @@ pub enum Direct {
     /// It does not.
     #[default]
     Off,
-    /// Where the file system can. From the first access on that is not aligned, the file uses the page cache.
+    /// It does if the file system supports it. After the first unaligned access, the file uses the page cache.
     IfPossible,
     /// It does, or opening it is an error.
     Required,
 }
 
-/// What moves the bytes of one file.
+/// The mechanism that moves the bytes of one file.
 #[derive(Debug)]
 pub enum Engine {
-    /// Blocking calls, with one buffer, which is allocated when it is used first.
+    /// Blocking calls, with one buffer, which is allocated on first use.
     Calls(Option<AlignedBuffer>),
     /// io_uring, with several buffers.
     Uring(Box<Ring>),
 }
 
-/// Engines of closed files, to be used again.
+/// Engines of closed files, for reuse.
 pub type Pool = Arc<Mutex<Vec<Engine>>>;
 
 /// An engine that returns to the pool when its file is closed.
@@ -86,7 +86,7 @@ pub fn sized(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u
 pub struct LocalFile {
     pub file: File,
     pub path: String,
-    /// What holds from now on: `Off` once the file uses the page cache.
+    /// The present mode: `Off` once the file uses the page cache.
     pub direct: Direct,
 }
 
@@ -96,8 +96,8 @@ impl LocalFile {
         self.direct != Direct::Off
     }
 
-    /// Whether the kernel can access this memory at this offset. Where O_DIRECT is not required, the file uses the page cache
-    /// from the first access on that is not aligned.
+    /// Whether the kernel can access this memory at this offset. If O_DIRECT is not required, the file uses the page
+    /// cache after the first unaligned access.
     pub fn suits(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
         let aligned = [memory.addr(), offset as usize, bytes].iter().all(|number| number.is_multiple_of(ALIGNMENT));
         match self.direct {
@@ -105,7 +105,7 @@ impl LocalFile {
             Direct::Off => Ok(true),
             Direct::Required => Ok(false),
             Direct::IfPossible => {
-                // SAFETY: plain numbers and a descriptor that is ours. No other flag of it can be set.
+                // SAFETY: plain numbers and an owned descriptor. No other flag of it can be set.
                 if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
                     return Err(FsError::io("clear O_DIRECT of", &self.path, &io::Error::last_os_error()));
                 }
@@ -123,7 +123,7 @@ impl LocalFile {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // O_DIRECT does not read from an unaligned offset: the file ended before it.
+                // O_DIRECT does not read from an unaligned offset: the file ended before this offset.
                 Err(error) if done % ALIGNMENT != 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
                 Err(error) => return Err(self.failed("read", offset + done as u64, &error)),
             }

@@ -22,7 +22,7 @@ pub use writer::LocalWriter;
 use super::error::{ErrorKind, FsError};
 use super::{ALIGNMENT, Access, CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
-/// How local files are opened.
+/// The settings with which local files are opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalOptions {
     /// Whether files bypass the page cache.
@@ -36,14 +36,14 @@ pub struct LocalOptions {
 pub struct Local {
     options: LocalOptions,
     pool: Pool,
-    /// Why io_uring is not available.
+    /// The reason why io_uring is not available.
     forbidden: Option<String>,
 }
 
 impl Local {
     /// Local files with these options.
     ///
-    /// Where io_uring is forbidden (containers, `kernel.io_uring_disabled`) blocking calls are used.
+    /// If io_uring is forbidden (containers, `kernel.io_uring_disabled`), blocking calls are used.
     pub fn new(mut options: LocalOptions) -> Self {
         let forbidden = options.uring_depth.and_then(|_| Ring::forbidden());
         if forbidden.is_some() {
@@ -65,7 +65,7 @@ impl Local {
         }
     }
 
-    /// Why io_uring is not used although it was requested.
+    /// The reason why io_uring is not used although it was requested.
     pub fn without_uring(&self) -> Option<&str> {
         self.forbidden.as_deref()
     }
@@ -100,7 +100,7 @@ impl Local {
         if direct != Direct::Off {
             options.custom_flags(libc::O_DIRECT);
         }
-        // Opening a FIFO may wait forever for its other end; a character device stores nothing, or never ends.
+        // Opening a FIFO may wait forever for its other end; a character device stores nothing, or has no end.
         if let Ok(kind) = fs::metadata(path).map(|facts| facts.file_type())
             && (kind.is_fifo() || kind.is_char_device() || kind.is_socket())
         {
@@ -115,7 +115,7 @@ impl Local {
                     .hint("leave O_DIRECT out, or use a directory on a disk"));
             }
             direct = Direct::Off;
-            // Linux has created a new file before it looks for O_DIRECT.
+            // Linux has already created a new file before it checks for O_DIRECT.
             file = options.custom_flags(0).create_new(false).open(path);
         }
         let file = file.map_err(|error| FsError::io(action, path, &error))?;
@@ -144,7 +144,7 @@ impl FileSystem for Local {
             other => other,
         }?;
         if let Some(bytes) = options.file_bytes.filter(|&bytes| file.is_direct() && bytes > 0) {
-            // O_DIRECT writes that extend a file are serialised. A file system without fallocate goes on without it.
+            // O_DIRECT writes that extend a file are serialised. On a file system without fallocate, this is skipped.
             // SAFETY: an open descriptor and plain numbers.
             let failed = unsafe { libc::fallocate(file.file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
             let error = io::Error::last_os_error();
@@ -179,7 +179,7 @@ impl FileSystem for Local {
             return Err(FsError::new(ErrorKind::Invalid, "open", path, "it is a directory"));
         }
         if options.access == Access::Random {
-            // Read-ahead would fetch bytes that are not needed. Only advice, so an error is ignored.
+            // Read-ahead would fetch bytes that are not needed. This is only advice, so an error is ignored.
             // SAFETY: an open descriptor and plain numbers.
             unsafe { libc::posix_fadvise(file.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
         }
@@ -196,10 +196,10 @@ impl FileSystem for Local {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            // Through symbolic links. Only the second call finds one that leads to nothing.
+            // Follows symbolic links. Only the second call finds a dangling link.
             match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
                 Ok(facts) => entries.push(stat(&path.to_string_lossy(), &facts)),
-                // Its name was read just before it was deleted.
+                // The file was deleted just after its name was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error)),
             }
@@ -245,18 +245,19 @@ impl FileSystem for Local {
     }
 }
 
-/// Renames a file or directory to a name that does not exist.
+/// Renames a file or directory to a name that must not exist.
 fn rename_exclusively(from: &str, to: &str) -> io::Result<()> {
     let [old, new] = [CString::new(from)?, CString::new(to)?];
     let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-    // By its number: older libraries lack the function.
+    // Called by its number, as older libraries lack the function.
     // SAFETY: the paths end with NUL.
     if unsafe { libc::syscall(libc::SYS_renameat2, here, old.as_ptr(), here, new.as_ptr(), flags) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // rename(2): the kernel or the file system lacks the flag. Another process may then win between the two calls.
+        // rename(2): the kernel or the file system lacks the flag. Another process may then create the name between the
+        // two calls.
         Some(libc::ENOSYS | libc::EINVAL) if fs::symlink_metadata(to).is_ok() => {
             Err(io::ErrorKind::AlreadyExists.into())
         }

@@ -13,7 +13,7 @@ pub struct LocalReader {
 }
 
 impl LocalReader {
-    /// The aligned range to read for `bytes` at an offset: its start, its length, and how much of it comes before the offset.
+    /// The aligned range to read for `bytes` at an offset: its start, its length, and its length before the offset.
     fn span(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
         if !self.file.is_direct() {
             return (offset, bytes, 0);
@@ -39,7 +39,7 @@ impl Reader for LocalReader {
         let (from, whole, _) = self.span(offset, bytes);
         if let Engine::Uring(ring) = &mut *self.engine {
             ring.release(None);
-            // A read that cannot be queued is done, or fails, in `fetch`.
+            // A read that cannot be queued is executed in `fetch`.
             let _ = ring.read(&self.file.file, from, whole);
         }
     }

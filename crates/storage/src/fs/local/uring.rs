@@ -1,7 +1,7 @@
 //! io_uring for local files: several buffers in flight per file, one system call per buffer.
 //!
-//! A write returns when its buffer is queued, a read-ahead is queued when it is announced. The next call submits what is
-//! queued to the kernel, together with the wait that it needs.
+//! A write returns when its buffer is queued; a read-ahead is queued when it is announced. The next call submits the
+//! queue to the kernel, together with the wait that it needs.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,13 @@ use crate::fs::{ALIGNMENT, AlignedBuffer};
 /// A huge page.
 const HUGE: usize = 2 << 20;
 
-/// What a buffer is used for.
+/// The use of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Free,
     /// Its owner fills or reads it.
     Held,
-    /// In flight: its range of the file, and how much of it is done.
+    /// In flight: its range of the file, and the length already done.
     Busy {
         write: bool,
         offset: u64,
@@ -40,14 +40,14 @@ pub struct Ring {
     slots: Vec<Slot>,
     /// The buffers of the slots, one after the other.
     memory: AlignedBuffer,
-    /// Bytes of each.
+    /// Bytes per slot.
     slot_bytes: usize,
-    /// Whether the kernel has the buffers mapped.
+    /// Whether the buffers are registered with the kernel.
     registered: bool,
     busy: usize,
-    /// Queued, and not yet submitted to the kernel.
+    /// Number of queued operations that were not yet submitted to the kernel.
     queued: usize,
-    /// The first failure that was not returned yet, with its offset.
+    /// The first failure that was not yet returned, with its offset.
     failed: Option<(u64, io::Error)>,
 }
 
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Ring {
 pub type Failed = (u64, io::Error);
 
 impl Ring {
-    /// Why this process cannot use io_uring; `None`: it can.
+    /// The reason why this process cannot use io_uring; `None` if it can.
     pub fn forbidden() -> Option<io::Error> {
         IoUring::new(1).err()
     }
@@ -88,7 +88,7 @@ impl Ring {
         Ok(Self { uring, slots, memory, slot_bytes, registered, busy: 0, queued: 0, failed: None })
     }
 
-    /// Bytes of each access at most.
+    /// Maximum number of bytes per access.
     pub fn buffer_bytes(&self) -> usize {
         self.slot_bytes - ALIGNMENT
     }
@@ -124,7 +124,7 @@ impl Ring {
         if self.depth() == 1 { self.wait(file) } else { Ok(()) }
     }
 
-    /// Queues a read if a buffer is free; returns whether it did.
+    /// Queues a read if a buffer is free; returns whether a read was queued.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
         let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
         self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
@@ -133,7 +133,7 @@ impl Ring {
         Ok(true)
     }
 
-    /// Frees every held buffer, and with `wanted` every buffer that was read at another offset.
+    /// Frees every held buffer, and with `wanted` every buffer that was read at a different offset.
     pub fn release(&mut self, wanted: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
@@ -144,7 +144,8 @@ impl Ring {
         }
     }
 
-    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and how much was read.
+    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and the number of bytes
+    /// read.
     pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
         let known = |slot: &Slot| match *slot {
             Slot::Busy { write: false, offset: start, bytes: len, .. } => start == offset && len >= bytes,
@@ -153,7 +154,7 @@ impl Ring {
         };
         if !self.slots.iter().any(known) {
             while !self.read(file, offset, bytes)? {
-                // Announced reads that were not fetched give way to this one.
+                // Announced reads that were not fetched are dropped in favour of this one.
                 self.release(Some(offset));
                 if !self.slots.contains(&Slot::Free) {
                     self.wait(file)?;
@@ -181,7 +182,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Waits until something in flight is done.
+    /// Waits until an operation in flight is done.
     fn wait(&mut self, file: &File) -> Result<(), Failed> {
         if self.busy > 0 {
             self.enter(1).map_err(|error| (0, error))?;
@@ -190,7 +191,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Submits what is queued, and waits for this many completions.
+    /// Submits the queue, and waits for this many completions.
     fn enter(&mut self, wait: usize) -> io::Result<()> {
         if self.queued == 0 && wait == 0 {
             return Ok(());
@@ -218,17 +219,17 @@ impl Ring {
             (false, false) => opcode::Read::new(fd, start, left).offset(at).build(),
         };
         // SAFETY: the ring owns the buffer, which is not accessed until its completion is reaped; the file outlives the
-        // wait for that, which each owner does before it closes the file.
+        // wait, because each owner waits before it closes the file.
         let pushed = unsafe { self.uring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
         self.queued += 1;
         Ok(())
     }
 
-    /// Processes completions; partial ones are continued.
+    /// Processes completions; partial operations are continued.
     fn reap(&mut self, file: &File) {
         loop {
-            // The completion queue is borrowed anew each time: continuing an entry needs the ring.
+            // The completion queue is borrowed again each time: continuing an entry needs the ring.
             let next = self.uring.completion().next();
             let Some(done) = next else { break };
             let slot = done.user_data() as usize;
@@ -260,7 +261,7 @@ impl Ring {
         }
     }
 
-    /// Waits for everything in flight; without a file, partial completions are not continued.
+    /// Waits for all operations in flight; without a file, partial operations are not continued.
     fn abandon(&mut self) {
         while self.busy > 0 {
             if self.enter(1).is_err() {

@@ -17,12 +17,12 @@ pub struct LocalWriter {
     filled: usize,
     /// The io_uring buffer that is being filled.
     held: usize,
-    /// Set when the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
+    /// Set if the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
     cut: Option<u64>,
 }
 
 impl LocalWriter {
-    /// Writes from an offset on.
+    /// Writes from this offset.
     pub(super) fn new(engine: Pooled, file: LocalFile, at: u64) -> Self {
         Self { engine, file, at, filled: 0, held: 0, cut: None }
     }
@@ -64,7 +64,7 @@ impl Writer for LocalWriter {
                 "with O_DIRECT only the last buffer may have an unaligned length",
             ));
         }
-        // Our buffers are aligned.
+        // The writer's own buffers are aligned.
         self.file.suits(std::ptr::null(), self.at, self.filled)?;
         let whole = if self.file.is_direct() { self.filled.next_multiple_of(ALIGNMENT) } else { self.filled };
         if whole > self.filled {
@@ -115,7 +115,7 @@ impl Writer for LocalWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        // What is not in flight was already passed to the kernel by write(2).
+        // Writes that are not in flight were already passed to the kernel by write(2).
         self.drain("write")
     }
 
@@ -127,7 +127,7 @@ impl Writer for LocalWriter {
     async fn close(mut self) -> Result<(), FsError> {
         self.drain("write")?;
         let Self { file: LocalFile { file, path, .. }, at, .. } = self;
-        // `File` ignores the result of close(2), where NFS and quotas report failed writes.
+        // `File` ignores the result of close(2), with which NFS and quotas report failed writes.
         // SAFETY: the descriptor is owned here, and closed once.
         match unsafe { libc::close(file.into_raw_fd()) } {
             0 => Ok(()),

@@ -1,4 +1,4 @@
-//! Against a fake server whose answers and times the test decides.
+//! Tests with a fake server, whose answers and times the test determines.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -14,7 +14,7 @@ trait Duplex: AsyncRead + AsyncWrite + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
 
-/// The server's end.
+/// The server's end of the connection.
 struct Server(Box<dyn Duplex>);
 
 impl Server {
@@ -58,7 +58,7 @@ fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
     });
 }
 
-/// Runs both to their ends.
+/// Runs both futures to their ends.
 async fn both<A: Future, B: Future>(one: A, two: B) -> (A::Output, B::Output) {
     let (mut one, mut two) = (pin!(one), pin!(two));
     let (mut first, mut second) = (None, None);
@@ -84,7 +84,7 @@ async fn both<A: Future, B: Future>(one: A, two: B) -> (A::Output, B::Output) {
     .await
 }
 
-/// Asks with a body and returns the answer's.
+/// Sends a request with this body and returns the body of the answer.
 async fn ask(connection: &Connection, body: &[u8]) -> Result<Vec<u8>, Failure> {
     let slot = Rc::new(Slot::default());
     connection.ask(&slot, 0, opcode::QUERY, |out| out.extend_from_slice(body)).await?;
@@ -155,7 +155,7 @@ fn the_answer_to_an_abandoned_request_is_dropped() {
         };
         let (failed, late) = both(ask(&connection, b"slow"), late).await;
         assert_eq!(failed.unwrap_err().status, Status::Timeout);
-        // The same client asks again, and the late answer arrives before its own.
+        // The client sends another request, and the late answer arrives before the answer to it.
         let serve = async {
             let next = server.request().await;
             assert_ne!(next.0, late, "the stream is still taken");
@@ -288,7 +288,7 @@ fn server_without_executions_gets_single_requests() {
             }
             assert!(!connection.admit(), "one request decides, in round {round}");
             if round == 2 {
-                // The answer to any request of a client, also a late one.
+                // An answer to any request of a client ends the silence, even a late one.
                 server.answer(lost, &[]).await;
                 while !connection.admit() {
                     tokio::task::yield_now().await;

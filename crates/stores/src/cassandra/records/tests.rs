@@ -1,4 +1,4 @@
-//! Against a fake server that answers in pages.
+//! Tests with a fake server that answers in pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     })
 }
 
-/// Serves a connection: each EXECUTE gets the next of `answers`. Returns the bodies of what was executed.
+/// Serves a connection: each EXECUTE gets the next of `answers`. Returns the bodies of the executions.
 async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>> {
     let prepared = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
         \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
@@ -77,7 +77,7 @@ fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// A scan of `count` rows of what the server answers: status, keys, last message, and what was executed.
+/// A scan of `count` rows with these answers: status, keys, last message, and the executions.
 fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let pages: Vec<_> = pages.iter().map(|page| (opcode::RESULT, page.clone())).collect();
@@ -90,7 +90,7 @@ fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>
         let mut rows = Rows::default();
         let status = client.scan(b"a", count, Wanted::All, &mut rows).await;
         let keys = rows.iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect();
-        // A client that does not ask for every page leaves the server waiting.
+        // A client that does not request every page keeps the server waiting.
         let executed = tokio::time::timeout(Duration::from_secs(10), serving).await.expect("every page").unwrap();
         (status, keys, client.last_error(), executed)
     })
@@ -101,7 +101,7 @@ fn a_scan_reads_all_pages_of_the_server() {
     let pages = [page(&["a", "b"], Some("first")), page(&[], Some("second")), page(&["c", "d"], None)];
     let (status, keys, _, executed) = scan(10, &pages);
     assert_eq!((status, keys.join("")), (Status::Ok, "abcd".to_owned()));
-    // id, consistency, flags, values; then how many rows and from where.
+    // id, consistency, flags, values; then the number of rows and the paging state.
     let values = b"\0\x02\0\0\0\x01a\0\0\0\x04\0\0\0\x0A";
     let body = |flags: u8, rest: &[u8]| [b"\0\x02id\0\x01", &[flags][..], values, rest].concat();
     assert_eq!(executed[0], body(0x03, b""));
@@ -160,7 +160,7 @@ fn a_write_is_refused_only_before_it_begins() {
         let expected = [(Status::ServiceUnavailable, true), (Status::Timeout, false), (Status::Error, true)];
         assert_eq!(ended, expected, "{:?}", client.last_error());
         assert_eq!(serving.await.unwrap(), 4);
-        // The server has closed the connection and listens no more: once that is seen, nothing is sent.
+        // The server has closed the connection and no longer listens: once the client notices, nothing is sent.
         let mut ended = (Status::Ok, false);
         for _ in 0..2 {
             let status = client.delete(b"key").await;
@@ -176,7 +176,7 @@ fn writes_on_broken_connections_are_in_doubt() {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Client::new(cluster(listener.local_addr().unwrap()));
-        // The second EXECUTE is read and not answered.
+        // The second EXECUTE is read but not answered.
         let serving = tokio::task::spawn_local(async move {
             let mut stream = listener.accept().await.unwrap().0;
             serve(&mut stream, &[error(0x2200)]).await;

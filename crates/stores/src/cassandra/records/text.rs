@@ -1,16 +1,16 @@
-//! The statements of YCSB 0.17.0's binding, one for each set of columns that is read or written.
+//! The statements of YCSB 0.17.0's binding, one for each set of columns read or written.
 
 use super::super::settings::is_plain;
 
 /// The column of the key.
 pub const KEY: &str = "y_id";
 
-/// What a statement does.
+/// The action of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads a record.
     Read,
-    /// Reads records on from a token.
+    /// Reads records from a token onwards.
     Scan,
     /// Writes a record.
     Insert,
@@ -28,7 +28,7 @@ pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>
         Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
-        // The binding leaves out the key here; the records of a scan have a key.
+        // The binding omits the key here, but the records of a scan need a key.
         Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
         Verb::Insert => {
             let marks = ", ?".repeat(names.len());
@@ -43,7 +43,7 @@ pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>
     }
 }
 
-/// A column's name as CQL takes it.
+/// A column's name in CQL.
 fn quote(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }

@@ -95,7 +95,7 @@ fn vectors_are_known_by_their_class() {
     option.extend_from_slice(&(class.len() as u16).to_be_bytes());
     option.extend_from_slice(class.as_bytes());
     assert_eq!(Type::read(&mut Body(&option), 0), Ok(Type::Vector(Box::new(Type::Float), 3)));
-    // A list of lists of lists … has no end in the answer of a broken server.
+    // The answer of a broken server may nest lists without end.
     assert_eq!(Type::read(&mut Body(&[0, 0x20].repeat(100_000)), 0), Err(Short));
 }
 

@@ -97,7 +97,7 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     ])]
 }
 
-/// The full name of a class that Cassandra or `ScyllaDB` has.
+/// The full name of a class in Cassandra or `ScyllaDB`.
 fn complete_replication(name: &str) -> Result<String, String> {
     const CLASSES: [&str; 6] = [
         "SimpleStrategy",
@@ -108,7 +108,7 @@ fn complete_replication(name: &str) -> Result<String, String> {
         "EverywhereStrategy",
     ];
     let class = name.strip_prefix(LOCATOR).unwrap_or(name);
-    // The tool of Apache knows no EverywhereStrategy; a class of another package cannot be looked up here.
+    // Apache's tool does not know EverywhereStrategy; a class of another package cannot be looked up here.
     if CLASSES[..5].contains(&class) {
         Ok(format!("{LOCATOR}{class}"))
     } else {
@@ -128,7 +128,7 @@ fn check_compaction(name: &str) -> Result<String, String> {
     if CLASSES.contains(&class) { Ok(name.to_owned()) } else { Err(format!("Invalid compaction strategy: {name}")) }
 }
 
-/// `-node`. The list has no name and so comes last.
+/// `-node`. The list has no name and is therefore last.
 pub(in crate::command_line) fn node_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional("datacenter=", ANY, None, "Datacenter used for DCAwareRoundRobinLoadPolicy"),
@@ -222,7 +222,7 @@ pub(in crate::command_line) fn graph_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-jmx`, of 5.0.
+/// `-jmx`, in 5.0 only.
 pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(
@@ -240,7 +240,7 @@ pub(in crate::command_line) fn jmx_forms() -> Vec<Form> {
     ])]
 }
 
-/// `-reporting`, of 5.0.
+/// `-reporting`, in 5.0 only.
 pub(in crate::command_line) fn reporting_forms() -> Vec<Form> {
     vec![Form::new(vec![
         optional(

@@ -1,4 +1,5 @@
-//! Whole files. Their outcomes are sums, so that segments can be added up and memory does not grow with their number.
+//! Whole files. Their outcomes are sums, so that segments can be added, and memory does not grow with the number of
+//! files.
 
 use loadstone_load::Refusal;
 use loadstone_load::pace::PaceSpec;
@@ -53,23 +54,24 @@ pub struct FilesSummary {
     pub unfinished: u64,
     /// Files that were read but not compared, at least in part.
     pub unverified: u64,
-    /// Unverified files without a mark of Loadstone. If other files have marks, these were damaged or replaced.
+    /// Unverified files without Loadstone's mark. If other files have marks, these files were damaged or replaced.
     #[serde(default)]
     pub foreign: u64,
-    /// One of them, by its path.
+    /// The path of one of these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreign_file: Option<String>,
-    /// Requests repeated after a failure: reads for which HDFS's name node was asked again, writes whose file was reopened.
+    /// Requests repeated after a failure: reads after a new request to HDFS's name node, and writes after reopening the
+    /// file.
     #[serde(default)]
     pub retried: u64,
-    /// Attempts to read from or write to a data node of HDFS that failed. Most go on with another node.
+    /// Failed attempts to read from or write to a data node of HDFS. Most continue with another node.
     #[serde(default)]
     pub data_node_failures: u64,
-    /// Bytes moved, of files that are done.
+    /// Bytes moved of files that are done.
     pub bytes: u64,
-    /// Bytes moved, of files that are not done.
+    /// Bytes moved of files that are not done.
     pub lost_bytes: u64,
-    /// Sum over files that are done, from opened to closed, ns: what Hadoop's `Throughput` divides by.
+    /// Sum of the times from open to close over files that are done, ns: the divisor of Hadoop's `Throughput`.
     pub task_ns: u64,
     /// Sum of the rates of files that are done, MB (2^20 bytes) per second each.
     pub rate_sum: f64,
@@ -87,7 +89,7 @@ pub struct FilesSummary {
     /// When the first file was done: until then, all clients were working.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_done_unix_ns: Option<u64>,
-    /// Bytes moved until then, of all files: a rate computed from this holds for this segment only.
+    /// Bytes of all files moved until then: a rate computed from this holds for this segment only.
     #[serde(default)]
     pub first_done_bytes: u64,
     /// When the last file was done.
@@ -95,13 +97,13 @@ pub struct FilesSummary {
     pub last_done_unix_ns: Option<u64>,
     /// When every call had returned.
     pub returned: Reached,
-    /// When the file system had all bytes, if that was requested.
+    /// When the file system had all bytes, if a flush was requested.
     pub flushed: Reached,
-    /// When the devices had all bytes, if that was requested.
+    /// When the devices had all bytes, if a sync was requested.
     pub durable: Reached,
     /// When the files were closed.
     pub closed: Reached,
-    /// The first bytes that differ from what was written.
+    /// The first bytes that differ from the bytes written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrong: Vec<WrongByte>,
 }
@@ -123,14 +125,14 @@ impl Merge for FilesSummary {
     }
 }
 
-/// How many files reached a guarantee, and when.
+/// Number of files that reached a guarantee, and the times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reached {
-    /// Files that are done and reached it.
+    /// Number of files that are done and reached it.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Sum of the times from opening until then, ns.
+    /// Sum of the times from opening a file to reaching it, ns.
     pub ns: u64,
     /// The last instant, ns since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -144,7 +146,7 @@ impl Merge for Reached {
     }
 }
 
-/// A byte that differs from what was written.
+/// A byte that differs from the byte written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongByte {
     /// The path of the file.

@@ -38,12 +38,12 @@ impl WorkRules for CoreSpec {
     }
 }
 
-/// Reads that found nothing where another segment inserts: `loadstone ledger --events` decides how they count.
+/// Reads that missed an insert of another segment: `loadstone ledger --events` decides how they count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unsettled {
     /// Number of such reads.
     pub count: u64,
-    /// The first of them.
+    /// The first of these reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first: Vec<Missed>,
 }
@@ -55,7 +55,7 @@ impl Merge for Unsettled {
     }
 }
 
-/// A read that found nothing where another segment inserts.
+/// A read that missed an insert of another segment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Missed {
     /// The index of the insert in the whole trial.

@@ -16,7 +16,7 @@ use crate::spec::TrialSpec;
 pub struct SortSpec {
     /// The stage.
     pub stage: Stage,
-    /// What is generated, sorted or validated: the same for every stage and segment.
+    /// The job to generate, sort or validate: the same for every stage and segment.
     pub job: Job,
 }
 
@@ -51,7 +51,7 @@ impl Merge for Sorted {
     }
 }
 
-/// What a stage of a sort did.
+/// The result of a stage of a sort.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SortSummary {
     /// The stage.
@@ -59,12 +59,12 @@ pub struct SortSummary {
     /// Rows and bytes processed.
     #[serde(flatten)]
     pub sorted: Sorted,
-    /// Seconds from the start to the end.
+    /// Duration, seconds.
     pub seconds: f64,
-    /// The checksum of the rows, as TeraValidate prints it: of this segment, or of all of them after `validate` or `commit`.
+    /// The checksum of the rows in TeraValidate's format: of this segment, or of all rows after `validate` or `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<String>,
-    /// The result of validation, where it is complete: after `validate` by one segment, or `commit`.
+    /// The complete result of validation: after `validate` by one segment, or `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
 }
@@ -77,7 +77,7 @@ impl Merge for SortSummary {
         let number = |text: Option<&String>| u128::from_str_radix(text?, 16).ok();
         let sum = number(self.checksum.as_ref()).zip(number(other.checksum.as_ref()));
         self.checksum = sum.map(|(own, other)| format!("{:x}", own.wrapping_add(other)));
-        // Complete only after the last stage, which one segment does.
+        // Complete only after the last stage, which a single segment runs.
         self.validation = None;
     }
 }
@@ -89,11 +89,11 @@ pub struct Validation {
     pub rows: u64,
     /// Files of the output.
     pub parts: u64,
-    /// Rows with the same key as the row before.
+    /// Rows with the same key as the preceding row.
     pub duplicates: u64,
     /// Rows that are out of order, or that TeraGen did not generate.
     pub faults: u64,
-    /// The first of these faults, one line each.
+    /// The first of these faults, one line per fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_faults: Vec<String>,
 }

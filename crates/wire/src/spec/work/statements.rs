@@ -18,7 +18,7 @@ use crate::spec::TrialSpec;
 pub enum StatementsSpec {
     /// The predefined operations of cassandra-stress.
     Stress(StressSpec),
-    /// Any statements; their values come from generators of columns.
+    /// Statements of any form; their values come from generators of columns.
     Columns(ColumnsSpec),
 }
 
@@ -41,7 +41,7 @@ impl WorkRules for StatementsSpec {
 pub struct MissingRows {
     /// Their number.
     pub reads: u64,
-    /// The number, in the population, of one of the rows.
+    /// The number, in the population, of one of the missing rows.
     pub number: i64,
 }
 
@@ -56,7 +56,7 @@ impl Merge for MissingRows {
 pub struct StatementRows {
     /// Rows.
     pub rows: u64,
-    /// Partitions with at least one of them.
+    /// Number of partitions with at least one of these rows.
     pub partitions: u64,
 }
 

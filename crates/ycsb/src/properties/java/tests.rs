@@ -1,6 +1,6 @@
 use super::*;
 
-/// The entry that counts: the last one with this key.
+/// The effective entry: the last one with this key.
 fn last<'a>(found: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
     found.entries.iter().rev().find(|entry| entry.key == key)
 }
@@ -115,7 +115,7 @@ fn encodings_are_detected() {
     }
 }
 
-/// Xorshift bytes, half of them characters with a meaning.
+/// Xorshift bytes, half of them special characters.
 #[test]
 fn no_bytes_make_the_parser_panic_or_reorder_lines() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;

@@ -4,8 +4,9 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * What an operation found, in the engine's form of a record: repeated [int32 name length][name][int32 value length][value],
- * all numbers big-endian. The records of a scan are [int32 key length][key][int32 record length][record].
+ * The result of an operation, in the engine's form of a record: repeated
+ * [int32 name length][name][int32 value length][value], all numbers big-endian. The records of a scan are
+ * [int32 key length][key][int32 record length][record].
  */
 final class Answer {
   private byte[] bytes = new byte[4096];
@@ -19,7 +20,7 @@ final class Answer {
     return length;
   }
 
-  /** Copies everything into the engine's memory, which has room for it. */
+  /** Copies the answer into the engine's memory, which must have room for it. */
   void copyTo(ByteBuffer buffer) {
     buffer.put(0, bytes, 0, length);
   }
@@ -33,7 +34,7 @@ final class Answer {
     part(value, valueAt, valueLength);
   }
 
-  /** Begins a record of a scan; returns its place, to be given to {@link #endRecord}. */
+  /** Begins a record of a scan; returns its place, for {@link #endRecord}. */
   int beginRecord(byte[] key, int keyAt, int keyLength) {
     part(key, keyAt, keyLength);
     room(4);

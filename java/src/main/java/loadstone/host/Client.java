@@ -4,7 +4,7 @@ import java.nio.ByteBuffer;
 
 /** One client of the engine. Used by one thread. */
 abstract class Client {
-  // The numbers are the engine's.
+  // The engine's numbers for operations.
   private static final int READ = 0;
   private static final int SCAN = 1;
   private static final int INSERT = 2;
@@ -53,10 +53,10 @@ abstract class Client {
     }
   }
 
-  /** An operation on a record begins. */
+  /** Called when an operation on a record begins. */
   protected void begins() {}
 
-  /** It has come to its end, also by an exception; what is thrown here takes that one's place. */
+  /** Called when it has ended, even by an exception; an exception thrown here replaces it. */
   protected void ends() throws Exception {}
 
   private long done(Outcome outcome) {
@@ -70,26 +70,26 @@ abstract class Client {
     return (long) length << 8 | outcome.ordinal() + 1;
   }
 
-  /** An operation that threw. */
+  /** The result of an operation that threw an exception. */
   final long failed(Throwable thrown) {
     words = Words.of(thrown);
     return outcome(thrown).ordinal() + 1;
   }
 
-  /** An operation that failed for a reason of our own finding. */
+  /** The result of an operation that the host itself refused, with the reason. */
   protected final Outcome refused(Outcome outcome, String why) {
     words = why;
     return outcome;
   }
 
-  /** The words of the last failure, once. */
+  /** The message of the last failure; it is returned once. */
   String takeWords() {
     String taken = words;
     words = null;
     return taken;
   }
 
-  /** What something thrown counts as. */
+  /** The outcome of an exception. */
   protected Outcome outcome(Throwable thrown) {
     return Outcome.ERROR;
   }

@@ -6,13 +6,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * The end of a client's operations: what takes longer is interrupted. For libraries whose own limits add up, as those of
- * HBase's client do when many wait for one look-up of where the regions are.
+ * The time limit of a client's operations: slower ones are interrupted. For libraries whose limits add up, like HBase's
+ * client when many threads wait for one look-up of the regions.
  */
 final class Deadline {
   private static final long LOOK_MS = 200;
   private static final long START = System.nanoTime();
-  // Between operations, while it is being interrupted, and after.
+  // Values of the due time between operations, during an interrupt, and after it.
   private static final long NONE = Long.MAX_VALUE;
   private static final long INTERRUPTING = Long.MIN_VALUE;
   private static final long INTERRUPTED = Long.MIN_VALUE + 1;
@@ -35,19 +35,19 @@ final class Deadline {
     }
   }
 
-  /** From now on the thread that calls this has its time. */
+  /** Starts the time limit of the calling thread. */
   void begin() {
     thread = Thread.currentThread();
     set = now() + limitNs;
     due.set(set);
   }
 
-  /** The operation is over; whether it was interrupted. */
+  /** Ends the operation; returns whether it was interrupted. */
   boolean end() {
     if (due.compareAndSet(set, NONE)) {
       return false;
     }
-    // The interrupt may be a moment away still; it must not hit what comes next.
+    // The interrupt may still be pending; it must not hit the next operation.
     while (due.get() != INTERRUPTED) {
       Thread.onSpinWait();
     }
@@ -78,7 +78,7 @@ final class Deadline {
     }
   }
 
-  /** From 0 on, so that no end of an operation is one of the numbers above. */
+  /** Starts at 0, so that no due time equals one of the constants above. */
   private static long now() {
     return System.nanoTime() - START;
   }

@@ -5,14 +5,14 @@ import java.util.Properties;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
-/** The client's configuration: hbase-site.xml of the class path, our limits where it has none, then the properties. */
+/** The client's configuration: hbase-site.xml of the class path, Loadstone's limits by default, then the properties. */
 final class HBaseConfig {
-  /** What helps when HBase is not where it is looked for. */
+  /** The hint if HBase is not found. */
   static final String WHERE =
       "see that it runs, and name the directory of its hbase-site.xml: -cp DIRECTORY, or -p hbase.zookeeper.quorum=HOST";
 
   /**
-   * HBase's own defaults would have an operation wait for a dead server for 20 minutes. These bound it to some 10 s, which
+   * HBase's own defaults let an operation wait for a dead server for 20 minutes. These limit it to about 10 s, which
    * outlasts the move of a region.
    */
   private static final Map<String, String> LIMITS = Map.of(
@@ -43,7 +43,7 @@ final class HBaseConfig {
     return configuration;
   }
 
-  /** Whether nobody but the client's own jars has set it. */
+  /** Whether only the client's own jars have set it. */
   private static boolean isDefault(Configuration configuration, String name) {
     String[] sources = configuration.getPropertySources(name);
     if (sources == null) {

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.hbase.client.RetriesExhaustedWithDetailsException;
 
-/** What HBase's exceptions count as. By their names: they come from many packages, some of them only with some versions. */
+/** The outcomes of HBase's exceptions, by name: they come from many packages, and some exist only in some versions. */
 final class HBaseOutcome {
   private static final Map<String, Outcome> KINDS = new HashMap<>();
 
@@ -34,7 +34,7 @@ final class HBaseOutcome {
     }
   }
 
-  /** The innermost exception that is known decides: what is around it says how long that was tried. */
+  /** The innermost known exception decides: the outer ones only state for how long it was retried. */
   static Outcome of(Throwable thrown) {
     Throwable each = thrown;
     if (thrown instanceof RetriesExhaustedWithDetailsException details) {

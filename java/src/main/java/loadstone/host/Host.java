@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
 
-/** Everything that the engine calls. No exception leaves it: the engine gets a status and asks for the words. */
+/** The methods that the engine calls. None throws: the engine gets a status and requests the message. */
 final class Host {
   private Host() {}
 
@@ -30,15 +30,15 @@ final class Host {
     client.share(memory);
   }
 
-  /** The words of a client's last failure; null if there are none. */
+  /** The message of a client's last failure; null if there is none. */
   static byte[] words(Client client) {
     String words = client.takeWords();
     return words == null ? null : words.getBytes(StandardCharsets.UTF_8);
   }
 
-  /** Readies the JVM; returns the names of outcomes in their order. */
+  /** Prepares the JVM; returns the names of outcomes in order. */
   static byte[] start() {
-    // Standard output is the engine's, for its events and reports.
+    // Standard output belongs to the engine, for its events and reports.
     System.setOut(new PrintStream(new FileOutputStream(FileDescriptor.err), true));
     List<String> names = new ArrayList<>();
     for (Outcome outcome : Outcome.values()) {
@@ -69,7 +69,7 @@ final class Host {
   }
 
   static byte[] facts(Store store) throws Exception {
-    // Which JVM ran the client, beside what the store says.
+    // The JVM of the client, in addition to the store's facts.
     return text(store.facts() + "jvm\t" + System.getProperty("java.vm.name") + " " + Runtime.version() + "\n");
   }
 
@@ -77,13 +77,13 @@ final class Host {
     store.close();
   }
 
-  /** A client, which this thread is going to drive. */
+  /** Creates a client, which this thread will drive. */
   static Client client(Store store) {
     likeJavasOwn();
     return store.client();
   }
 
-  /** A thread that comes from outside of Java has no class loader for resources; bindings expect the application's. */
+  /** A thread created outside Java has no class loader for resources; bindings expect the application's. */
   private static void likeJavasOwn() {
     Thread.currentThread().setContextClassLoader(ClassLoader.getSystemClassLoader());
   }
@@ -92,12 +92,12 @@ final class Host {
     client.connect();
   }
 
-  /** What something thrown says; of a refusal, the hint stands in a second line. */
+  /** The message of an exception; a refusal's hint is in a second line. */
   static byte[] describe(Throwable thrown) {
     return text(thrown instanceof Refusal refusal ? refusal.getMessage() + "\n" + refusal.hint : Words.of(thrown));
   }
 
-  /** The JVM's collectors: lines of name, tab, collections, tab, ms. */
+  /** The JVM's garbage collectors: lines of name, tab, collections, tab, ms. */
   static byte[] collectors() {
     StringBuilder lines = new StringBuilder();
     for (GarbageCollectorMXBean bean : ManagementFactory.getGarbageCollectorMXBeans()) {

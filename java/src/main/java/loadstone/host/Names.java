@@ -6,12 +6,12 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/** The strings of field names and back, made once: a workload has few, and mostly the same ones in the same places. */
+/** Cached conversions of field names to strings and back: a workload has few names, mostly in the same places. */
 final class Names {
   private static final int SLOTS = 256;
   private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
-  // What was last seen in each place: the name, its length, and the eight bytes up to its end.
+  // The last name in each place: the string, its length, and its last eight bytes.
   private final String[] last = new String[SLOTS];
   private final int[] lengths = new int[SLOTS];
   private final long[] ends = new long[SLOTS];
@@ -21,13 +21,13 @@ final class Names {
   private final String[] asked = new String[SLOTS];
   private final byte[][] answers = new byte[SLOTS][];
 
-  /** The name of a request's {@code place}th part. */
+  /** The name in a request's {@code place}th part. */
   String string(int place, byte[] source, int at, int length) {
     int end = at + length;
     if (place >= SLOTS || length > Long.BYTES || end < Long.BYTES) {
       return string(source, at, length);
     }
-    // What stands before a shorter name is compared with it: at worst a name that is known is made again.
+    // For a shorter name, the preceding bytes are compared too: at worst, a cached name is created again.
     long bytes = (long) LONG.get(source, end - Long.BYTES);
     if (length != lengths[place] || bytes != ends[place] || last[place] == null) {
       lengths[place] = length;

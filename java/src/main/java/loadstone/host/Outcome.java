@@ -1,6 +1,6 @@
 package loadstone.host;
 
-/** How an operation ended. The engine asks for these names once and then knows each by its place. */
+/** The outcome of an operation. The engine requests the names once and then uses their ordinals. */
 enum Outcome {
   OK,
   ERROR,
@@ -16,7 +16,7 @@ enum Outcome {
 
   private static final Outcome[] ALL = values();
 
-  /** The outcome of this name; ERROR if there is none. */
+  /** The outcome with this name; ERROR if there is none. */
   static Outcome named(String name) {
     for (Outcome outcome : ALL) {
       if (outcome.name().equals(name)) {

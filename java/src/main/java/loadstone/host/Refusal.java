@@ -1,6 +1,6 @@
 package loadstone.host;
 
-/** A system that cannot be used, in words for the user, with what to do about it. */
+/** The refusal of a system that cannot be used: a message for the user, and a remedy. */
 final class Refusal extends Exception {
   private static final long serialVersionUID = 1;
 

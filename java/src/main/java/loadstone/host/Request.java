@@ -4,11 +4,11 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/** What an operation asks for: the key, then fields with values (writes) or names alone (reads), as {@link Answer} has them. */
+/** The request of an operation: the key, then fields with values (writes) or names (reads), as in {@link Answer}. */
 final class Request {
   private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
 
-  /** A fresh array for each operation: clients may keep parts of it beyond the call. */
+  /** A new array for each operation, because clients may keep parts of it after the call. */
   final byte[] bytes;
 
   final int keyLength;
@@ -22,12 +22,12 @@ final class Request {
     this.at = keyLength;
   }
 
-  /** How many records a scan wants. */
+  /** The number of records that a scan requests. */
   int records() {
     return count;
   }
 
-  /** Whether a read or a scan wants all fields: then it names none. */
+  /** Whether a read or a scan requests all fields, in which case it names none. */
   boolean allFields() {
     return at == bytes.length;
   }
@@ -37,7 +37,7 @@ final class Request {
     return at < bytes.length;
   }
 
-  /** Where the next part begins. */
+  /** The start of the next part. */
   int part() {
     return at + 4;
   }
@@ -47,7 +47,7 @@ final class Request {
     return (int) INT.get(bytes, at);
   }
 
-  /** Goes beyond the next part, which has this length. */
+  /** Skips the next part, which has this length. */
   void skip(int length) {
     at += 4 + length;
   }

@@ -5,11 +5,11 @@ interface Store {
   /** A client, not yet connected. */
   Client client();
 
-  /** What is known of the system: lines of name, tab, value. */
+  /** The facts of the system: lines of name, tab, value. */
   default String facts() throws Exception {
     return "";
   }
 
-  /** Closes it. Clients are gone by then. */
+  /** Closes it. All clients have ended by then. */
   default void close() throws Exception {}
 }

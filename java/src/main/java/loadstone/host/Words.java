@@ -1,15 +1,15 @@
 package loadstone.host;
 
-/** What something thrown says, in one line. */
+/** The message of an exception, in one line. */
 final class Words {
   private static final int LONGEST = 500;
 
   private Words() {}
 
-  /** Class and message, and those of what first caused it. */
+  /** Class and message of an exception, and of its first cause. */
   static String of(Throwable thrown) {
     Throwable first = thrown;
-    // A chain may be a circle.
+    // The chain of causes may be a cycle.
     for (int depth = 0; first.getCause() != null && depth < 100; depth++) {
       first = first.getCause();
     }

@@ -13,7 +13,7 @@ import site.ycsb.DB;
 import site.ycsb.Status;
 import site.ycsb.StringByteIterator;
 
-/** A client with a binding's object of its own, as YCSB's threads have. Arguments and maps are those that YCSB would pass. */
+/** A client with a separate object of the binding, like a thread of YCSB. It passes YCSB's arguments and maps. */
 final class YcsbClient extends Client {
   private static final byte[] NO_KEY = {};
 
@@ -67,7 +67,7 @@ final class YcsbClient extends Client {
     Outcome outcome = outcome(db.scan(table, key, request.records(), fields(request), found));
     if (outcome == Outcome.OK) {
       for (Map<String, ByteIterator> one : found) {
-        // A binding does not tell the keys that it found.
+        // A binding does not return the keys that it found.
         int place = answer.beginRecord(NO_KEY, 0, 0);
         record(one);
         answer.endRecord(place);
@@ -153,10 +153,10 @@ final class YcsbClient extends Client {
     for (Map.Entry<String, ByteIterator> field : fields.entrySet()) {
       ByteIterator value = field.getValue();
       if (value == null) {
-        // How bindings say that a field has no value.
+        // Bindings represent a field without a value in this way.
         continue;
       }
-      // As bytes, YCSB's iterator over a string has the low half of each character.
+      // YCSB's iterator over a string returns only the low byte of each character.
       byte[] bytes = value instanceof StringByteIterator
           ? value.toString().getBytes(StandardCharsets.UTF_8)
           : value.toArray();

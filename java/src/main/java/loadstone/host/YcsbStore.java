@@ -14,7 +14,7 @@ final class YcsbStore implements Store {
     this.table = table;
     this.properties = properties;
     Class<?> named = Class.forName(properties.getProperty("db"), true, ClassLoader.getSystemClassLoader());
-    // A class that is no binding says so here.
+    // Throws here if the class is not a binding.
     binding = named.asSubclass(DB.class);
     binding.getDeclaredConstructor();
   }
