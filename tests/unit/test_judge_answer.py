@@ -360,3 +360,13 @@ def test_refused_load_is_outside_the_range() -> None:
     text = answer(replace(results, trials=damaged))
     assert "at 1 to 2 clients" in text
     assert text.endswith("invalid, not ranked at 4 clients)")
+
+
+def test_withheld_first_metric_leaves_reason_in_answer() -> None:
+    def serve_few(trial: TrialResult) -> TrialResult:
+        few = given(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
+        return replace(few(trial), loop="open")
+
+    judgement = judge(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
+    assert "(n=3: no interval, no claim possible" in judgement.answer
+    assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)

@@ -70,7 +70,12 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.rate(rate)}{f', held by {sides}' if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
-    stated = (every for metric, every in by_metric.items() if metric not in omitted)
+    stated = [every for metric, every in by_metric.items() if metric not in omitted]
+    # Where the confirmatory metric is withheld, the first of the exploratory ones states why there is no claim.
+    stated[0] = [
+        replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
+        for comparison in stated[0]
+    ]
     main, *further = (state_metric(judgement, every, matters) for every in stated)
     # One reason for all is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
