@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Spoil, asking, both, experiment, given, rocksdb, sound
+from judge_support import Spoil, asking, both, ended, experiment, given, rocksdb, sound
+from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -370,3 +371,12 @@ def test_withheld_first_metric_leaves_reason_in_answer() -> None:
     judgement = judge(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
     assert "(n=3: no interval, no claim possible" in judgement.answer
     assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+
+
+def test_cause_leads_where_every_trial_failed() -> None:
+    def refuse(trial: TrialResult) -> TrialResult:
+        return replace(ended("failed", "failed", "cannot connect to 127.0.0.1:1")(trial), values={})
+
+    judgement = judge(experiment(refuse))
+    assert judgement.verdict == Verdict.INVALID
+    assert "cannot connect to 127.0.0.1:1" in judgement.all_findings[0].message
