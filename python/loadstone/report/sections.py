@@ -230,7 +230,9 @@ def environment(view: View) -> Section:
 def again(view: View) -> Section:
     """How to reproduce it."""
     recipe = reproduce.recipe(view.results)
-    lead = () if recipe else ("These results were imported: the command that measured them is not known.",)
+    has_command = any("command" in trial.facts for trial in view.results.trials)
+    known = "the command is among the facts above" if has_command else "the command that measured them is not known"
+    lead = () if recipe else (f"These results were imported: {known}.",)
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
@@ -241,7 +243,11 @@ def compare_guarantees(view: View) -> Section:
     if not differing:
         return Section("promises", "What each guarantees", tables=(common,) if common else ())
     total = count + sum(len(group.rows) for group in differing.groups)
-    lead = f"{total - count} of {units.many(total, 'fact')} differ."
+    notes = Counter(row[0].note for group in differing.groups for row in group.rows)
+    count_unknown = notes["known of some"]
+    verb = "is" if count_unknown == 1 else "are"
+    unknown = f"; {count_unknown} {verb} known of some sides only" if count_unknown else ""
+    lead = f"{notes['differs']} of {units.many(total, 'fact')} differ{unknown}."
     more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
     return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
 

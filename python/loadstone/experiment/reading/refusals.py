@@ -36,7 +36,7 @@ def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
     if kind == "missing":
         return Mistake(location, f"`{name(path)}` is missing", example(path))
     if path == ("systems",) and isinstance(value, list) and None in value:
-        message = f"systems[{value.index(None) + 1}] is `null`, which is no name without quotes"
+        message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
         return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
         hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
@@ -63,7 +63,7 @@ def unknown_key(location: Location, path: Path) -> Mistake:
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
-    # A key that is right above the mistake is not the one that was meant.
+    # The key above the mistake is no alternative.
     paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:
