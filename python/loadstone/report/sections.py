@@ -157,7 +157,8 @@ def compared(view: View) -> Section:
         lead.append("None of the metrics asked about was measured.")
     elif not view.judgement.comparisons:
         alone = "there is one variant only", "no variant differs from a baseline in one dimension"
-        lead.append(f"Nothing is compared: {alone[len(view.variants) > 1]}.")
+        why = "the loads of a search are no alternatives" if view.judgement.searches else alone[len(view.variants) > 1]
+        lead.append(f"Nothing is compared: {why}.")
     elif view.constants:
         lead.append("Throughout: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
     title = "Comparison" if view.judgement.comparisons else "Figures"
