@@ -151,7 +151,7 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
     in_memory = memory.is_dir() and shutil.disk_usage(memory).free > needed
     print(f"(j) HDFS, {files} files of {size} MiB, data nodes {'in memory' if in_memory else 'on the disk'}")
     with up("hdfs", 3, memory if in_memory else None, blocksize="64m") as hdfs:
-        properties = hdfs.properties()
+        properties = hdfs.store_properties()
         java = ["java", "-Xmx1g", *OPENED, "-cp", f"{properties['hadoop.conf']}:{hadoop_jars()}"]
         java.append("org.apache.hadoop.fs.TestDFSIO")
         uri = f"{properties['fs.defaultFS']}/ours"

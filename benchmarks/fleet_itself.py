@@ -15,7 +15,7 @@ from measure import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/support"))
 
-from loadstone.results.folder import find
+from loadstone.results.folder import find_folders
 from namespace_support import boot_cluster
 
 RATE, REPEATS, SECONDS = 1000, 6, 10
@@ -41,8 +41,8 @@ def main() -> int:
             file = cluster.home / f"hosts-{count}.yaml"
             file.write_text(EXPERIMENT.replace("ENGINES", str(count)))
             cluster.run(file)
-            (results,) = [folder for folder in find(cluster.home / "results") if folder.name == file.stem]
-            trials = [trial for trial in results.load().trials if trial.end == "done"]
+            (results,) = [folder for folder in find_folders(cluster.home / "results") if folder.name == file.stem]
+            trials = [trial for trial in results.load_results().trials if trial.end == "done"]
             figures[count] = {
                 metric: median(value for trial in trials if (value := trial.value(metric)) is not None)
                 for metric in LIMITS

@@ -49,7 +49,7 @@ def merge_intervals(hosts: int) -> dict[str, float]:
         updates = outcome("UPDATE", "OK", latencies(draw), latencies(draw))
         pool.append([reads, updates])
     templates = [pool[host % len(pool)] for host in range(hosts)]
-    command = [program.find(), "merge", str(hosts)]
+    command = [program.find_engine(), "merge", str(hosts)]
     pipe = subprocess.PIPE
     texts = [f"{host}\t{json.dumps(ready())}" for host in range(hosts)]
     for k in range(INTERVALS):

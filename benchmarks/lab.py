@@ -15,7 +15,7 @@ from measure import peak_of, run, verdict
 from loadstone.results import lines
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
-from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import PERCENTILES, Value
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,7 +83,7 @@ def timed(command: Sequence[str], times: int) -> tuple[float, int]:
 def made(path: Path, blocks: int) -> Folder:
     """A result folder like an experiment's, with synthetic figures."""
     question = Question(text="Which of five stores holds most?", by="system", baseline="lmdb", at_least=blocks)
-    folder = Folder.create(path, "large", question, interleaved=True, environment={"environment": 1})
+    folder = Folder.create_folder(path, "large", question, interleaved=True, environment={"environment": 1})
     draw = random.Random(1)
     with (path / "values.jsonl").open("w") as table:
         for block in range(1, blocks + 1):
@@ -95,7 +95,7 @@ def made(path: Path, blocks: int) -> Folder:
                         directory = path / "trials" / result.trial
                         directory.mkdir()
                         (directory / "series.json").write_text(json.dumps(series(draw, result).to_json()))
-    lines.mend(path / "values.jsonl")
+    lines.mend_file(path / "values.jsonl")
     return folder
 
 
@@ -119,7 +119,7 @@ def trial(draw: random.Random, system: str, letter: str, clients: int, block: in
         trial=f"{block:02}-{system}-{letter}-{clients}",
         config={"system": system, "letter": letter, "clients": clients},
         repeat=block,
-        values=values(*found),
+        values=values_by_metric(*found),
         clients=clients,
         loop="closed",
         facts={"durability": "os", "cpu_model": "one", "kernel": "one", "file_system": "ext4", "profile": "release"},

@@ -93,8 +93,8 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
     """(b) The engine on embedded stores compared with a loop without measurement, on the same library, keys and values.
 
     CPU per operation of the bare loop ÷ the engine's, in rounds until the interval is within 2 % of the median, at most
-    `repeats`. The same of the bare loop with two readings of the clock and a histogram: more than that nothing that
-    measures can reach.
+    `repeats`. The same ratio for the bare loop with two readings of the clock and a histogram: no program that measures
+    can exceed it.
     """
     for store in ("rocksdb", "lmdb"):
         records, operations = 200_000 * scale, 1_000_000 * scale

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 
-from loadstone.systems.base.files.debian import libraries, unpacked
+from loadstone.systems.base.files.debian import library_path, unpack_packages
 from loadstone.systems.base.files.maven import class_path
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.cassandra import files
 from loadstone.systems.hbase import jars, system
 
@@ -25,11 +25,11 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 
 @contextlib.contextmanager
-def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[Running]:
+def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[RunningSystem]:
     """Starts a system on its usual ports, with its data `below` a directory; always stopped at the end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir=below) as root:
-        running = Running(name, Path(root) / name)
+        running = RunningSystem(name, Path(root) / name)
         try:
             running.up(nodes, settings)
             yield running
@@ -37,9 +37,9 @@ def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) ->
             running.down()
 
 
-def properties(running: Running) -> list[str]:
+def properties(running: RunningSystem) -> list[str]:
     """The properties with which the engine connects."""
-    return [word for name, value in running.properties().items() for word in ("-p", f"{name}={value}")]
+    return [word for name, value in running.store_properties().items() for word in ("-p", f"{name}={value}")]
 
 
 def throughput(used: Used) -> float:
@@ -78,12 +78,12 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
     tarball.unlink()
     home = next(work.glob("apache-cassandra-*"))
     jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
-    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.modules()]
+    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.module_options()]
     java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
 
     with up("cassandra") as running:
-        port = running.properties()["port"]
-        running.fresh("usertable", {"fieldcount": "5"})
+        port = running.store_properties()["port"]
+        running.recreate_table("usertable", {"fieldcount": "5"})
         engine = [ENGINE, "ycsb", "run", "cassandra", *properties(running), *WORKLOAD, "-threads", "20"]
         # The data that cassandra-stress writes: five columns of 34 bytes.
         engine += words(fieldcount=5, fieldlength=34, readproportion=0, updateproportion=1, writeallfields="true")
@@ -115,8 +115,8 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
 
 def against_redis_benchmark(repeats: int, operations: int) -> None:
     """(f) Throughput of the same commands over as many connections, none pipelined, one thread each."""
-    tools = unpacked(["redis-tools"])
-    environment = {"LD_LIBRARY_PATH": libraries(tools)}
+    tools = unpack_packages(["redis-tools"])
+    environment = {"LD_LIBRARY_PATH": library_path(tools)}
     bench = next(tools.glob("usr/bin/redis-benchmark"))
     records, clients = 100_000, 50
     with up("redis") as running:
@@ -133,7 +133,7 @@ def against_redis_benchmark(repeats: int, operations: int) -> None:
             ),
         ]
         for name, mix, command in shapes:
-            flags = ["-p", running.properties()["redis.port"], "-c", str(clients), "-n", str(operations)]
+            flags = ["-p", running.store_properties()["redis.port"], "-c", str(clients), "-n", str(operations)]
             theirs = [str(bench), *flags, "-r", str(records), "--csv", *command]
             ours = [ENGINE, "ycsb", "run", "redis", *engine, *mix]
             pairs = []
@@ -155,7 +155,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
     evaluation += [f"org.apache.hbase:hbase-common:{version}:test-jar:tests", "junit:junit:4.13.2"]
     classes = class_path("hbase-pe", [*evaluation, "org.slf4j:slf4j-simple:1.7.36"], jars.HADOOP_LOGGING)
     with up("hbase") as running:
-        conf = running.properties()["hbase.conf"]
+        conf = running.store_properties()["hbase.conf"]
         everything = os.pathsep.join([conf, *map(str, classes)])
         java = [
             "java",
@@ -193,7 +193,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
             cpu, rates = [], []
             for _ in range(repeats):
                 if command == "sequentialWrite":
-                    running.fresh("usertable", {"family": "family", "splits": "5"})
+                    running.recreate_table("usertable", {"family": "family", "splits": "5"})
                 short, long = (ours(few), theirs(few)), (ours(many), theirs(many))
                 cpu.append((marginal_us(short[0], long[0], many - few), marginal_us(short[1], long[1], many - few)))
                 rates.append((long[0][1], long[1][1]))

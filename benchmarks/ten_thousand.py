@@ -31,7 +31,7 @@ def held(store: str, **settings: str) -> int:
     """Runs one store; returns 1 if a limit is broken."""
     with up(store, 1, None, **settings) as running:
         if store == "cassandra":
-            running.fresh("usertable", {})
+            running.recreate_table("usertable", {})
         base = ["-P", str(ROOT / "workloads" / "workloadb"), *properties(running), *words(recordcount=RECORDS)]
         trial(spec(["load", store, *base, "-threads", "100"]))
         # The workload's file has 1,000 operations, and no run has more clients than operations.

@@ -52,7 +52,7 @@ def read_notes(root: Path, version: str) -> str:
 
 
 def find_obstacles(root: Path) -> Iterator[str]:
-    """What keeps this checkout from being released, with the next step."""
+    """Problems that prevent the release of this checkout, each with the next step."""
     version = read_version(root)
     if not VERSION.fullmatch(version):
         yield f'error: "{version}" is not a semantic version (Cargo.toml)\nhint: write MAJOR.MINOR.PATCH'

@@ -10,7 +10,7 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.errors import LoadstoneError
 
-# The engine's subcommands that a user types; it parses their arguments itself.
+# The engine's subcommands for users; it parses their arguments itself.
 ENGINE_COMMANDS = {
     "ycsb": "YCSB's command line: loadstone ycsb load rocksdb -P workloads/workloada -p rocksdb.dir=data;"
     " with --search clients, the maximum load",
@@ -23,7 +23,7 @@ ENGINE_COMMANDS = {
     "describe": "print stores, properties, kinds of work and front ends as JSON",
     "trial": "run one trial: its spec on standard input, its events on standard output",
 }
-# The lab's, each a module of `loadstone.commands` (of the same name, where Python allows it).
+# The lab's commands, each a module of `loadstone.commands` (of the same name, if Python allows it).
 LAB_COMMANDS = {
     "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
     "run": "run an experiment: loadstone run my.yaml",
@@ -48,7 +48,7 @@ MODULES = {"import": "importing", "time": "timing"}
 
 def main() -> int:
     """Runs the command in `sys.argv` and returns the exit status: 0, 1 for a failed run, 2 for bad usage."""
-    # A command in an experiment may name `loadstone` although its virtual environment is not activated.
+    # Commands in an experiment can use `loadstone` even if its virtual environment is not activated.
     installed = (os.path.dirname(os.path.abspath(path)) for path in (sys.argv[0], sys.executable) if os.sep in path)
     os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), *installed])
     try:
@@ -64,7 +64,7 @@ def run(arguments: list[str]) -> int:
         return bad_usage("a command is missing", "`loadstone --help` lists the commands")
     command, rest = arguments[0], arguments[1:]
     if command == "ycsb" and any(word == "--search" or word.startswith("--search=") for word in rest):
-        # Many trials, so it is the lab's.
+        # A search runs many trials, so the lab handles it.
         return run_command("search", rest)
     if command in ENGINE_COMMANDS:
         if any(word.startswith("hbase") for word in rest[1:4]):
@@ -74,7 +74,7 @@ def run(arguments: list[str]) -> int:
         if command == "ycsb" and "load" in rest:
             from loadstone.systems import provide
 
-            provide.table(rest)
+            provide.provide_table(rest)
         program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)
@@ -94,7 +94,7 @@ def run_command(command: str, arguments: list[str]) -> int:
     if command == "completion":
         from loadstone.commands import completion
 
-        catalogue = completion.Catalogue(commands(), ENGINE_COMMANDS, usage(), run_command)
+        catalogue = completion.CommandCatalogue(commands(), ENGINE_COMMANDS, usage(), run_command)
         return completion.create_main(catalogue)(arguments)
     module = importlib.import_module(f"loadstone.commands.{MODULES.get(command, command)}")
     status: int = module.main(arguments)
@@ -102,7 +102,7 @@ def run_command(command: str, arguments: list[str]) -> int:
 
 
 def unknown(command: str) -> int:
-    """Reports an unknown command or option, with the one that was probably meant."""
+    """Reports an unknown command or option, with the name that was probably meant."""
     from loadstone.format.suggestion import did_you_mean
 
     kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
@@ -117,7 +117,7 @@ def bad_usage(message: str, hint: str) -> int:
 
 
 def commands() -> dict[str, str]:
-    """Every command and what it does."""
+    """Every command and its description."""
     return {**ENGINE_COMMANDS, **LAB_COMMANDS}
 
 

@@ -1,10 +1,10 @@
-"""What Loadstone tells a user who has to do something."""
+"""Errors that require an action by the user."""
 
 
 class LoadstoneError(Exception):
-    """An error that names the thing and the place, with the next step in `hint`; neither ends in a period."""
+    """An error that names its object and its place, with the next step in `hint`; neither text ends in a period."""
 
-    # What the command exits with: 1 for a failed run, 2 for bad usage.
+    # The exit status of the command: 1 for a failed run, 2 for bad usage.
     exit_status = 1
 
     def __init__(self, message: str, hint: str) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.engine.events import Summary
-from loadstone.engine.histogram import decode
-from loadstone.engine.trial import Trial, follow
+from loadstone.engine.histogram import decode_histogram
+from loadstone.engine.trial import Trial, follow_trials
 from scripted_cassandra import (
     BLOB,
     INVALID,
@@ -324,8 +324,8 @@ def test_a_stall_delays_the_responses_behind_it(stress: Run, tmp_path: Path) -> 
         stress(server, line).check_end()
     histograms: dict[str, list[float]] = {}
     for tag, text in re.findall(r"^Tag=([\w-]+),(?:[\d.]+,){3}(\S+)$", log.read_text(), re.MULTILINE):
-        histogram = decode(text)
-        late_ns = [histogram.quantile(rank / histogram.count) for rank in range(1, histogram.count + 1)]
+        histogram = decode_histogram(text)
+        late_ns = [histogram.value_at_quantile(rank / histogram.count) for rank in range(1, histogram.count + 1)]
         histograms.setdefault(tag, []).extend(late_ns)
     assert {tag: len(values) for tag, values in histograms.items()} == {"WRITE-st": count, "WRITE-rt": count}
     # Of the 50 operations due in the stall, the k-th waited at least for its end: a ramp, in steps of 10 ms.
@@ -343,7 +343,7 @@ def test_the_histogram_log_has_every_operation(stress: Run, tmp_path: Path) -> N
     outcome.check_end()
     assert outcome.totals("errors") == {"WRITE": 10, "total": 10}
     entries = re.findall(r"^Tag=WRITE-st,(?:[\d.]+,){3}(\S+)$", log.read_text(), re.MULTILINE)
-    assert sum(decode(entry).count for entry in entries) == server.kinds["WRITE"] == 30
+    assert sum(decode_histogram(entry).count for entry in entries) == server.kinds["WRITE"] == 30
 
 
 def test_graph_has_every_run(stress: Run, tmp_path: Path) -> None:
@@ -442,7 +442,7 @@ def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -
         specs = [{**spec, "segment": {"k": k, "n": engines}} for k in range(engines)]
         with ExitStack() as stack:
             trials = [stack.enter_context(Trial(share)) for share in specs]
-            summaries = [event for _, event in follow(*trials) if isinstance(event, Summary)]
+            summaries = [event for _, event in follow_trials(*trials) if isinstance(event, Summary)]
     assert len(summaries) == engines
     assert server.kinds == {"WRITE": 12_000}
     assert sum(summary.operations for summary in summaries) == 12_000

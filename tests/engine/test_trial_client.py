@@ -53,7 +53,7 @@ def test_client_stops_a_trial_and_gets_its_summary() -> None:
     with Trial(spec()) as trial:
         for event in events(trial):
             if isinstance(event, Interval):
-                trial._tell('"stop"')
+                trial._send_line('"stop"')
     assert (trial.status, summary_of(trial).end) == (0, "stopped")
 
 

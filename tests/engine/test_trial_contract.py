@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from loadstone.engine.events import CENSORED, Earlier, Interval, Note, Ready, Summary
-from loadstone.engine.histogram import Histogram, decode
-from loadstone.engine.trial import Trial, follow
+from loadstone.engine.histogram import Histogram, decode_histogram
+from loadstone.engine.trial import Trial, follow_trials
 from trial_support import (
     STORES,
     Running,
@@ -165,7 +165,7 @@ def test_two_segments_equal_one_engine(loaded: Callable[[str], Path | None], sto
     start_ns = 0
     with shares[0], shares[1]:
         clients = {}
-        for trial, event in follow(*shares):
+        for trial, event in follow_trials(*shares):
             match event:
                 case Ready():
                     clients[shares.index(trial)] = event.clients
@@ -233,10 +233,10 @@ def response_times(summary: Summary) -> None:
     """Every operation has a response time and its waits."""
     for outcome in summary.outcomes:
         assert outcome.response is not None
-        assert decode(outcome.response).count == outcome.count
+        assert decode_histogram(outcome.response).count == outcome.count
     assert summary.wait_client is not None
     assert summary.wait_generator is not None
-    waits = decode(summary.wait_client).count, decode(summary.wait_generator).count
+    waits = decode_histogram(summary.wait_client).count, decode_histogram(summary.wait_generator).count
     assert waits == (summary.operations, summary.operations)
 
 
@@ -264,7 +264,7 @@ def test_engine_pause_is_visible_and_leaves_the_window(start: Start) -> None:
     summary = whole(engine.rest()[1])
     assert (summary.measured_ns, summary.operations) == (500_000_000, 0)
     conductor = next(executor for executor in summary.executors if executor.name == "conductor")
-    assert decode(conductor.lag).quantile(1) > 1.5e9
+    assert decode_histogram(conductor.lag).value_at_quantile(1) > 1.5e9
 
 
 def test_a_closed_loop_has_no_response_times(start: Start) -> None:
@@ -322,7 +322,9 @@ def added(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], 
         texts = {"service": outcome.service, "response": outcome.response, "lower": outcome.response_lower}
         for name, text in texts.items():
             if text is not None:
-                sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add(decode(text))
+                sums.setdefault((outcome.operation, outcome.status, name), Histogram()).add_histogram(
+                    decode_histogram(text)
+                )
     return sums
 
 
@@ -338,7 +340,7 @@ def test_window_has_the_requested_length(start: Start) -> None:
 def test_engine_reports_its_threads_and_clock(start: Start) -> None:
     summary = whole(start(until={"seconds": 1}).rest()[1])
     conductor = next(each for each in summary.executors if each.name == "conductor")
-    assert (conductor.clients, decode(conductor.lag).count > 0) == (0, True)
+    assert (conductor.clients, decode_histogram(conductor.lag).count > 0) == (0, True)
     assert all(each.busy == pytest.approx(each.cpu_ns / each.wall_ns) for each in summary.executors)
     assert summary.clock.source in ("tsc", "kernel")
     assert (summary.unclosed, summary.saturated_values) == (0, 0)

@@ -20,13 +20,13 @@ from loadstone.commands.show import main as show
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
-from loadstone.results.filter import parse
+from loadstone.judge.judge import judge_results
+from loadstone.results.filter import parse_filter
 from loadstone.results.folder import Folder
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 from results_support import matrix, trial
 
 WRONG: tuple[Any, ...] = (None, -1, "x", "", [], {}, [1], {"a": [1]}, True, 10**400)
@@ -36,13 +36,13 @@ CSV = "variant,repeat,clients,metric,unit,value,n\n"
 
 def folder(path: Path) -> Path:
     """A folder with two trials, everything optional in them, and its plan."""
-    made = Folder.create(
+    made = Folder.create_folder(
         path / "results/made/1",
         "made",
         Question("?", "system", "a", ("throughput",), 1, 2, 0.1, "device", True, {"noisy": {}}),
         interleaved=True,
     )
-    made.plan(1, {f"t-{system}": {"system": system} for system in "ab"})
+    made.record_block(1, {f"t-{system}": {"system": system} for system in "ab"})
     for order, system in enumerate("ab"):
         more: dict[str, Any] = {
             "clients": 2,
@@ -52,9 +52,9 @@ def folder(path: Path) -> Path:
             "notes": (Note("odd", "something", "see there"),),
         }
         result = trial(f"t-{system}", {"system": system}, 1000.0, order=order, start_unix_ns=1, **more)
-        with made.trial(result.trial) as files:
+        with made.open_attempt(result.trial) as files:
             (files / "series.json").write_text(json.dumps(SERIES.to_json()))
-        made.append(result)
+        made.append_trial(result)
     return made.path
 
 
@@ -102,9 +102,9 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
 
 def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = Question("Is [/dev/sda] [red]fast :x:?", "x", metrics=("throughput",))
-    made = Folder.create(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
+    made = Folder.create_folder(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
     for name in ("[/foo]", ":x:"):
-        made.append(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
+        made.append_trial(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
     for run, arguments in ((list_all, ["--results", str(tmp_path)]), (show, [str(made.path)])):
         assert run(arguments) == 0
         output = " ".join(capsys.readouterr().out.split())
@@ -115,7 +115,7 @@ def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.Capt
 def test_binary_junk_does_not_hide_the_results(tmp_path: Path) -> None:
     path = folder(tmp_path)
     (path / "experiment.yaml").write_bytes(b"question: \xff")
-    assert Folder(path).load().experiment == "question: \ufffd"
+    assert Folder(path).load_results().experiment == "question: \ufffd"
 
 
 def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,15 +124,15 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
     (path / "plan.jsonl").unlink()
     assert check([str(path)]) == 1
     assert "there are no trials" in capsys.readouterr().out
-    assert judge(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
+    assert judge_results(ResultSet("none", [TrialResult("t", {}, 1, {})])).verdict == Verdict.INVALID
 
 
 def test_untrusted_answer_of_a_single_figure_has_warning() -> None:
     results = experiment(facts(file_system="tmpfs"))
     one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
-    assert judge(one).answer.endswith(", n=6)")
+    assert judge_results(one).answer.endswith(", n=6)")
     claimed = replace(one, question=asking(claims="device"))
-    assert judge(claimed).answer.endswith(", n=6, invalid)")
+    assert judge_results(claimed).answer.endswith(", n=6, invalid)")
 
 
 def test_sides_with_other_clients_are_no_valid_comparison() -> None:
@@ -145,20 +145,20 @@ def test_sides_with_other_clients_are_no_valid_comparison() -> None:
         replace(each, trials=[replace(trial, clients=clients) for trial in each.trials])
         for each, clients in ((one, 1), (eight, 8))
     ]
-    judgement = judge(union(sets))
+    judgement = judge_results(join_results(sets))
     assert [each.verdict for each in judgement.comparisons] == [Verdict.SUSPECT] * len(judgement.comparisons)
     assert "old and new differ in number of clients (1 against 8)" in [each.message for each in judgement.findings]
-    alike = judge(union([one, eight])).findings
+    alike = judge_results(join_results([one, eight])).findings
     assert not any("number of clients (" in each.message for each in alike)
 
 
 def test_omitted_dimension_is_named_even_without_pooling() -> None:
     rates: dict[tuple[Scalar, ...], list[float]] = {("a", 1): [1.0] * 6, ("b", 8): [8.0] * 6}
     results = matrix(rates, ("system", "size"), planned={"gone": {"system": "a", "size": 1}})
-    left = project(results, Projection(row=(), col=("system",))).results
+    left = project_results(results, Projection(row=(), col=("system",))).results
     assert left.warnings == ("left out size: variants differ in it as well, so a difference may be due to it",)
     assert left.planned == {}
-    kept = project(results, Projection()).results
+    kept = project_results(results, Projection()).results
     assert (kept.warnings, kept.planned) == ((), {"gone": {"size": 1, "system": "a"}})
 
 
@@ -206,8 +206,8 @@ def test_duplicate_or_non_file_imports_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("nested", ["(" * 5000 + "a:b" + ")" * 5000, "-" * 5000 + "a:b"], ids=["parentheses", "minus"])
 def test_a_filter_may_not_be_nested_without_end(nested: str) -> None:
     with pytest.raises(LoadstoneError, match="it is nested too deeply"):
-        parse(nested)
-    assert parse("-((a:b) (-a:c))")({"a": "c"})
+        parse_filter(nested)
+    assert parse_filter("-((a:b) (-a:c))")({"a": "c"})
 
 
 def test_a_closed_output_is_no_traceback(tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def test_hook_killed_by_ctrl_c_preserves_it(tmp_path: Path) -> None:
 
 
 def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from loadstone.experiment.file import load
-    from loadstone.experiment.plan.plan import plan
+    from loadstone.experiment.file import load_experiment
+    from loadstone.experiment.plan.plan import plan_experiment
     from loadstone.fleet.local import Local
     from loadstone.runner import trial
     from loadstone.runner.datasets import DataSpaces
@@ -85,8 +85,8 @@ def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypat
     from loadstone.runner.servers import RunServers
 
     monkeypatch.setattr(trial, "LEAVING_SECONDS", 0.1)
-    loaded = load(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
-    (planned, *_), *_ = plan(loaded.experiment).blocks()
+    loaded = load_experiment(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
+    (planned, *_), *_ = plan_experiment(loaded.experiment).plan_blocks()
     with DataSpaces("test") as spaces:
         shown = PlainLines.__new__(PlainLines)
         conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers())
@@ -97,14 +97,14 @@ def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypat
 
 
 def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
-    from loadstone.experiment.file import load
-    from loadstone.experiment.plan.plan import plan
+    from loadstone.experiment.file import load_experiment
+    from loadstone.experiment.plan.plan import plan_experiment
     from loadstone.runner.rehearsal import preflight
     from loadstone.workloads.ycsb import run_spec
 
     (tmp_path / "endless").write_text("recordcount=100\nupdateproportion=1\nreadproportion=0\n")
-    loaded = load(experiment(tmp_path, HEAD.replace("%s/workloads/workloada", "endless")), None, [])
-    planned = plan(loaded.experiment)
+    loaded = load_experiment(experiment(tmp_path, HEAD.replace("%s/workloads/workloada", "endless")), None, [])
+    planned = plan_experiment(loaded.experiment)
     preflight(planned)
     assert run_spec(planned.variants[0], loaded.experiment.measure, tmp_path, 1)["until"] == {"seconds": 0.1}
 
@@ -132,8 +132,8 @@ def test_hook_may_hide_the_directory_for_any_seed(tmp_path: Path) -> None:
 def test_trials_of_another_run_are_named(tmp_path: Path) -> None:
     run(tmp_path, "")
     folder = only_folder(tmp_path)
-    assert folder.load().warnings == ()
+    assert folder.load_results().warnings == ()
     lines = (folder.path / "values.jsonl").read_text().replace('"first"', '"second"')
     (folder.path / "values.jsonl").write_text(lines)
-    (warning,) = folder.load().warnings
+    (warning,) = folder.load_results().warnings
     assert warning == "2 trials are not in plan.jsonl, such as 0000-first-r1: another run's?"

@@ -15,7 +15,7 @@ from lab_support import ROOT
 from lab_support import loadstone as command
 from loadstone.engine.histogram import Histogram
 from loadstone.results.folder import Folder
-from loadstone.results.hlog import write as write_histograms
+from loadstone.results.hlog import write_histograms
 from loadstone.results.result_set import Question
 from results_support import trial
 
@@ -26,7 +26,7 @@ NAMES = ("bench-7", "example.org", "db-1", "10.1.2.3", "fd00::7", "/srv/data", "
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     """A folder with names of hosts and paths wherever results may have them."""
-    created = Folder.create(
+    created = Folder.create_folder(
         tmp_path / "results/shared/2026-01-01T00-00-00Z",
         "shared",
         Question(text="Is db-1.example.org slow?", by="disk"),
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Folder:
             facts={"store": "hdfs://nn1.example.org:8020/benchmarks/io", "version": "10.10.1.0", "profile": "release"},
             order=number,
         )
-        with created.trial(result.trial) as files:
+        with created.open_attempt(result.trial) as files:
             histogram = Histogram()
             histogram.counts.update({number: 5})
             write_histograms(files / "run.hlog", {"READ": histogram})
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Folder:
             (files / "core.bin").write_bytes(b"\0bench-7")
             spec = {"store": {"hosts": "db-1.example.org:6379", "p99": "1/2 of /proc/stat"}}
             (files / "run.spec.json").write_text(json.dumps(spec))
-        created.append(result)
+        created.append_trial(result)
     return created
 
 

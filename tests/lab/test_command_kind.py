@@ -17,15 +17,15 @@ import pytest
 import yaml
 
 from lab_support import ROOT, experiment, loadstone, only_folder, start, trials
-from loadstone.engine.histogram import decode, encode
+from loadstone.engine.histogram import decode_histogram, encode_histogram
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import load
-from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
-from loadstone.importers.read import FORMATS, read
-from loadstone.importers.run import Run, bucketed
+from loadstone.experiment.file import load_experiment
+from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
+from loadstone.importers.read import FORMATS, read_file
+from loadstone.importers.run import ImportedRun, build_histogram
 from loadstone.importers.source import Source
 from loadstone.judge import record
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from loadstone.runner import phase_result
@@ -71,9 +71,9 @@ def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
     path = experiment(tmp_path, REDIS.replace("100000", "2000"))
     port = f"systems.redis.start.settings.port={free_port()}"
     loadstone(tmp_path, "run", path, "--no-report", "--set", "systems.redis.start.system=redis", "--set", port)
-    results = only_folder(tmp_path).load()
+    results = only_folder(tmp_path).load_results()
     assert [trial.end for trial in results.trials] == ["done"] * 12
-    judgement = judge(results)
+    judgement = judge_results(results)
     (comparison,) = [pair for pair in judgement.comparisons if pair.metric == "throughput"]
     assert (comparison.ratio.n, comparison.by) == (6, "pipeline")
     trial = results.trials[0]
@@ -112,7 +112,7 @@ def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
 def test_time_is_measured_without_figures(tmp_path: Path) -> None:
     path = experiment(tmp_path, GZIP)
     loadstone(tmp_path, "run", path, "--no-report", "--set", "repeats=2")
-    results = only_folder(tmp_path).load()
+    results = only_folder(tmp_path).load_results()
     assert results.headline_metrics == ("time", "cpu_time")
     for trial in results.trials:
         assert (trial.end, trial.requested["work.run"]) == ("done", "gzip -{level} -c data > data.gz")
@@ -130,10 +130,10 @@ def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
     assert memory[50] < 80e6
 
 
-def parse_output(home: Path, text: str, figures: Any) -> Run:
+def parse_output(home: Path, text: str, figures: Any) -> ImportedRun:
     """The figures in the output of a command. Raises CommandError."""
     context = CommandContext(home, home)
-    ended = Ended(0, home / "command.stdout", home / "command.stderr", Use(1, 1, None), context)
+    ended = Ended(0, home / "command.stdout", home / "command.stderr", CommandUse(1, 1, None), context)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
     work = Command.model_validate({"run": text, "figures": figures})
@@ -249,8 +249,8 @@ def test_failed_phase_is_named(tmp_path: Path, phase: str) -> None:
 
 
 def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:
-    histogram = bucketed([(1000, 10), (2000, 90)])
-    log = "#[Histogram log format version 1.3]\n#[Unit: ns]\n" + f"Tag=READ,0.0,1.0,2.0,{encode(histogram)}\n"
+    histogram = build_histogram([(1000, 10), (2000, 90)])
+    log = "#[Histogram log format version 1.3]\n#[Unit: ns]\n" + f"Tag=READ,0.0,1.0,2.0,{encode_histogram(histogram)}\n"
     text = base64.b64encode(log.encode()).decode()
     results = run_command(
         tmp_path, {"run": f"echo tps = 5; echo {text} | base64 -d > {{results}}/tool.hlog", "figures": TPS}
@@ -258,7 +258,7 @@ def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:
     for trial in results:
         assert trial.value("read.p50") == pytest.approx(2000, rel=0.001)
         log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
-        assert decode(log_file.read_text().rstrip().rpartition(",")[2]) == histogram
+        assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == histogram
 
 
 def test_secrets_are_no_names(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_invalid_commands_are_refused(tmp_path: Path, command: dict[str, Any], k
     path = tmp_path / "x.yaml"
     path.write_text(yaml.safe_dump(document))
     with pytest.raises(LoadstoneError, match=re.escape(message)):
-        load(path)
+        load_experiment(path)
 
 
 def test_invalid_shell_is_refused_before_the_first_trial(tmp_path: Path) -> None:
@@ -330,13 +330,13 @@ def test_command_may_name_loadstone_itself(tmp_path: Path, monkeypatch: pytest.M
 
 def test_results_of_several_tests_are_one_run() -> None:
     source = ROOT / "tests/fixtures/imports/redis-benchmark.csv"
-    runs = [imported.result for imported in read(source, {})]
+    runs = [imported.result for imported in read_file(source, {})]
     chosen = FORMATS["redis-benchmark"]
-    whole = single_run(chosen.runs(Source(source, source.read_text(), {})), chosen)
+    whole = single_run(chosen.read_runs(Source(source, source.read_text(), {})), chosen)
     names = {value.metric for value in whole.values}
     assert len(runs) > 1
     assert {f"{str(run.config['test']).lower()}.throughput" for run in runs[:2]} <= names
-    doubled = [*chosen.runs(Source(source, source.read_text(), {})) * 2]
+    doubled = [*chosen.read_runs(Source(source, source.read_text(), {})) * 2]
     with pytest.raises(LoadstoneError, match="results of redis-benchmark, and a trial has one"):
         single_run(doubled, chosen)
 
@@ -357,11 +357,11 @@ LACKING = {
 
 @pytest.mark.parametrize("name", LACKING)
 def test_tools_state_what_a_comparison_needs(name: str) -> None:
-    result = read(ROOT / "tests/fixtures/imports" / name, {})[0].result
+    result = read_file(ROOT / "tests/fixtures/imports" / name, {})[0].result
     assert str(record.work_of(result)) in record.NEEDED
-    assert record.missing([record.record(result)] * 2, counted=True) == LACKING[name]
+    assert record.missing_facts([record.record_facts(result)] * 2, counted=True) == LACKING[name]
 
 
 def test_equal_commands_state_their_work() -> None:
     trial = TrialResult("a", {}, 1, {}, requested={"work.run": "mytool"}, facts={"tool": "redis-benchmark"})
-    assert record.missing([record.record(trial)] * 2, counted=False) == []
+    assert record.missing_facts([record.record_facts(trial)] * 2, counted=False) == []

@@ -12,9 +12,9 @@ import pytest
 
 from lab_support import ROOT, loadstone
 from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
-from loadstone.doctor.examination import CHECKS, CLIENTS, examine, fit, report
+from loadstone.doctor.examination import CHECKS, CLIENTS, examine_machine, is_fit, render_report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
-from loadstone.doctor.snapshot import snapshot
+from loadstone.doctor.snapshot import take_snapshot
 from loadstone.observe.listeners import Listener
 
 GB = 1_000_000_000
@@ -70,7 +70,7 @@ NO_LIMIT = Limit(None, None)
 
 def seen(check: str, machine: Machine, clients: int = CLIENTS) -> Seen:
     """What one check finds."""
-    (found,) = [each.seen for each in examine(machine, clients) if each.check.name == check]
+    (found,) = [each.seen for each in examine_machine(machine, clients) if each.check.name == check]
     return found
 
 
@@ -80,22 +80,22 @@ def without(*names: str) -> dict[str, Program]:
 
 
 def test_a_fit_machine_has_nothing_to_do() -> None:
-    found = examine(FIT)
+    found = examine_machine(FIT)
     assert {each.check.name: each.seen.state for each in found} == {check.name: "ok" for check in CHECKS}
     assert all(each.seen.found and not each.seen.fix for each in found)
-    assert fit(found)
-    assert "to do" not in report(found)
+    assert is_fit(found)
+    assert "to do" not in render_report(found)
 
 
 def test_worst_machine_gets_a_command_from_every_check() -> None:
-    for each in examine(WORST):
+    for each in examine_machine(WORST):
         assert each.seen.state in ("warn", "fail"), each.check.name
         assert each.seen.fix, each.check.name
-    assert not fit(examine(WORST))
+    assert not is_fit(examine_machine(WORST))
 
 
 def test_unknown_facts_cause_no_complaint() -> None:
-    states = {each.check.name: each.seen.state for each in examine(replace(Machine(), programs=FIT.programs))}
+    states = {each.check.name: each.seen.state for each in examine_machine(replace(Machine(), programs=FIT.programs))}
     assert set(states.values()) == {"ok"}
 
 
@@ -284,16 +284,16 @@ def test_fewer_clients_need_less() -> None:
     narrow = replace(
         FIT, open_files=Limit(1024, 1024), mappings_max=8000, ephemeral_ports=(30_000, 32_000), pid_max=2000
     )
-    assert {each.check.name for each in examine(narrow) if each.seen.state != "ok"} == {
+    assert {each.check.name for each in examine_machine(narrow) if each.seen.state != "ok"} == {
         "open files",
         "threads",
         "memory mappings",
         "ephemeral ports",
     }
-    assert fit(examine(narrow, 768))
+    assert is_fit(examine_machine(narrow, 768))
     assert seen("open files", narrow, 768).state == "ok"
     assert seen("open files", narrow, 769).state == "fail"
-    assert all(each.seen.state == "ok" for each in examine(narrow, 700))
+    assert all(each.seen.state == "ok" for each in examine_machine(narrow, 700))
 
 
 def test_the_numbers_are_the_engines() -> None:
@@ -304,7 +304,7 @@ def test_the_numbers_are_the_engines() -> None:
 
 
 def test_the_text_is_aligned_with_failures_first() -> None:
-    lines = report(examine(replace(FIT, huge_pages="always", programs=without("mvn")))).splitlines()
+    lines = render_report(examine_machine(replace(FIT, huge_pages="always", programs=without("mvn")))).splitlines()
     checks = lines[: len(CHECKS)]
     column = len("warn") + 2 + max(len(check.name) for check in CHECKS) + 2
     assert all(line[column - 1] == " " and line[column] != " " for line in checks)
@@ -321,7 +321,7 @@ def test_the_text_is_aligned_with_failures_first() -> None:
 
 def table() -> str:
     """The table of docs/reference/doctor.md."""
-    states = {each.check.name: each.seen.state for each in examine(WORST)}
+    states = {each.check.name: each.seen.state for each in examine_machine(WORST)}
     lines = ["| check | wanted | why | else |", "|---|---|---|---|"]
     for check in CHECKS:
         cells = (check.name, check.wanted, check.why, states[check.name])
@@ -335,17 +335,17 @@ def test_the_page_has_the_table_of_the_code() -> None:
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:
-    expected = examine(snapshot())
-    done = loadstone(tmp_path, "doctor", "--json", code=0 if fit(expected) else 1)
+    expected = examine_machine(take_snapshot())
+    done = loadstone(tmp_path, "doctor", "--json", code=0 if is_fit(expected) else 1)
     document = json.loads(done.stdout)
     assert document["clients"] == CLIENTS
-    assert document["fit"] is fit(expected)
+    assert document["fit"] is is_fit(expected)
     assert [each["check"] for each in document["checks"]] == [check.name for check in CHECKS]
     assert all(each["found"] and (each["state"] == "ok") == (each["fix"] is None) for each in document["checks"])
     soft = Path("/proc/self/limits").read_text().partition("Max open files")[2].split()[0]
     files = next(each for each in document["checks"] if each["check"] == "open files")
     assert files["found"].startswith("unlimited" if soft == "unlimited" else f"{int(soft):,} ")
-    text = loadstone(tmp_path, "doctor", code=0 if fit(expected) else 1).stdout
+    text = loadstone(tmp_path, "doctor", code=0 if is_fit(expected) else 1).stdout
     assert [line.split("  ")[0].strip() for line in text.splitlines()[: len(CHECKS)]] == [
         each["state"] for each in document["checks"]
     ]

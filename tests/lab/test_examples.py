@@ -9,7 +9,7 @@ import pytest
 from command_server import run_command
 from lab_support import ROOT, environment, loadstone
 from loadstone.commands.example import FOLDER
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 from systems_support import free_port, temporary_root
 
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -31,7 +31,7 @@ def test_guide_lists_every_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_is_free_of_warnings(name: str) -> None:
-    loaded = load(FOLDER / f"{name}.yaml")
+    loaded = load_experiment(FOLDER / f"{name}.yaml")
     assert loaded.warnings == ()
     assert loaded.experiment.question
 
@@ -47,5 +47,5 @@ def test_example_ends_with_report(name: str, tmp_path: Path, monkeypatch: pytest
         done = run_command(["run", "my.yaml", *arguments], tmp_path, environment(tmp_path), 300)
         assert done.returncode in codes, done.stderr
     (report,) = tmp_path.glob("results/my/*/report.html")
-    assert load(FOLDER / f"{name}.yaml").experiment.question in report.read_text()
+    assert load_experiment(FOLDER / f"{name}.yaml").experiment.question in report.read_text()
     assert "✗" not in done.stderr

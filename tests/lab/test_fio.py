@@ -15,9 +15,9 @@ import pytest
 
 from figure_support import find_conflicts
 from lab_support import experiment, loadstone, only_folder, start
-from loadstone.engine.histogram import Histogram, Layout, decode, encode
-from loadstone.importers.run import bucketed
-from loadstone.judge.judge import judge
+from loadstone.engine.histogram import Histogram, Layout, decode_histogram, encode_histogram
+from loadstone.importers.run import build_histogram
+from loadstone.judge.judge import judge_results
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 JOBS = """[global]
@@ -45,8 +45,8 @@ repeats: 2
 def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, TWO), "--no-report")
     folder = only_folder(tmp_path)
-    results = folder.load()
-    assert find_conflicts(judge(results)) == []
+    results = folder.load_results()
+    assert find_conflicts(judge_results(results)) == []
     assert [trial.end for trial in results.trials] == ["done"] * 4
     for trial in results.trials:
         size = {"4k": 4096, "64k": 65536}[str(trial.config["bs"])]
@@ -61,7 +61,7 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
         assert (files / "job.fio").read_text() == f"[write]\nrw=write\nsize=1m\nbs={trial.config['bs']}\n"
         tag, text = (files / "fio.hlog").read_text().splitlines()[-1].split(",", 1)
         assert tag == "Tag=WRITE"
-        assert decode(text.rpartition(",")[2]).count == trial.value("operations")
+        assert decode_histogram(text.rpartition(",")[2]).count == trial.value("operations")
 
 
 VOLUME = """
@@ -81,7 +81,7 @@ def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")
-    results = only_folder(tmp_path).load()
+    results = only_folder(tmp_path).load_results()
     assert [(trial.end, trial.facts["file_system"]) for trial in results.trials] == [("done", "tmpfs")] * 4
     assert "loadstone /" not in Path("/proc/mounts").read_text()
     assert not list((tmp_path / "data").iterdir())
@@ -95,7 +95,7 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     # Of 256 operations, too few lie beyond the p99.
     assert all(row.split().count("withheld") == 2 for row in rows.values())
     assert "verdict: " in shown
-    (trial,) = only_folder(tmp_path).load().trials
+    (trial,) = only_folder(tmp_path).load_results().trials
     assert trial.value("operations") == 256
     assert trial.value(
         "stored",
@@ -113,7 +113,7 @@ def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
     names = {"a b": "a_b", "a-b": "a_b_2", "写": "job", "读": "job_2"}
     (tmp_path / "names.fio").write_text("".join(f"[{name}]\nrw=write\nsize=64k\nbs=16k\n" for name in names))
     shown = loadstone(tmp_path, "fio", "names.fio", "--no-report").stdout
-    results = only_folder(tmp_path).load()
+    results = only_folder(tmp_path).load_results()
     (trial,) = results.trials
     assert [trial.value(f"{name}.operations") for name in names.values()] == [4] * 4
     assert all(f"{name}.write" in shown for name in names.values())
@@ -125,7 +125,7 @@ def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
 def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path, first: str) -> None:
     (tmp_path / "two.fio").write_text(f"{first}[a]\nrw=write\nsize=64k\n[a]\nstonewall\nrw=write\nsize=32k\n")
     loadstone(tmp_path, "fio", "two.fio", "--no-report")
-    results = only_folder(tmp_path).load()
+    results = only_folder(tmp_path).load_results()
     assert [results.trials[0].value(f"{name}.stored") for name in ("a", "a_2")] == [64 << 10, 32 << 10]
     assert {"a.write.p99", "a_2.write.p99"} <= set(results.headline_metrics)
 
@@ -134,7 +134,7 @@ def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
     (tmp_path / "full.fio").write_text("[w]\nrw=write\nsize=1m\nfilename=/dev/full\n")
     done = loadstone(tmp_path, "fio", "full.fio", "--no-report", code=1)
     assert "verdict: invalid" in done.stdout
-    (trial,) = only_folder(tmp_path).load().trials
+    (trial,) = only_folder(tmp_path).load_results().trials
     assert trial.end == "failed"
     assert trial.value("errors") == 1
     assert any("exit status" in note.message for note in trial.notes)
@@ -164,9 +164,9 @@ def test_a_missing_job_file_is_named(tmp_path: Path) -> None:
 
 def test_an_encoded_histogram_is_read_as_equal() -> None:
     for values in ([(5, 3)], [(1, 1), (1 << 40, 2_000_000)], [(n * n, n) for n in range(1, 500)]):
-        histogram = bucketed(values)
-        assert decode(encode(histogram)) == histogram
-    assert decode(encode(Histogram(Layout()))).count == 0
+        histogram = build_histogram(values)
+        assert decode_histogram(encode_histogram(histogram)) == histogram
+    assert decode_histogram(encode_histogram(Histogram(Layout()))).count == 0
 
 
 def working_in(directory: Path) -> list[str]:

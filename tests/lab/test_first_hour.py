@@ -11,7 +11,7 @@ import pytest
 from judge_support import sound
 from lab_support import experiment, loadstone
 from loadstone.engine.events import Note
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 from loadstone.experiment.mistake import ExperimentError
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.settings import Settings
@@ -43,20 +43,20 @@ def test_rate_takes_its_unit(tmp_path: Path, text: str, rate: float | None) -> N
     path = experiment(tmp_path, ONE.replace("3000 op/s", f"'{text}'"))
     if rate is None:
         with pytest.raises(ExperimentError, match="rate must be a number of operations per second"):
-            load(path)
+            load_experiment(path)
     else:
-        assert load(path).experiment.rate == rate
+        assert load_experiment(path).experiment.rate == rate
 
 
 def test_varied_rate_takes_its_unit(tmp_path: Path) -> None:
     text = ONE.replace("rate: 3000 op/s", "vary: {rate: [1000 op/s, 2000]}")
-    assert load(experiment(tmp_path, text)).experiment.vary.matrix["rate"] == (1000, 2000)
+    assert load_experiment(experiment(tmp_path, text)).experiment.vary.matrix["rate"] == (1000, 2000)
 
 
 def test_workload_without_file_needs_recordcount(tmp_path: Path) -> None:
     path = experiment(tmp_path, ONE.replace("recordcount: 200", "fieldcount: 2"))
     with pytest.raises(ExperimentError, match="`workload` sets neither `file` nor recordcount"):
-        load(path)
+        load_experiment(path)
 
 
 def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) -> None:

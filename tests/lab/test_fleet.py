@@ -19,8 +19,8 @@ import pytest
 from event_support import SECOND, earlier, interval, outcome, parsed, ready, summary
 from lab_support import experiment, loadstone, only_folder, start, trials
 from loadstone.engine import program
-from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse_event
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.engine.trial import EngineError
 from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
@@ -82,7 +82,7 @@ def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) ->
             else:
                 line = json.dumps(event)
                 merger.hear(segment, line)
-                events += merger.take(parse(line))
+                events += merger.take(parse_event(line))
         return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
@@ -137,7 +137,7 @@ def test_an_interval_waits_for_the_slowest_running_segment() -> None:
 
         def complete(segment: int, line: str) -> list[int]:
             merger.hear(segment, line)
-            return [event.k for event in merger.take(parse(line)) if isinstance(event, Interval)]
+            return [event.k for event in merger.take(parse_event(line)) if isinstance(event, Interval)]
 
         assert complete(0, first) == complete(0, second) == []
         assert complete(1, first) == [0]
@@ -162,7 +162,7 @@ def test_late_additions_to_an_interval_are_written(tmp_path: Path) -> None:
     with (tmp_path / "run.hlog").open("w") as file:
         writer = hlog.Writer(file)
         for each in merged:
-            writer.take(each)
+            writer.write_interval(each)
     found = by_tag(intervals(tmp_path / "run.hlog"))["READ"]
     assert sorted(found.counts.elements()) == [100, 200, 900]
 
@@ -174,9 +174,9 @@ def test_percentiles_are_of_all_operations_across_segments() -> None:
     values = {value.metric: value.value for value in figures.figures(result, 0)}
     together = Histogram()
     for each in result.summary.outcomes:
-        together.add(decode(each.service))
-    assert values["read.p99"] == together.quantile(0.99) < 2_000
-    assert values["read.p99.9"] == together.quantile(0.999) > 900_000
+        together.add_histogram(decode_histogram(each.service))
+    assert values["read.p99"] == together.value_at_quantile(0.99) < 2_000
+    assert values["read.p99.9"] == together.value_at_quantile(0.999) > 900_000
 
 
 def test_throughput_divides_by_the_longest_segment() -> None:
@@ -258,7 +258,7 @@ def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
 
 def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "engine"
-    real = program.find()
+    real = program.find_engine()
     engine.write_text(
         f'#!/bin/sh\n[ "$1" = trial ] || exec {real} "$@"\n'
         f"read -r spec\ncase $spec in *'\"k\": 1'*) echo 'error: no memory' >&2; exit 1;; esac\n"
@@ -293,7 +293,7 @@ def test_an_invalid_fleet_is_refused(tmp_path: Path, text: str, message: str) ->
 
 
 def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, engine = program.find(), tmp_path / "engine"
+    real, engine = program.find_engine(), tmp_path / "engine"
     engine.write_text(LATE % (sys.executable, real))
     engine.chmod(engine.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv(program.VARIABLE, str(engine))
@@ -330,7 +330,7 @@ def summaries(files: Path, name: str) -> list[dict[str, Any]]:
 
 
 def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
-    checksum = tera(Path(program.find()), "teragen", "400000", tmp_path / "rows").checksum
+    checksum = tera(Path(program.find_engine()), "teragen", "400000", tmp_path / "rows").checksum
     loadstone(tmp_path, "run", experiment(tmp_path, SORT), "--no-report")
     folder = only_folder(tmp_path)
     for trial in trials(folder):

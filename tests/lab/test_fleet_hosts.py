@@ -20,7 +20,7 @@ from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, specs
 from lab_support import ROOT, experiment
 from loadstone.engine import program
-from loadstone.engine.events import Event, Interval, Result, Summary, parse
+from loadstone.engine.events import Event, Interval, Result, Summary, parse_event
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
@@ -227,7 +227,16 @@ def test_hundred_hosts_start_together(lost: int) -> None:
 
 
 def spec_of(*arguments: str) -> dict[str, Any]:
-    line = [program.find(), "ycsb", "run", "null", "-P", str(ROOT / "workloads/workloada"), *arguments, "--print-spec"]
+    line = [
+        program.find_engine(),
+        "ycsb",
+        "run",
+        "null",
+        "-P",
+        str(ROOT / "workloads/workloada"),
+        *arguments,
+        "--print-spec",
+    ]
     return {**json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout), "interval_ms": 1000}
 
 
@@ -311,7 +320,7 @@ def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: boo
             messages += agent.exchange({"poll": True, "wait_seconds": 1.0})["messages"]
         else:
             messages += agent._collect(1.0)
-    return [parse(message["line"]) for message in messages if "line" in message]
+    return [parse_event(message["line"]) for message in messages if "line" in message]
 
 
 def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +377,7 @@ def test_placement_without_hosts_names_the_labels() -> None:
 
 def test_slowest_host_is_named() -> None:
     def end(ms: int) -> Summary:
-        event = parse(json.dumps(summary([outcome("READ", "OK", [ms * MS] * 99, [ms * MS] * 99)], due=99)))
+        event = parse_event(json.dumps(summary([outcome("READ", "OK", [ms * MS] * 99, [ms * MS] * 99)], due=99)))
         assert isinstance(event, Summary)
         return event
 

@@ -19,8 +19,9 @@ from typing import Any
 
 import pytest
 
-from lab_support import LOADSTONE, ROOT, experiment, loadstone, trials
-from loadstone.results.folder import Folder, find
+from command_server import LOADSTONE
+from lab_support import ROOT, experiment, loadstone, trials
+from loadstone.results.folder import Folder, find_folders
 from loadstone.results.trial_result import TrialResult
 from namespace_support import Cluster, boot_cluster, wait_for
 
@@ -55,7 +56,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def results(cluster: Cluster, name: str) -> Folder:
     """The only result folder of an experiment."""
-    (folder,) = [folder for folder in find(cluster.home / "results") if folder.name == name]
+    (folder,) = [folder for folder in find_folders(cluster.home / "results") if folder.name == name]
     return folder
 
 

@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from lab_support import Done, experiment, loadstone, only_folder
-from loadstone.experiment.file import load
-from loadstone.judge.judge import judge
+from command_server import Done
+from lab_support import experiment, loadstone, only_folder
+from loadstone.experiment.file import load_experiment
+from loadstone.judge.judge import judge_results
 from loadstone.report.gate import junit, summary
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import ResultSet
@@ -29,11 +30,11 @@ repeats: {at_least: 3}
 
 def write(path: Path, results: ResultSet, experiment_text: str = "") -> Path:
     """The results as a folder."""
-    folder = Folder.create(path, results.name, results.question, interleaved=True, experiment=experiment_text)
+    folder = Folder.create_folder(path, results.name, results.question, interleaved=True, experiment=experiment_text)
     for block in range(1, 1 + max(trial.repeat for trial in results.trials)):
-        folder.plan(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
+        folder.record_block(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
     for trial in results.trials:
-        folder.append(trial)
+        folder.append_trial(trial)
     return path
 
 
@@ -73,7 +74,7 @@ def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None
     document = yaml.safe_load(text)
     assert document["systems"]["new"]["properties"] == {"lmdb.mapsize": 2000000}
     (tmp_path / "decide.yaml").write_text(text.replace("workloads/", f"{Path(__file__).parents[2]}/workloads/"))
-    decided = load(tmp_path / "decide.yaml").experiment
+    decided = load_experiment(tmp_path / "decide.yaml").experiment
     assert (decided.compare.baseline, decided.repeats.at_least) == ("old", 6)
     assert decided.expect == ("throughput >= 0.95x",)
     assert loadstone(tmp_path, "run", "decide.yaml", "--dry-run").stdout
@@ -119,7 +120,7 @@ def test_invalid_expectation_is_refused_before_the_run(tmp_path: Path, text: str
 
 
 def test_every_output_has_every_answer() -> None:
-    judgement = judge(make_run(SIDES, "throughput >= 0.8x", "throughput >= 0.95x", "throughput >= 0.9x"))
+    judgement = judge_results(make_run(SIDES, "throughput >= 0.8x", "throughput >= 0.95x", "throughput >= 0.9x"))
     for text in (page(judgement), pull_request(judgement), summary(judgement)):
         assert all(answer in text for answer in ("true", "false", "undecided"))
     root = ElementTree.fromstring(junit(judgement))
@@ -128,7 +129,7 @@ def test_every_output_has_every_answer() -> None:
 
 def test_hostile_names_stay_text() -> None:
     results = make_run({"old": scatter(1000), HOSTILE + "\x00\x1b": scatter(900, seed=2)}, "throughput >= 1x")
-    judgement = judge(results)
+    judgement = judge_results(results)
     assert answers(results) == ["false"]
     assert "<script>" not in page(judgement) + summary(judgement)
     case = ElementTree.fromstring(junit(judgement)).find(".//testcase")

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 
 from lab_support import command, engines, environment, experiment, kill, loadstone, only_folder, outline, rows, start
-from loadstone.judge.judge import judge
-from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find
+from loadstone.judge.judge import judge_results
+from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find_folders
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")
@@ -66,7 +66,7 @@ def resume(home: Path, undisturbed: Outline) -> None:
     """Resumes until the run is complete, and checks that its results are those of an undisturbed run."""
     file = home / "small.yaml"
     # The lab may have been killed before there was anything to resume.
-    again = ["--resume"] if find(home / "results") else []
+    again = ["--resume"] if find_folders(home / "results") else []
     loadstone(home, "run", file, "--no-report", *again)
     folder = only_folder(home)
     assert outline(folder) == undisturbed
@@ -77,15 +77,15 @@ def resume(home: Path, undisturbed: Outline) -> None:
 def complete(folder: Folder, names: set[str]) -> None:
     """Every trial has one result, every attempt a line and files, and `retried` names trials with failed attempts."""
     lines = rows(folder)
-    pilots = [each.to_json() for each in folder.attempts(PILOT_TRIALS)[0]]
+    pilots = [each.to_json() for each in folder.read_attempts(PILOT_TRIALS)[0]]
     done = [line["trial"] for line in lines if line["end"] == "done"]
     assert sorted(done) == sorted(names), "a trial has no result, or two"
-    assert folder.load().warnings == ()
+    assert folder.load_results().warnings == ()
     attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines + pilots]
     assert len(attempts) == len(set(attempts)), "an attempt has two lines"
     assert {each.name for each in (folder.path / "trials").iterdir()} == set(attempts)
     failed = {line["trial"] for line in lines if line["end"] in ("failed", "lost")}
-    findings = judge(folder.load()).trials
+    findings = judge_results(folder.load_results()).trials
     assert {name for name, found in findings.items() if any(each.check == "retried" for each in found)} == failed
 
 
@@ -112,8 +112,8 @@ def marked(home: Path) -> Iterator[tuple[str, int]]:
 
 def recorded(home: Path) -> list[TrialResult]:
     """All attempts that have a line."""
-    folders = find(home / "results")
-    return [each for folder in folders for table in (VALUES, PILOT_TRIALS) for each in folder.attempts(table)[0]]
+    folders = find_folders(home / "results")
+    return [each for folder in folders for table in (VALUES, PILOT_TRIALS) for each in folder.read_attempts(table)[0]]
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
@@ -172,11 +172,11 @@ def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
     file = experiment(tmp_path, ON_REDIS.replace("%PORT%", str(free_port())))
     process = start(tmp_path, "run", file, "--no-report")
-    running = Running("redis", redis)
-    while process.poll() is None and not running.processes():
+    running = RunningSystem("redis", redis)
+    while process.poll() is None and not running.running_processes():
         time.sleep(0.01)
     time.sleep(random.Random(5000 + round_).random() * 3)
-    for server in running.processes():
+    for server in running.running_processes():
         kill(server.pid)
     _, stderr = process.communicate(timeout=120)
     assert "Traceback" not in stderr
@@ -186,7 +186,7 @@ def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
     names = {line["trial"] for line in rows(folder)}
     assert len(names) == 6
     complete(folder, names)
-    assert running.processes() == []
+    assert running.running_processes() == []
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
@@ -197,7 +197,7 @@ def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, undisturbed: Outl
     process.kill()
     process.communicate()
     assert gone(tmp_path)
-    for folder in find(tmp_path / "results"):
+    for folder in find_folders(tmp_path / "results"):
         table = folder.path / "values.jsonl"
         data = bytearray(table.read_bytes()) if table.exists() else bytearray()
         if not data:

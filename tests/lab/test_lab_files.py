@@ -17,7 +17,7 @@ from lab_support import ROOT, experiment, loadstone, only_folder
 from loadstone.importers import testdfsio
 from loadstone.importers.source import Source
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.trial_result import TrialResult
 
@@ -34,8 +34,8 @@ def trials(home: Path, text: str, *settings: str, code: int = 0) -> list[TrialRe
     """The results of an experiment, whose report has one value for each figure."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more, code=code)
-    results = only_folder(home).load()
-    assert find_conflicts(judge(results)) == []
+    results = only_folder(home).load_results()
+    assert find_conflicts(judge_results(results)) == []
     return sorted(results.trials, key=lambda trial: (str(trial.config), trial.repeat))
 
 
@@ -103,7 +103,7 @@ def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: s
         pytest.skip("there is no device here")
     with kept_cached(tmp_path / "data") if cached else contextlib.nullcontext():
         found = trials(tmp_path, TRAP.replace("COLD", cold).replace("DIRECT", direct))
-    judgement = judge(only_folder(tmp_path).load())
+    judgement = judge_results(only_folder(tmp_path).load_results())
     assert [trial.value("returned") for trial in found] == [16 << 20] * 2
     for trial in found:
         severities = [each.severity for each in judgement.trials[trial.trial] if each.check == "page-cache"]
@@ -175,12 +175,12 @@ def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
     hadoops = (ROOT / "tests/fixtures/imports/TestDFSIO_results.log").read_text()
     both = tmp_path / "both.log"
     both.write_text(hadoops + ours.read_text())
-    found = testdfsio.runs(Source(both, both.read_text(), {}))
-    kept = testdfsio.runs(Source(ours, ours.read_text(), {}))
+    found = testdfsio.read_runs(Source(both, both.read_text(), {}))
+    kept = testdfsio.read_runs(Source(ours, ours.read_text(), {}))
     assert len(kept) == 1
-    assert found[:-1] == testdfsio.runs(Source(both, hadoops, {}))
+    assert found[:-1] == testdfsio.read_runs(Source(both, hadoops, {}))
     assert found[-1] == kept[0]
     assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
     assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
     # The printed block is the same.
-    assert testdfsio.runs(Source(ours, output, {}))[0].values == kept[0].values
+    assert testdfsio.read_runs(Source(ours, output, {}))[0].values == kept[0].values

@@ -15,7 +15,7 @@ from lab_support import command, environment
 from lab_support import experiment as written
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.host_lock import NAME, host_locked
 
@@ -88,7 +88,7 @@ def resumed(fact: str, value: str, system: str | None = None, from_repeat: int =
         changed = trial.repeat >= from_repeat and system in (None, trial.config["system"])
         return replace(trial, facts={**trial.facts, fact: value if changed else "1"})
 
-    judgement = judge(experiment(spoil, question=asking(metrics=("throughput",))))
+    judgement = judge_results(experiment(spoil, question=asking(metrics=("throughput",))))
     return [
         f"{each.severity.name.lower()}: {each.message}"
         for each in judgement.comparisons[0].findings

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, only_folder, rows, start, trials
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult
@@ -26,7 +26,7 @@ repeats: 3
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     """A new folder."""
-    return Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+    return Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
 
 
 def begun(attempt: int = 1) -> TrialResult:
@@ -36,54 +36,54 @@ def begun(attempt: int = 1) -> TrialResult:
 
 def ends(folder: Folder, table: str = VALUES) -> list[tuple[int, str]]:
     """The attempts in a table, and how they ended."""
-    return [(each.attempt, each.end) for each in folder.attempts(table)[0]]
+    return [(each.attempt, each.end) for each in folder.read_attempts(table)[0]]
 
 
 @pytest.mark.parametrize("table", [VALUES, PILOT_TRIALS])
 def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) -> None:
-    with suppress(KeyboardInterrupt), folder.trial("a", begun=begun(), table=table) as files:
+    with suppress(KeyboardInterrupt), folder.open_attempt("a", begun=begun(), table=table) as files:
         (files / "run.hlog").write_text("what was measured so far")
         raise KeyboardInterrupt
-    folder.repair()
-    folder.repair()
+    folder.repair_lines()
+    folder.repair_lines()
     assert ends(folder, table) == [(1, "interrupted")]
     assert [path.name for path in (folder.path / "trials" / "a").iterdir()] == ["run.hlog"]
-    assert folder.load().trials == []
-    assert folder.pilots() == []
+    assert folder.load_results().trials == []
+    assert folder.read_pilots() == []
 
 
 def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> None:
-    with folder.trial("a", begun=begun()):
+    with folder.open_attempt("a", begun=begun()):
         pass
-    folder.repair()
+    folder.repair_lines()
     assert ends(folder) == [(1, "interrupted")]
 
 
 def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
-    with folder.trial("a", begun=begun()) as files:
+    with folder.open_attempt("a", begun=begun()) as files:
         kept = (files / BEGUN).read_bytes()
-    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}))
+    folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}))
     # The lab was killed before it removed this file.
     (folder.path / "trials" / "a" / BEGUN).write_bytes(kept)
-    folder.repair()
+    folder.repair_lines()
     assert ends(folder) == [(1, "done")]
     assert not (folder.path / "trials" / "a" / BEGUN).exists()
 
 
 def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
-    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
-    folder.append(begun(2))
-    (trial,) = folder.load().trials
+    folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
+    folder.append_trial(begun(2))
+    (trial,) = folder.load_results().trials
     assert (trial.end, trial.attempt, trial.failures) == ("failed", 1, ())
-    folder.append(TrialResult("a", {"system": "lmdb"}, 1, {}, attempt=3))
-    (trial,) = folder.load().trials
+    folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}, attempt=3))
+    (trial,) = folder.load_results().trials
     assert (trial.end, trial.attempt, trial.failures) == ("done", 3, ("failed",))
 
 
 def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
-    with folder.trial("a", begun=begun()) as files:
+    with folder.open_attempt("a", begun=begun()) as files:
         (files / BEGUN).write_text('{"table": "val')
-    folder.repair()
+    folder.repair_lines()
     assert ends(folder) == []
 
 
@@ -110,10 +110,15 @@ def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: si
     folder = only_folder(tmp_path)
     assert ends(folder, table)[:2] == [(1, "interrupted"), (2, "done")]
     assert len(trials(folder)) == 3
-    assert not [each for found in judge(folder.load()).trials.values() for each in found if each.check == "retried"]
+    assert not [
+        each
+        for found in judge_results(folder.load_results()).trials.values()
+        for each in found
+        if each.check == "retried"
+    ]
     tried = [
         *rows(folder),
-        *({"trial": each.trial, "attempt": each.attempt} for each in folder.attempts(PILOT_TRIALS)[0]),
+        *({"trial": each.trial, "attempt": each.attempt} for each in folder.read_attempts(PILOT_TRIALS)[0]),
     ]
     names = {each["trial"] + (f".{each['attempt']}" if each["attempt"] > 1 else "") for each in tried}
     assert {path.name for path in (folder.path / "trials").iterdir()} == names

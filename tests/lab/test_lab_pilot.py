@@ -14,9 +14,9 @@ from rich.console import Console
 
 from experiment_support import loaded, mistakes
 from lab_support import ROOT, SMALL, experiment, loadstone, only_folder, start, trials
-from loadstone.experiment.plan.plan import plan
+from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.format import units
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.report.sections import every, gist
 from loadstone.report.view import View
 from loadstone.results import lines
@@ -40,7 +40,7 @@ def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
     # The window is a fifth of a second, and so is the longest warm-up.
     assert found["cap_seconds"] == pytest.approx(0.3)
     assert found["warmup_seconds"] == pytest.approx(0.3)
-    pilots = folder.pilots()
+    pilots = folder.read_pilots()
     assert [each.repeat for each in pilots] == [0, 0]
     assert {each.config["system"] for each in pilots} == {"first", "second"}
     lines = (folder.path / PILOT_TRIALS).read_text().splitlines()
@@ -55,7 +55,7 @@ def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
     # A resumed run uses the same warm-up.
     again = loadstone(tmp_path, "run", file, "--no-report", "--resume")
     assert "pilot block" not in again.stderr
-    assert len(folder.pilots()) == 2
+    assert len(folder.read_pilots()) == 2
 
 
 def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
     # The resolved experiment is the same.
     again = loaded(tmp_path, loaded(tmp_path, text).resolved).experiment
     assert (again.pilot, again.measure.warmup) == (pilot, warmup)
-    assert plan(again).variants
+    assert plan_experiment(again).variants
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
     (tmp_path / "ready").touch()
     loadstone(tmp_path, "run", file, "--no-report", "--resume")
     folder = only_folder(tmp_path)
-    assert [each.end for each in folder.pilots()] == ["done", "done"]
+    assert [each.end for each in folder.read_pilots()] == ["done", "done"]
     assert len(trials(folder)) == 6
 
 
@@ -147,16 +147,16 @@ def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
     result = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), "--no-report", code=1)
     assert "no variant can run; last error: " in result.stderr
-    assert len(only_folder(tmp_path).pilots()) == 5
+    assert len(only_folder(tmp_path).read_pilots()) == 5
     assert not (only_folder(tmp_path).path / "values.jsonl").exists()
 
 
 def test_a_pilot_reports_what_would_make_comparisons_invalid(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "run", "run", Question(by="system"), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "run", "run", Question(by="system"), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     for each, durability in zip(pilot.block(), ("device", "none"), strict=True):
         facts = {"durability": durability}
-        folder.append(TrialResult(each.trial, each.variant.config, 0, {}, facts=facts), PILOT_TRIALS)
+        folder.append_trial(TrialResult(each.trial, each.variant.config, 0, {}, facts=facts), PILOT_TRIALS)
     shown = io.StringIO()
     replace(pilot, display=PlainLines(Console(file=shown, width=300))).report_pairs()
     (line,) = shown.getvalue().splitlines()
@@ -167,13 +167,13 @@ def test_a_pilot_reports_what_would_make_comparisons_invalid(tmp_path: Path) -> 
 def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
     """Two million operations in 2 s by one client: 1,000 ns each, of which the engine takes 600, or 400."""
     for driver_ns, limited in ((600.0, True), (400.0, False)):
-        folder = Folder.create(tmp_path / f"run-{driver_ns}", "run", Question(by="system"), interleaved=True)
+        folder = Folder.create_folder(tmp_path / f"run-{driver_ns}", "run", Question(by="system"), interleaved=True)
         pilot = pilot_of(tmp_path, folder)
         for trial in pilot.block():
             figures = {"driver": driver_ns, "runtime": 2e9, "operations": 2e6}
             values = {metric: Value(metric, figure, "", 1) for metric, figure in figures.items()}
             planned = TrialResult(trial.trial, trial.variant.config, 0, values, clients=1, loop="closed")
-            folder.append(replace(planned, facts={"networked": "no"}), PILOT_TRIALS)
+            folder.append_trial(replace(planned, facts={"networked": "no"}), PILOT_TRIALS)
         output = io.StringIO()
         replace(pilot, display=PlainLines(Console(file=output, width=300))).report_pairs()
         reported = "generator-limited: 60 % of each operation's time is the engine's (600 ns of 1000 ns)"
@@ -186,12 +186,12 @@ def test_failing_pilot_variants_do_not_stop_every_resume(tmp_path: Path) -> None
     file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 2") + 'hooks: {before: ["test {part} = 5"]}\n')
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     # None of the first five can run.
-    assert [each.end for each in only_folder(tmp_path).pilots()] == ["failed"] * 5
+    assert [each.end for each in only_folder(tmp_path).read_pilots()] == ["failed"] * 5
     for _ in range(8):
         loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
     folder = only_folder(tmp_path)
     assert [each.config["part"] for each in trials(folder) if each.end == "done"] == [5, 5]
-    attempts = Counter(each.trial for each in folder.attempts(PILOT_TRIALS)[0])
+    attempts = Counter(each.trial for each in folder.read_attempts(PILOT_TRIALS)[0])
     assert set(attempts.values()) <= {1, 2, 3}
 
 
@@ -209,36 +209,40 @@ def test_pilot_with_only_excluded_variants_is_reported(tmp_path: Path) -> None:
 
 def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
     """Its series ends early, and the shortest series would limit its whole group."""
-    folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]
     for each, end, rates in zip(pilot.block(), ("done", "lost"), (warm, [40.0] * 5), strict=True):
-        with folder.trial(each.trial) as files:
+        with folder.open_attempt(each.trial) as files:
             (files / "series.json").write_text(json.dumps(course(rates).to_json()))
         result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
-        lines.append(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
-    found = pilot.result(folder.pilots())
+        lines.append_line(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
+    found = pilot.result(folder.read_pilots())
     assert (found.warmup_seconds, found.capped) == (3.0, False)
     (group,) = found.groups
-    assert (group.trials, group.throughput_seconds, group.latency_seconds) == ((folder.pilots()[0].trial,), 2.0, None)
+    assert (group.trials, group.throughput_seconds, group.latency_seconds) == (
+        (folder.read_pilots()[0].trial,),
+        2.0,
+        None,
+    )
 
 
 def test_a_capped_warm_up_is_reported_as_capped(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "run", "run", Question(), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     slow = [40.0] * 28 + [100.0 + (i % 3) for i in range(32)]
     for each in pilot.block():
-        with folder.trial(each.trial) as files:
+        with folder.open_attempt(each.trial) as files:
             (files / "series.json").write_text(json.dumps(course(slow).to_json()))
-        lines.append(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
-    found = pilot.result(folder.pilots())
+        lines.append_line(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
+    found = pilot.result(folder.read_pilots())
     assert (found.warmup_seconds, found.cap_seconds, found.capped) == (3.0, 3.0, True)
 
 
 def pilot_of(home: Path, folder: Folder) -> Pilot:
     """The pilot of two variants that are measured for 2 s."""
     text = PILOTED.replace("200ms", "2s").replace("%s", str(ROOT))
-    planned = plan(loaded(home, text).experiment)
+    planned = plan_experiment(loaded(home, text).experiment)
     return Pilot(planned.experiment, planned, folder, PlainLines(Console(stderr=True)), 1.0)
 
 
@@ -262,7 +266,7 @@ def test_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     ended = [json.loads(line)["end"] for line in after.splitlines()]
     # The kill may hit the second variant's attempt, which then has a line of its own.
     assert ended.count("interrupted") <= 1
-    assert len({each.trial for each in folder.pilots()}) == len(ended) - ended.count("interrupted") == 2
+    assert len({each.trial for each in folder.read_pilots()}) == len(ended) - ended.count("interrupted") == 2
     assert len(trials(folder)) == 6
 
 
@@ -274,18 +278,18 @@ def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
     each = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
     # The hook, the warm-up and the window.
     assert each > 1.4
-    assert f"small: 6 of 6 trials to run, {units.clock(6 * each)} left" in result.stderr
+    assert f"small: 6 of 6 trials to run, {units.format_clock(6 * each)} left" in result.stderr
 
 
 def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED), "--no-report")
     folder = only_folder(tmp_path)
-    view = View(judge(folder.load()))
+    view = View(judge_results(folder.load_results()))
     table = every(view).more[0]
     counted, pilots = table.groups
     assert len(counted.rows) == 6
     assert pilots.title == "The pilot block, which does not count"
-    assert [row[0].text for row in pilots.rows] == [each.trial for each in folder.pilots()]
+    assert [row[0].text for row in pilots.rows] == [each.trial for each in folder.read_pilots()]
     assert {row[-1].text for row in pilots.rows} == {"does not count"}
     assert every(view).folded == "All 6 trials, and 2 of the pilot block, which do not count"
     assert "3 repeats each" in gist(view)

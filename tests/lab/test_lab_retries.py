@@ -9,8 +9,8 @@ import pytest
 
 from lab_support import experiment, loadstone, only_folder, trials
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
-from loadstone.results.lines import read
+from loadstone.judge.judge import judge_results
+from loadstone.results.lines import read_lines
 
 pytestmark = pytest.mark.usefixtures("chosen")
 
@@ -52,10 +52,10 @@ def test_failed_attempt_makes_its_successor_suspect(tmp_path: Path) -> None:
             "the failed attempt's files are still there"
         )
         assert (folder.path / "trials" / f"{each.trial}.2" / "run.hlog").exists()
-        assert folder.load().series(each.trial) is not None
-    lines = read(folder.path / "values.jsonl").documents
+        assert folder.load_results().series(each.trial) is not None
+    lines = read_lines(folder.path / "values.jsonl").documents
     assert len(lines) == 4 + 3 + 4
-    found = judge(folder.load()).trials
+    found = judge_results(folder.load_results()).trials
     for each in again:
         assert [(one.check, one.severity) for one in found[each.trial] if one.check == "retried"] == [
             ("retried", Severity.SUSPECT)

@@ -13,7 +13,7 @@ import yaml
 
 from figure_support import find_conflicts
 from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
 from loadstone.statistics.percentile import Population
@@ -37,7 +37,7 @@ def folder(home: Path) -> Folder:
 
 
 def test_blocks_hold_every_variant_in_a_recorded_order(folder: Folder) -> None:
-    results = folder.load()
+    results = folder.load_results()
     assert [(each.repeat, each.order, each.end) for each in results.trials] == [
         (1 + order // 2, order, "done") for order in range(6)
     ]
@@ -56,7 +56,7 @@ def test_percentiles_equal_the_histogram_on_disk(folder: Folder) -> None:
         merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         for operation in ("read", "update"):
             histogram = merged[operation.upper()]
-            found = Population(histogram).percentiles(list(PERCENTILES.values()))
+            found = Population(histogram).read_percentiles(list(PERCENTILES.values()))
             assert histogram.count == trial.value(f"{operation}.count")
             # The engine sums times exactly; a histogram uses the middle of a bucket.
             assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"), rel=1e-3)
@@ -126,7 +126,7 @@ def test_report_allows_no_claim_for_three_repeats(folder: Folder) -> None:
 
 
 def test_report_has_one_value_per_figure(folder: Folder) -> None:
-    assert find_conflicts(judge(folder.load())) == []
+    assert find_conflicts(judge_results(folder.load_results())) == []
 
 
 def test_resuming_a_complete_run_runs_nothing(home: Path, folder: Folder) -> None:

@@ -16,8 +16,8 @@ from jvm_support import CORE
 from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
 from loadstone.commands import search
 from loadstone.commands.parser import UsageError
-from loadstone.commands.search import document, parsed
-from loadstone.judge.judge import judge
+from loadstone.commands.search import line_document, parse_line
+from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
 from loadstone.search.rule import CONFIRMATIONS
 
@@ -51,7 +51,7 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
 
 def only_answer(folder: Folder) -> str:
     """The answer of a folder, whose report has one value for each figure."""
-    judgement = judge(folder.load())
+    judgement = judge_results(folder.load_results())
     assert find_conflicts(judgement) == []
     return judgement.answer
 
@@ -75,9 +75,9 @@ def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
     assert all(3 <= count <= 6 for count in probes.values())
     for clients, count in probes.items():
         assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
-    assert list(folder.load().planned) == [each.trial for each in found]
+    assert list(folder.load_results().planned) == [each.trial for each in found]
     # The order of loads is not random, so repeats are not blocks to pair by.
-    assert not folder.load().interleaved
+    assert not folder.load_results().interleaved
     for each in found:
         assert (folder.path / "trials" / each.trial / "run.hlog").exists()
 
@@ -151,7 +151,7 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
     folder = only_folder(tmp_path)
     assert outline(folder)[: len(kept)] == kept
-    assert len(rows(folder)) == len(folder.load().planned) == 6 + CONFIRMATIONS
+    assert len(rows(folder)) == len(folder.load_results().planned) == 6 + CONFIRMATIONS
     assert "holds up to 4 clients, where the search ended" in only_answer(folder)
     assert f"; 3 probes, {6 + CONFIRMATIONS} trials" in only_answer(folder)
 
@@ -294,9 +294,9 @@ def test_an_invalid_search_is_bad_usage(tmp_path: Path, words: tuple[str | Path,
 @pytest.mark.parametrize("length", ["5m", "5s", "-1", ""])
 def test_a_window_is_a_number_of_seconds(length: str) -> None:
     spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
-    line = parsed([*map(str, YCSB[1:]), "-p", f"maxexecutiontime={length}", "--search=clients"])
+    line = parse_line([*map(str, YCSB[1:]), "-p", f"maxexecutiontime={length}", "--search=clients"])
     with pytest.raises(UsageError, match="must be a number of seconds"):
-        document(line, spec)
+        line_document(line, spec)
 
 
 def test_the_engines_errors_about_arguments_are_shown(tmp_path: Path) -> None:
@@ -306,22 +306,22 @@ def test_the_engines_errors_about_arguments_are_shown(tmp_path: Path) -> None:
 
 
 def test_servers_are_attached_at_the_given_address() -> None:
-    line = parsed(
+    line = parse_line(
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
     spec = {"store": {"name": "redis", "durability": "os", "properties": {}}, "clients": 1}
-    made = document(line, spec)
+    made = line_document(line, spec)
     assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
     assert made["workload"]["properties"] == {}
     # Servers' data are loaded once and changed by every trial, which the user must be warned of.
     assert made["load"] == {"reuse": "shared"}
-    (warning,) = search.experiment(line, spec).warnings
+    (warning,) = search.line_experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message
 
 
 def test_search_on_an_embedded_store_copies_its_data() -> None:
     spec = {"store": {"name": "lmdb", "durability": "os", "properties": {}}, "clients": 1}
-    assert search.experiment(parsed([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
+    assert search.line_experiment(parse_line([*map(str, YCSB[1:]), "--search=clients"]), spec).warnings == ()
 
 
 def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:

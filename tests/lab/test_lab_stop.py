@@ -12,7 +12,7 @@ from rich.console import Console
 
 from experiment_support import loaded
 from lab_support import SMALL
-from loadstone.experiment.plan.plan import PlannedTrial, plan
+from loadstone.experiment.plan.plan import PlannedTrial, plan_experiment
 from loadstone.results.folder import Folder
 from loadstone.runner.progress import PlainLines
 from loadstone.runner.run import Run
@@ -38,16 +38,16 @@ class MadeUp(Run):
             planned.trial, planned.variant.config, 1000.0 + planned.repeat, planned.repeat, order=planned.order
         )
         if came:
-            self.folder.append(made)
+            self.folder.append_trial(made)
             self.done[made.trial] = made
 
 
 def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
     """A new run of three variants."""
     found = loaded(directory, THREE, *settings)
-    folder = Folder.create(directory / "run", "made", found.experiment.question_for_judge(), interleaved=True)
+    folder = Folder.create_folder(directory / "run", "made", found.experiment.question_for_judge(), interleaved=True)
     shown = PlainLines(Console(file=io.StringIO()))
-    return MadeUp(found.experiment, plan(found.experiment), folder, shown, 0.1, last=last)
+    return MadeUp(found.experiment, plan_experiment(found.experiment), folder, shown, 0.1, last=last)
 
 
 def measured(run: MadeUp, systems: Collection[str], repeats: int) -> None:

@@ -31,7 +31,7 @@ def check(folder: Path) -> None:
     """Holds all files of a folder against the schema."""
     validate("folder", json.loads((folder / "folder.json").read_text()))
     for name, kind in (("plan.jsonl", "block"), ("values.jsonl", "trial")):
-        found = lines.read(folder / name)
+        found = lines.read_lines(folder / name)
         assert (bool(found.documents), found.damaged) == (True, [])
         for each in found.documents:
             validate(kind, each)
@@ -67,7 +67,7 @@ def test_there_is_a_folder_of_every_version() -> None:
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
 def test_folders_of_every_version_are_read_and_reported(tmp_path: Path, version: int) -> None:
     shutil.copytree(FIXTURES / f"v{version}", tmp_path / "results/old/then")
-    results = Folder(tmp_path / "results/old/then").load()
+    results = Folder(tmp_path / "results/old/then").load_results()
     expected = json.loads((FIXTURES / f"v{version}" / "expected.json").read_text())
     assert [
         {"trial": each.trial, "end": each.end, "throughput": each.value("throughput"), "p99": each.value("read.p99")}
@@ -82,7 +82,7 @@ def test_folders_of_every_version_are_read_and_reported(tmp_path: Path, version:
 
 
 def test_the_schema_refuses_what_is_wrong() -> None:
-    (line, *_) = lines.read(FIXTURES / "v1/values.jsonl").documents
+    (line, *_) = lines.read_lines(FIXTURES / "v1/values.jsonl").documents
     validate("trial", line)
     for broken in ({**line, "end": "perhaps"}, {**line, "config": {"a": []}}, {**line, "values": [{"metric": "x"}]}):
         with pytest.raises(jsonschema.ValidationError):

@@ -18,11 +18,11 @@ from judge_support import experiment as sound_results
 from judge_support import sound, value
 from lab_support import experiment, loadstone, only_folder, trials
 from loadstone.experiment.file import ExperimentError
-from loadstone.experiment.plan.description import describe
-from loadstone.experiment.plan.plan import plan
+from loadstone.experiment.plan.description import describe_plan
+from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.experiment.plan.stages import rate_pieces
-from loadstone.judge.finding import Finding, Severity, Verdict, concerns
-from loadstone.judge.judge import judge
+from loadstone.judge.finding import Finding, Severity, Verdict, concerns_metric
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import stages as report
 from loadstone.report.charts import course as charts
@@ -49,7 +49,7 @@ def test_stages_set_window_intervals_and_metrics(tmp_path: Path) -> None:
 
 
 def test_stages_become_pieces_after_warm_up(tmp_path: Path) -> None:
-    (first, _) = plan(loaded(tmp_path, HEAD + SPIKE).experiment).variants
+    (first, _) = plan_experiment(loaded(tmp_path, HEAD + SPIKE).experiment).variants
     assert [(stage.start_ns, stage.rate_from, stage.rate_to) for stage in first.stages] == [
         (0, 1000, 1000),
         (1_000_000_000, 1000, 3000),
@@ -68,7 +68,7 @@ def test_stages_become_pieces_after_warm_up(tmp_path: Path) -> None:
 
 def test_ramp_from_and_to_zero_has_warm_up(tmp_path: Path) -> None:
     text = HEAD + "rate: {stages: [{for: 1s, to: 200}, {for: 1s, to: 0}]}\n"
-    (first, _) = plan(loaded(tmp_path, text).experiment).variants
+    (first, _) = plan_experiment(loaded(tmp_path, text).experiment).variants
     ends = [(piece["from"], piece["to"]) for piece in rate_pieces(first.stages, 1.0)]
     assert ends == [(200, 200), (0, 200), (200, 0), (200, 200)]
 
@@ -82,13 +82,15 @@ def test_stage_rate_may_vary(tmp_path: Path) -> None:
     text = HEAD + 'rate: {stages: [{for: 1s, at: 100}, {for: 1s, at: "{peak}"}]}\nvary: {peak: [200, 400]}\n'
     document = loaded(tmp_path, text)
     assert document.warnings == ()
-    rates = {variant.config["peak"]: variant.stages[1].rate_to for variant in plan(document.experiment).variants}
+    rates = {
+        variant.config["peak"]: variant.stages[1].rate_to for variant in plan_experiment(document.experiment).variants
+    }
     assert rates == {200: 200.0, 400: 400.0}
     assert document.experiment.compare.metrics[0] == "stage2.all.p99"
 
 
 def test_dry_run_describes_stages(tmp_path: Path) -> None:
-    text = describe(plan(loaded(tmp_path, HEAD + SPIKE).experiment))
+    text = describe_plan(plan_experiment(loaded(tmp_path, HEAD + SPIKE).experiment))
     assert "stages     1: 1,000 op/s for 1s\nstages     2: 1,000 to 3,000 op/s for 200ms\n" in text
     assert "3: pause for 300ms" in text
     assert "4 stages, 0 to 3,000 op/s uniform" in text
@@ -260,7 +262,7 @@ def claims(judgement: Judgement) -> dict[str, str]:
 
 
 def test_equal_stages_are_compared() -> None:
-    judgement = judge(stage_results())
+    judgement = judge_results(stage_results())
     assert set(claims(judgement).values()) == {"better"}
     assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than ")
     assert findings_of(judgement, "not-steady") == []
@@ -268,7 +270,7 @@ def test_equal_stages_are_compared() -> None:
 
 
 def test_rising_stage_makes_only_its_figures_suspect() -> None:
-    judgement = judge(stage_results(lambda number, at: 1e7 * (1 + at / 4) if number == 2 else 1e7))
+    judgement = judge_results(stage_results(lambda number, at: 1e7 * (1 + at / 4) if number == 2 else 1e7))
     matches = findings_of(judgement, "not-steady")
     assert {(finding.metric, finding.severity) for finding in matches} == {("stage2.", Severity.SUSPECT)}
     assert all(finding.message.startswith("stage 2 (400 op/s): the p") for finding in matches)
@@ -278,7 +280,7 @@ def test_rising_stage_makes_only_its_figures_suspect() -> None:
 
 
 def test_drain_after_higher_rate_is_a_note() -> None:
-    judgement = judge(stage_results(lambda number, at: 1e7 * (11 - at / 4) if number == 3 else 1e7))
+    judgement = judge_results(stage_results(lambda number, at: 1e7 * (11 - at / 4) if number == 3 else 1e7))
     matches = findings_of(judgement, "not-steady")
     assert {(finding.metric, finding.severity) for finding in matches} == {("stage3.", Severity.NOTE)}
 
@@ -289,11 +291,11 @@ def test_ramp_is_not_tested_for_steadiness() -> None:
         replace(trial, values={**trial.values, "stage2.rate_from": value("stage2.rate_from", 100.0)})
         for trial in results.trials
     ]
-    assert findings_of(judge(replace(results, trials=ramps)), "not-steady") == []
+    assert findings_of(judge_results(replace(results, trials=ramps)), "not-steady") == []
 
 
 def test_unanswered_operations_refuse_their_stage_alone() -> None:
-    judgement = judge(stage_results(unanswered=160))
+    judgement = judge_results(stage_results(unanswered=160))
     (message,) = {finding.message for finding in findings_of(judgement, "rate-not-held")}
     assert message == "stage 2 (400 op/s): 1 % of the 16,000 operations due never ended in time"
     assert claims(judgement) == {
@@ -306,16 +308,16 @@ def test_unanswered_operations_refuse_their_stage_alone() -> None:
 def test_stage_finding_concerns_its_figures_and_the_whole() -> None:
     finding = Finding("rate-not-held", Severity.INVALID, "", "", (), "stage2.", "latencies")
     metrics = ("stage2.read.p99", "stage1.read.p99", "stage21.read.p99", "read.p99", "throughput")
-    assert [concerns(finding, metric) for metric in metrics] == [True, False, False, True, False]
+    assert [concerns_metric(finding, metric) for metric in metrics] == [True, False, False, True, False]
 
 
 def test_pause_is_not_a_stall() -> None:
-    judgement = judge(stage_results(rates=(100.0, 0.0, 100.0)))
+    judgement = judge_results(stage_results(rates=(100.0, 0.0, 100.0)))
     assert findings_of(judgement, "stalled") == []
 
 
 def test_stage_figures_agree_everywhere() -> None:
-    judgement = judge(stage_results())
+    judgement = judge_results(stage_results())
     assert find_conflicts(judgement) == []
     (group, *_) = report.create_table(View(judgement)).groups
     assert [row[0].text for row in group.rows] == ["1", "2", "3"]
@@ -324,7 +326,7 @@ def test_stage_figures_agree_everywhere() -> None:
 
 
 def test_charts_over_time_have_bands_of_stages() -> None:
-    view = View(judge(stage_results()))
+    view = View(judge_results(stage_results()))
     figure = charts.throughput(view, charts.courses(view))
     rows = [row for data in figure.panels[0].spec["datasets"].values() for row in data]
     bands = {row["stage"]: (row["start"], row["end"]) for row in rows if "stage" in row}

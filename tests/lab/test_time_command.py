@@ -17,8 +17,8 @@ from rich.console import Console
 
 from lab_support import loadstone, only_folder, start, trials
 from loadstone.commands.timing import create_commands, main
-from loadstone.experiment.kind import CommandContext, Ended, Use
-from loadstone.judge.judge import judge
+from loadstone.experiment.kind import CommandContext, CommandUse, Ended
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
@@ -47,17 +47,17 @@ class ScriptedTiming(Timing):
     def launch(self, launcher: Launcher, name: str, text: str, files: Path, watch: Watch | None) -> Ended:
         """An execution that has ended."""
         self.executions += 1
-        use = Use(round(self.duration(text, self.executions)), MS, None)
+        use = CommandUse(round(self.duration(text, self.executions)), MS, None)
         return Ended(0, files / "stdout", files / "stderr", use, CommandContext(files, files))
 
 
 def judge_script(home: Path, duration: Callable[[str, int], float], **options: Any) -> tuple[str, Judgement]:
     """Why a timing of `a` and `b` stopped, and its judgement."""
     question = Question(by="command", baseline="a", metrics=("time",), guarantees={"command": ("work",)})
-    folder = Folder.create(home / "results/time/now", "time", question, interleaved=True)
+    folder = Folder.create_folder(home / "results/time/now", "time", question, interleaved=True)
     timing = ScriptedTiming([Timed("a", "a"), Timed("b", "b")], folder, PlainLines(Console(file=StringIO())), **options)
     timing.duration = duration
-    return timing.run(0), judge(folder.load())
+    return timing.run(0), judge_results(folder.load_results())
 
 
 def spread(number: int) -> float:

@@ -20,9 +20,9 @@ from loadstone.api import reference
 from loadstone.engine.histogram import Histogram
 from loadstone.results import lines
 from loadstone.results.folder import Folder
-from loadstone.results.hlog import write as write_histograms
+from loadstone.results.hlog import write_histograms
 from loadstone.results.result_set import Question
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from results_support import by_tag, intervals, trial
 
@@ -81,10 +81,10 @@ def test_merged_percentiles_are_exact(run: loadstone.Run) -> None:
     for result in run.results.trials:
         directory = run.results.files(result.trial)
         assert directory is not None
-        total.add(by_tag(intervals(directory / "run.hlog"))["READ"])
+        total.add_histogram(by_tag(intervals(directory / "run.hlog"))["READ"])
     latencies = run.latencies("read")
     assert [latencies.percentile(percent).value for percent in (50, 99.9, 100)] == [
-        total.quantile(share) for share in (0.5, 0.999, 1)
+        total.value_at_quantile(share) for share in (0.5, 0.999, 1)
     ]
     halves = [run.latencies("read", filter=f"system:{name}") for name in ("first", "second")]
     assert (halves[0] + halves[1]).percentile(99.9) == latencies.percentile(99.9)
@@ -167,16 +167,16 @@ def test_reference_page_is_current() -> None:
 
 def write_crafted(path: Path) -> Folder:
     """A folder with attempts that must not count, a damaged line, and an unreadable histogram log."""
-    folder = Folder.create(path, "crafted", Question(by="system"), interleaved=True)
+    folder = Folder.create_folder(path, "crafted", Question(by="system"), interleaved=True)
     table = path / "values.jsonl"
 
     def run_trial(result: TrialResult, latencies: dict[int, int] | None) -> None:
-        with folder.trial(result.trial, result.attempt) as files:
+        with folder.open_attempt(result.trial, result.attempt) as files:
             if latencies is not None:
                 histogram = Histogram()
                 histogram.counts.update(latencies)
                 write_histograms(files / "run.hlog", {"READ": histogram})
-        folder.append(result)
+        folder.append_trial(result)
 
     # A failed attempt, the attempt that counts, and an interrupted attempt.
     run_trial(trial("a", {"system": 1}, 10.0, end="failed", order=0), {5: 7})
@@ -216,7 +216,7 @@ def test_missing_histograms_are_named(tmp_path: Path) -> None:
         run.latencies("read")
     with pytest.raises(loadstone.LoadstoneError, match='no operation "scan"'):
         run.latencies("scan", filter="trial:b")
-    log = folder.files("b", 1) / "run.hlog"
+    log = folder.files_of("b", 1) / "run.hlog"
     log.write_text(log.read_text()[:-40])
     with pytest.raises(loadstone.LoadstoneError, match="damaged"):
         run.latencies("read", filter="trial:b")
@@ -226,19 +226,19 @@ def test_missing_histograms_are_named(tmp_path: Path) -> None:
 
 
 def test_failed_and_unanswered_operations_count(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "open", "open", Question(), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "open", "open", Question(), interleaved=True)
     tags = {
         "READ": {100: 5},
         "READ-response": {200: 5},
         "READ-ERROR-response": {10: 2},
         "READ-CENSORED-response": {150: 3},
     }
-    with folder.trial("a") as files:
+    with folder.open_attempt("a") as files:
         histograms = {tag: Histogram() for tag in tags}
         for tag, counts in tags.items():
             histograms[tag].counts.update(counts)
         write_histograms(files / "run.hlog", histograms)
-    folder.append(TrialResult("a", {}, 1, values(Value("throughput", 1, "op/s", 5))))
+    folder.append_trial(TrialResult("a", {}, 1, values_by_metric(Value("throughput", 1, "op/s", 5))))
     latencies = loadstone.open(folder.path).latencies("read")
     assert (latencies.n, latencies.failed, latencies.censored) == (10, 2, 3)
     assert [(latencies.percentile(percent).value, latencies.percentile(percent).bound) for percent in (30, 80, 90)] == [
@@ -255,10 +255,10 @@ def test_failed_and_unanswered_operations_count(tmp_path: Path) -> None:
 
 
 def test_figure_tables_equal_for_all_types(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "odd", "odd", Question(), interleaved=False)
+    folder = Folder.create_folder(tmp_path / "odd", "odd", Question(), interleaved=False)
     configs: list[dict[str, int | float | bool]] = [{"trial": 1}, {"trial": 2.5}, {"other": True}, {"trial": 10**30}]
     for number, config in enumerate(configs):
-        folder.append(trial(f"t{number}", config, 1.0))
+        folder.append_trial(trial(f"t{number}", config, 1.0))
     run = loadstone.open(folder.path)
     assert run.trials["trial_"].to_pylist() == ["1", "2.5", None, str(10**30)]
     assert run.trials["other"].to_pylist() == [None, None, True, None]
@@ -267,12 +267,12 @@ def test_figure_tables_equal_for_all_types(tmp_path: Path) -> None:
 
 
 def test_empty_folder_has_empty_tables(tmp_path: Path) -> None:
-    folder = Folder.create(tmp_path / "none", "none", Question(), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "none", "none", Question(), interleaved=True)
     run = loadstone.open(folder.path)
     for name in ("trials", "figures", "intervals", "histograms", "facts", "hosts", "samples"):
         assert len(run.table(name)) == 0
     assert run.judgement.charts == {}
-    assert lines.read(folder.path / "values.jsonl").documents == []
+    assert lines.read_lines(folder.path / "values.jsonl").documents == []
     shutil.rmtree(folder.path)
     with pytest.raises(loadstone.LoadstoneError, match="there are no results"):
         loadstone.open(folder.path)

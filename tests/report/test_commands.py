@@ -14,7 +14,7 @@ import pytest
 
 from lab_support import ROOT, loadstone, only_folder
 from loadstone.cli import LAB_COMMANDS
-from loadstone.results.folder import find
+from loadstone.results.folder import find_folders
 
 IMPORTS = ROOT / "tests/fixtures/imports"
 RESULTS = ROOT / "tests/fixtures/results"
@@ -77,7 +77,7 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
     for copy in copies:
         copy.write_bytes(ACCELERATED.read_bytes())
     loadstone(tmp_path, "import", *copies, "--fact", "variant=accelerated")
-    assert [each.repeat for each in only_folder(tmp_path).load().trials] == [1, 2, 3]
+    assert [each.repeat for each in only_folder(tmp_path).load_results().trials] == [1, 2, 3]
 
 
 def test_result_folders_compare_with_files(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_bad_usage_is_one_error_and_one_hint(
     assert done.stdout == ""
     assert done.stderr.startswith(message), done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
-    assert find(tmp_path / "results") == []
+    assert find_folders(tmp_path / "results") == []
 
 
 def test_hints_of_an_experiment_name_what_to_write(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from live_support import write_folder
-from loadstone.live.metrics import render
-from loadstone.live.run import Run
+from loadstone.live.metrics import render_metrics
+from loadstone.live.run import FollowedRun
 from test_expectations import make_run, scatter
 from test_live import parse_families, write_attempt
 
@@ -72,7 +72,9 @@ def test_panels_do_not_overlap() -> None:
     "target", [target for panel in PANELS for target in panel["targets"]], ids=lambda target: target["expr"]
 )
 def test_panel_queries_metrics_that_are_served(tmp_path: Path, target: dict[str, Any]) -> None:
-    text = render(Run(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_sampled(tmp_path / "t")])
+    text = render_metrics(
+        FollowedRun(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_sampled(tmp_path / "t")]
+    )
     samples = [sample for family in parse_families(text).values() for sample in family.samples]
     names, labels = {sample.name for sample in samples}, {label for sample in samples for label in sample.labels}
     expression = target["expr"]

@@ -15,8 +15,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from event_support import earlier, interval, outcome
 from live_support import Server, serve, tear_line, write_folder
 from loadstone.engine.histogram import Histogram
-from loadstone.live.metrics import BUCKETS, classic, render
-from loadstone.live.run import Run, is_locked
+from loadstone.live.metrics import BUCKETS, classic_histogram, render_metrics
+from loadstone.live.run import FollowedRun, is_locked
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt
 from loadstone.results.folder import Folder
@@ -153,12 +153,14 @@ def write_attempt(directory: Path, intervals: int = 3) -> Attempt:
     lines = [json.dumps(interval(k, outcomes)) for k in range(intervals)]
     (directory / "run.events.jsonl").write_text("\n".join(lines) + "\n")
     attempt = Attempt(directory, "0001-a", {"system": 'a"\\\n', "step": 2, "9 lives": "x"}, 4)
-    attempt.poll()
+    attempt.read_new()
     return attempt
 
 
 def test_metrics_are_parsed_by_prometheus(tmp_path: Path) -> None:
-    text = render(Run(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_attempt(tmp_path / "t")])
+    text = render_metrics(
+        FollowedRun(write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))), [write_attempt(tmp_path / "t")]
+    )
     families = parse_families(text)
     (read,) = [sample for sample in families["loadstone_operations"].samples if sample.labels["step"] == "READ"]
     assert read.value == 9
@@ -176,7 +178,7 @@ def test_buckets_are_cumulative_and_complete() -> None:
     histogram = Histogram()
     for index in range(0, 40_000, 37):
         histogram.counts[index] += index % 5
-    samples = classic(histogram, {})
+    samples = classic_histogram(histogram, {})
     counts = [value for suffix, _, value in samples if suffix == "_bucket"]
     assert counts == sorted(counts)
     assert counts[-1] == histogram.count
@@ -188,39 +190,39 @@ def test_segments_of_a_trial_add_up(tmp_path: Path) -> None:
     for segment in range(3):
         (tmp_path / f"run.{segment}.events.jsonl").write_text(line)
     attempt = Attempt(tmp_path, "t", {}, 1)
-    attempt.poll()
-    (point,) = attempt.points()
+    attempt.read_new()
+    (point,) = attempt.list_points()
     assert (point["throughput"], point["due"]) == (30, 30)
 
 
 def test_late_operations_change_their_own_point(tmp_path: Path) -> None:
     attempt = write_attempt(tmp_path / "t", 1)
-    (before,) = attempt.points()
+    (before,) = attempt.list_points()
     late = interval(1, [], earlier=[earlier(0, [outcome("READ", "OK", [900_000_000])])])
     with (tmp_path / "t/run.events.jsonl").open("a") as file:
         file.write(json.dumps(late) + "\n")
-    attempt.poll()
-    after, _ = attempt.points()
+    attempt.read_new()
+    after, _ = attempt.list_points()
     assert after["max"] > 10 * before["max"]
     assert after["k"] == before["k"]
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
     path, tail = tmp_path / "x", Tail(tmp_path / "x")
-    assert [*tail.read()] == []
+    assert [*tail.read_new()] == []
     path.write_text('{"a": 1}\n{"b"')
-    assert [*tail.read()] == [{"a": 1}]
+    assert [*tail.read_new()] == [{"a": 1}]
     with path.open("a") as file:
         file.write(': 2}\nnot json\n[]\n{"c": 3}\n')
-    assert [*tail.read()] == [{"b": 2}, {"c": 3}]
+    assert [*tail.read_new()] == [{"b": 2}, {"c": 3}]
     path.write_text('{"d": 4}\n')
-    assert [*tail.read()] == [{"d": 4}]
+    assert [*tail.read_new()] == [{"d": 4}]
 
 
 def test_lock_is_seen_and_never_taken(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "a", make_run({"a": scatter(1000)}))
     assert not is_locked(folder.path)
-    with folder.locked():
+    with folder.hold_lock():
         assert is_locked(folder.path)
         with (folder.path / "lock").open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -230,26 +232,26 @@ def test_lock_is_seen_and_never_taken(tmp_path: Path) -> None:
 def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
     folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:2]))
-    run = Run(folder)
-    run.poll()
-    with folder.locked(), folder.trial("a-3", begun=results.trials[2]):
-        folder.plan(3, {"a-3": {"system": "a"}})
-        run.poll()
-        state = run.state()
+    run = FollowedRun(folder)
+    run.read_new()
+    with folder.hold_lock(), folder.open_attempt("a-3", begun=results.trials[2]):
+        folder.record_block(3, {"a-3": {"system": "a"}})
+        run.read_new()
+        state = run.page_state()
         assert (state["done"], state["planned"], state["trial"]["phase"]) == (2, 6, "prepare")
         (variant,) = state["variants"]
         assert [trial["state"] for trial in variant["trials"]] == ["done"] * 2 + ["running"] + ["planned"] * 3
-    folder.append(results.trials[2])
-    run.poll()
-    assert (run.state()["done"], run.state()["trial"]["phase"]) == (3, "done")
+    folder.append_trial(results.trials[2])
+    run.read_new()
+    assert (run.page_state()["done"], run.page_state()["trial"]["phase"]) == (3, "done")
 
 
 def test_attempt_of_a_killed_lab_is_interrupted(tmp_path: Path) -> None:
     results = make_run({"a": scatter(1000)})
-    folder = Folder.create(tmp_path / "a", "a", results.question, interleaved=True)
+    folder = Folder.create_folder(tmp_path / "a", "a", results.question, interleaved=True)
     directory = tmp_path / "a/trials/a-1.part"
     directory.mkdir()
     (directory / "begun.json").write_text(json.dumps({"table": "values.jsonl", "line": results.trials[0].to_json()}))
-    run = Run(folder)
-    run.poll()
-    assert run.state()["trial"]["phase"] == "interrupted"
+    run = FollowedRun(folder)
+    run.read_new()
+    assert run.page_state()["trial"]["phase"] == "interrupted"

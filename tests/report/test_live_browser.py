@@ -53,7 +53,7 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
     finally:
         lab.kill()
         lab.communicate()
-    assert only_folder(tmp_path).load().trials == []
+    assert only_folder(tmp_path).load_results().trials == []
 
 
 def free_port() -> int:
@@ -70,7 +70,7 @@ def write_trial(home: Path, name: str = "demo") -> Path:
     question = replace(results.question, text=HOSTILE, expect=(HOSTILE,))
     named = replace(results, name=name, trials=trials, question=question)
     folder = write_folder(home / "results" / name / "1", named)
-    directory = folder.files(trials[-1].trial, 1)
+    directory = folder.files_of(trials[-1].trial, 1)
     directory.mkdir()
     outcomes = [outcome("READ", "OK", [1_000_000, 2_000_000, 30_000_000])]
     lines = [json.dumps(interval(k, outcomes, due=3, failed=k % 2)) for k in range(8)]

@@ -14,15 +14,15 @@ import pytest
 import report_support
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import trials
 from loadstone.report.charts.figure import Figure
 from loadstone.report.sections import OPENING_PANELS, opening, sections
 from loadstone.report.view import View
 from loadstone.report.write import write
-from loadstone.results.result_set import Question, ResultSet, variant
-from loadstone.results.trial_result import values
+from loadstone.results.result_set import Question, ResultSet, variant_key
+from loadstone.results.trial_result import values_by_metric
 
 SNAPSHOTS = Path(__file__).parents[1] / "fixtures/report"
 
@@ -194,7 +194,9 @@ def asked(
     """Two stores on workload a, in so many contexts; the first metric decides."""
     trials = [
         replace(
-            each, trial=f"{each.trial}-{size}", values=values(*(v for v in each.values.values() if v.metric != without))
+            each,
+            trial=f"{each.trial}-{size}",
+            values=values_by_metric(*(v for v in each.values.values() if v.metric != without)),
         )
         for repeat in range(1, 7)
         for size in range(sizes)
@@ -240,10 +242,10 @@ def test_answer_chart_has_the_deciding_metric(metrics: tuple[str, ...], title: s
 def test_deciding_latency_precedes_the_throughput_curve() -> None:
     results = report_support.scaling().results
     by_latency = replace(results, question=replace(results.question, metrics=("read.p99", "throughput")))
-    judgement = judge(by_latency)
+    judgement = judge_results(by_latency)
     assert judgement.answer.startswith("read p99")
     assert opened(judgement)[0].panels[0].title == "read p99 · clients 1"
-    assert opened(judge(results))[0].panels[0].title == "throughput, op/s"
+    assert opened(judge_results(results))[0].panels[0].title == "throughput, op/s"
 
 
 def test_first_caption_explains_itself_and_its_selection() -> None:
@@ -307,7 +309,7 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
 
 
 def test_the_judgement_of_real_results_can_be_shown() -> None:
-    judgement = judge(report_support.scaling().results)
+    judgement = judge_results(report_support.scaling().results)
     found = outline(report_support.page(judgement))
     assert judgement.answer in found.text
     assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(found.ids)
@@ -338,7 +340,7 @@ def test_unwritable_report_names_the_place(tmp_path: Path) -> None:
 
 def test_withheld_figure_is_hidden_for_single_trials() -> None:
     judgement = report_support.usual()
-    rare = (variant({"system": "fjall", "workload": "a"}), "read.p99")
+    rare = (variant_key({"system": "fjall", "workload": "a"}), "read.p99")
     cells = {**judgement.cells, rare: replace(judgement.cells[rare], withheld="n(1 − p) = 8 < 10")}
     found = trials.table(View(replace(judgement, cells=cells)))
     column = [head.title for head in found.columns].index("read p99")

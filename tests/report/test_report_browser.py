@@ -9,7 +9,7 @@ import pytest
 
 import report_support
 from browser_support import Browser
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 SIZES = {"desk": (1280, 900), "phone": (360, 800)}
@@ -37,7 +37,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         )
         for trial in usual.trials
     ]
-    judgements["judged"] = judge(replace(usual, trials=alike))
+    judgements["judged"] = judge_results(replace(usual, trials=alike))
     judgements["many"] = report_support.large(1_000)
     found = {}
     for name, judgement in judgements.items():

@@ -13,7 +13,7 @@ import pytest
 import report_support
 from judge_support import given as set_figures
 from judge_support import sound
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import course as thinning
 from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
@@ -22,7 +22,7 @@ from loadstone.report.markup import countable
 from loadstone.report.percentile_curve import nines
 from loadstone.report.sections import sections
 from loadstone.report.view import View, shorten, spread
-from loadstone.results.result_set import Question, ResultSet, variant
+from loadstone.results.result_set import Question, ResultSet, variant_key
 from loadstone.results.trial_result import Scalar, Series
 
 
@@ -79,7 +79,7 @@ def test_throughput_shows_median_interval_and_repeats() -> None:
     judgement = report_support.usual()
     found = intervals.throughput(View(judgement))
     assert [panel.title for panel in found.panels] == ["workload a", "workload c"]
-    cell = judgement.cells[variant({"system": "lmdb", "workload": "a"}), "throughput"]
+    cell = judgement.cells[variant_key({"system": "lmdb", "workload": "a"}), "throughput"]
     (mark,) = [row for row in rows(found, 0) if row["name"] == "lmdb" and "median" in row]
     assert (mark["value"], mark["low"], mark["high"]) == (cell.estimate.value, cell.estimate.low, cell.estimate.high)
     dots = [row for row in rows(found, 0) if row["name"] == "lmdb" and "repeat" in row]
@@ -171,7 +171,7 @@ def test_every_load_is_a_joined_point() -> None:
         for trial in results.trials[:6]
     ]
     question = Question(by="clients", metrics=("throughput", "read.p99"))
-    judgement = judge(replace(results, trials=trials, question=question))
+    judgement = judge_results(replace(results, trials=trials, question=question))
     view = View(judgement)
     chart = scaling.curves(view)
     assert [panel.title for panel in chart.panels] == ["throughput, op/s", "read p99", "read p50"]
@@ -300,7 +300,7 @@ def test_search_draws_objective_and_answer() -> None:
     ]
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 4}
     question = Question(at_least=3, at_most=3, find=find)
-    chart = scaling.curves(View(judge(ResultSet("searched", trials, question))))
+    chart = scaling.curves(View(judge_results(ResultSet("searched", trials, question))))
     assert [panel.title for panel in chart.panels[:2]] == ["p99", "throughput, op/s"]
     points = [row for row in rows(chart, 0) if "figure" in row]
     assert [(row["load"], row["holds"]) for row in points] == [(1, True), (2, True), (3, False), (4, False)]
@@ -315,7 +315,7 @@ def test_confounded_loads_are_charted_by_variant() -> None:
         for trial in report_support.scaling().results.trials[:18]
     ]
     results = ResultSet("confounded", trials, Question(by="clients", metrics=("throughput",)))
-    names = {section.name for section in sections(View(judge(results)))}
+    names = {section.name for section in sections(View(judge_results(results)))}
     assert "scaling" not in names
     assert "throughput" in names
 
@@ -328,7 +328,7 @@ def test_load_of_zero_has_a_linear_axis() -> None:
         for load in (0, 100, 2000)
         for repeat in range(1, 4)
     ]
-    chart = scaling.curves(View(judge(ResultSet("rates", trials, Question(by="rate")))))
+    chart = scaling.curves(View(judge_results(ResultSet("rates", trials, Question(by="rate")))))
     domains = [
         layer["encoding"]["x"]["scale"]["domain"] for layer in chart.panels[0].spec["layer"] if "y" in layer["encoding"]
     ]

@@ -9,9 +9,9 @@ import pytest
 
 from imports_support import FIXTURES
 from judge_support import REPEATS, Spoil, asking, given, sound
-from loadstone.importers.read import read
+from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.report.comparison import table
 from loadstone.report.table import Entry
 from loadstone.report.terminal.tables import change, figures
@@ -37,7 +37,9 @@ def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil
         for repeat in range(1, REPEATS + 1)
         for system, workload in points
     ]
-    return View(judge(ResultSet("crafted", trials, replace(question, by="system", baseline="a"), interleaved=True)))
+    return View(
+        judge_results(ResultSet("crafted", trials, replace(question, by="system", baseline="a"), interleaved=True))
+    )
 
 
 def against(view: View, metric: str) -> dict[tuple[str, str], Entry]:
@@ -124,7 +126,7 @@ def test_refused_row_is_not_valid() -> None:
     ],
 )
 def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) -> None:
-    trials = [run.result for run in read(FIXTURES / name, {})]
-    view = View(judge(ResultSet("imported", trials)))
+    trials = [run.result for run in read_file(FIXTURES / name, {})]
+    view = View(judge_results(ResultSet("imported", trials)))
     notes = [row[1].note for group in table(view, metric).groups for row in group.rows if row]
     assert note in notes

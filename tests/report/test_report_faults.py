@@ -13,9 +13,9 @@ from rich.console import Console
 
 from fault_support import REPEATS, experiment_with_faults, instants, trial_of
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.judge.outages import clauses, summarize_outages
+from loadstone.judge.outages import outage_clauses, summarize_outages
 from loadstone.judge.settings import Settings
 from loadstone.report import html
 from loadstone.report.charts import faults as charts
@@ -26,7 +26,7 @@ from loadstone.report.markup import countable
 from loadstone.report.sections import sections
 from loadstone.report.terminal.tables import plain_table
 from loadstone.report.view import View
-from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.result_set import ResultSet, variant_key
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from report_support import page, pull_request
@@ -36,7 +36,7 @@ BAND = {"start", "end"}
 
 @cache
 def judge_scripted() -> Judgement:
-    return judge(experiment_with_faults())
+    return judge_results(experiment_with_faults())
 
 
 def alter_kills(change: dict[int, Value]) -> ResultSet:
@@ -67,13 +67,13 @@ def test_answer_has_outage_recovery_and_loss() -> None:
 
 def test_censored_recoveries_are_counted_and_not_averaged() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
-    judgement = judge(alter_kills({1: censored, 2: censored}))
+    judgement = judge_results(alter_kills({1: censored, 2: censored}))
     assert "recovered after 12.6 s (median, 4 of 6), not within 77.0 s in 2 of 6" in judgement.further[0]
 
 
 def test_mostly_censored_recovery_has_no_median() -> None:
     censored = Value("recovered", 77e9, "ns", 1, "at_least")
-    judgement = judge(alter_kills(dict.fromkeys(range(1, 5), censored)))
+    judgement = judge_results(alter_kills(dict.fromkeys(range(1, 5), censored)))
     assert "recovered after 11.0 s to 13.1 s in 2 of 6, not within 77.0 s in 4 of 6" in judgement.further[0]
 
 
@@ -83,7 +83,7 @@ def test_unverified_faults_are_excluded_from_the_outage() -> None:
         replace(trial, faults=(replace(trial.faults[0], held_ns=None),)) if trial.trial == "QUORUM-kill-3" else trial
         for trial in results.trials
     ]
-    outages = judge(replace(results, trials=trials)).outages
+    outages = judge_results(replace(results, trials=trials)).outages
     assert [(len(outage.trials), outage.excluded) for outage in outages] == [(6, 0), (5, 1)]
 
 
@@ -109,7 +109,7 @@ def close_loop(trial: TrialResult) -> TrialResult:
 def test_closed_loop_answers_without_an_outage() -> None:
     results = experiment_with_faults()
     outages = summarize_outages(replace(results, trials=[*map(close_loop, results.trials)]).variants, {}, Settings())
-    first = next(iter(clauses(outages)))
+    first = next(iter(outage_clauses(outages)))
     assert "throughput during the fault 40 % of that before (n=6, longest gap" in first
     assert "so there is no outage in seconds" in first
 
@@ -170,7 +170,7 @@ def test_terminal_prints_tables_of_faults() -> None:
 def test_results_without_faults_have_no_fault_section() -> None:
     results = experiment_with_faults()
     trials = [replace(trial, faults=()) for trial in results.trials]
-    judgement = judge(replace(results, trials=trials))
+    judgement = judge_results(replace(results, trials=trials))
     assert judgement.outages == []
     assert "faults" not in [section.name for section in sections(View(judgement))]
-    assert variant(trials[0].config) in judgement.variants
+    assert variant_key(trials[0].config) in judgement.variants

@@ -12,8 +12,8 @@ from figure_support import agree, collect_figures, count_repeated, find_conflict
 from imports_support import FIXTURES
 from judge_support import experiment
 from judge_support import given as set_figures
-from loadstone.importers.read import read
-from loadstone.judge.judge import judge
+from loadstone.importers.read import read_file
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.charts import intervals
 from loadstone.results.folder import Folder
@@ -32,13 +32,13 @@ def test_crafted_report_has_one_value_per_figure(name: str) -> None:
 
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 def test_imported_report_has_one_value_per_figure(path: Path) -> None:
-    trials = [run.result for run in read(path, {})]
-    assert find_conflicts(judge(ResultSet(path.stem, trials))) == []
+    trials = [run.result for run in read_file(path, {})]
+    assert find_conflicts(judge_results(ResultSet(path.stem, trials))) == []
 
 
 @pytest.mark.parametrize("path", VERSIONS, ids=lambda path: path.name)
 def test_recorded_report_has_one_value_per_figure(path: Path) -> None:
-    judgement = judge(Folder(path).load())
+    judgement = judge_results(Folder(path).load_results())
     assert find_conflicts(judgement) == []
     assert count_repeated(judgement) > 0
 
@@ -64,7 +64,7 @@ def judge_late_trials() -> Judgement:
         )
         return replace(late(trial), loop="open")
 
-    return judge(experiment(damage, question=Question(metrics=("read.p99", "throughput"))))
+    return judge_results(experiment(damage, question=Question(metrics=("read.p99", "throughput"))))
 
 
 def test_upper_bound_has_one_value() -> None:
@@ -81,7 +81,7 @@ def test_pages_made_dirty_are_not_device_bytes() -> None:
         figures = {metric: Value(metric, number, "B", 1) for metric, number in served.items()}
         return replace(trial, values={**trial.values, **figures})
 
-    judgement = judge(experiment(serve))
+    judgement = judge_results(experiment(serve))
     assert find_conflicts(judgement) == []
     assert texts_of(judgement, "written") == {"23.0 MB"}
     assert texts_of(judgement, "pages made dirty") == {"487 MB"}
@@ -90,7 +90,7 @@ def test_pages_made_dirty_are_not_device_bytes() -> None:
 def test_second_value_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     mark = intervals.mark
     monkeypatch.setattr(intervals, "mark", lambda view, cell: {**mark(view, cell), "figure": "1.00 op/s"})
-    assert any("throughput of system=lmdb" in line for line in find_conflicts(judge(experiment())))
+    assert any("throughput of system=lmdb" in line for line in find_conflicts(judge_results(experiment())))
 
 
 def test_rounded_texts_agree() -> None:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 
 from conftest import FIXTURES
-from loadstone.importers.read import read
-from loadstone.judge.judge import judge
+from loadstone.importers.read import read_file
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal.repeats import repeats
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 
 SEED = FIXTURES / "imports" / "hdfs-read.csv"
@@ -35,13 +35,13 @@ def judged(rates: Mapping[tuple[str, int], Sequence[float]]) -> Judgement:
             config={"storage": storage, "replication": copies},
             repeat=repeat,
             order=repeat,
-            values=values(Value(METRIC, rate * 1e6, "B/s", 4)),
+            values=values_by_metric(Value(METRIC, rate * 1e6, "B/s", 4)),
         )
         for (storage, copies), found in rates.items()
         for repeat, rate in enumerate(found, 1)
     ]
     question = Question(by="storage", baseline="no-px", metrics=(METRIC,), repeats=True)
-    return judge(ResultSet("report", trials, question, interleaved=True))
+    return judge_results(ResultSet("report", trials, question, interleaved=True))
 
 
 def shown(judgement: Judgement, metric: str = METRIC) -> tuple[list[str], dict[tuple[str, ...], dict[str, str]]]:
@@ -91,7 +91,7 @@ def test_missing_repeat_and_missing_baseline_are_blank() -> None:
 
 def test_the_verdict_is_that_of_the_worst_trial() -> None:
     """Three reads at 1,803.99 MB/s on average, from a device of 1,690.2: more than it can do, as in the report."""
-    judgement = judge(ResultSet("seed", [each.result for each in read(SEED, {})]))
+    judgement = judge_results(ResultSet("seed", [each.result for each in read_file(SEED, {})]))
     table = repeats(judgement, "read.bandwidth")
     assert table is not None
     found = {column.header: [str(cell) for cell in column.cells] for column in table.columns}

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from judge_support import experiment, facts, sound
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
 from loadstone.report.servers import by_server, by_variant
@@ -50,7 +50,7 @@ def served(trial: TrialResult) -> TrialResult:
 
 def judged() -> Judgement:
     """Two systems, of which one has servers."""
-    return judge(experiment(served))
+    return judge_results(experiment(served))
 
 
 def printed(judgement: Judgement, width: int) -> str:
@@ -96,7 +96,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
         more = {name: Value(name, number, "s", 1) for name, number in names.items()}
         return replace(trial, values={**trial.values, "runtime": Value("runtime", 1e10, "ns", 1), **more})
 
-    heads, row = texts(by_variant(View(judge(experiment(periodic)))))
+    heads, row = texts(by_variant(View(judge_results(experiment(periodic)))))
     assert list(zip(heads[-2:], row[-2:], strict=True)) == [
         ("window", "10.0 s"),
         ("postgres checkpoint every", "30.0 s"),
@@ -116,9 +116,9 @@ def test_variants_are_named_by_what_varies() -> None:
         of_its_own = {"batch": 9} if trial.config["system"] == "lmdb" else {}
         return replace(served(trial), config={"mix": "readonly", **trial.config, **of_its_own})
 
-    _, row = texts(by_variant(View(judge(experiment(by_one_client)))))
+    _, row = texts(by_variant(View(judge_results(experiment(by_one_client)))))
     assert row[0] == "batch=9 system=lmdb"
-    alone = judge(ResultSet("alone", [by_one_client(sound("lmdb"))], Question("How fast is it?")))
+    alone = judge_results(ResultSet("alone", [by_one_client(sound("lmdb"))], Question("How fast is it?")))
     _, row = texts(by_variant(View(alone)))
     assert row[0] == "batch=9 mix=readonly system=lmdb"
 
@@ -128,7 +128,7 @@ def test_single_server_has_only_the_variants_table() -> None:
         kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
         return replace(trial, values=kept)
 
-    assert not by_server(View(judge(experiment(alone))))
+    assert not by_server(View(judge_results(experiment(alone))))
 
 
 def test_server_section_requires_servers() -> None:
@@ -137,7 +137,7 @@ def test_server_section_requires_servers() -> None:
     assert "region-server-2" in page(judgement)
     assert "| system=lmdb |" in pull_request(judgement)
     assert "10.5 GB" in printed(judgement, 200)
-    without = judge(experiment())
+    without = judge_results(experiment())
     assert "servers" not in [section.name for section in sections(View(without))]
     assert printed(without, 200) == ""
 
@@ -160,6 +160,6 @@ def test_the_judge_sees_nodes_and_replication() -> None:
     def both(trial: TrialResult) -> TrialResult:
         return of_one(facts(data_nodes=1, replication=1)(trial))
 
-    found = " ".join(finding.message for finding in judge(experiment(both)).all_findings)
+    found = " ".join(finding.message for finding in judge_results(experiment(both)).all_findings)
     assert "number of data nodes (1 against 3)" in found
     assert "replication (1 against 3)" in found

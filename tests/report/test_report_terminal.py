@@ -9,16 +9,16 @@ import pytest
 from rich.console import Console
 
 import report_support
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.report.terminal import standard_output, tables
 from loadstone.report.terminal.curve import draw_plot
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 
 
 def print_results(console: Console) -> str:
     """The usual results as a console shows them."""
     results = report_support.usual().results
-    tables.show(console, judge(results), project(results, Projection()))
+    tables.show(console, judge_results(results), project_results(results, Projection()))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -46,7 +46,7 @@ class Target:
         """The rows that a statement selects."""
         host, port = self.up.properties["hosts"].split(",")[0], int(self.up.properties["port"])
         with Cql(host, port, timeout_s=60) as cql:
-            return [dict(row) for row in cql.query(text)]
+            return [dict(row) for row in cql.run_query(text)]
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +207,6 @@ def test_reads_share_populations_loaded_before_the_first_trial(target: Target, t
     assert {spec["clients"] for spec in loads} == {2}
     # Writes define their tables for each trial; reads load nothing.
     defining = {
-        trial.config["operation"] for trial in done if (folder.files(trial.trial, 1) / "schema.spec.json").exists()
+        trial.config["operation"] for trial in done if (folder.files_of(trial.trial, 1) / "schema.spec.json").exists()
     }
     assert defining == {"write"}

@@ -16,9 +16,9 @@ import pytest
 
 from dfsio_support import MEGABYTE, DfsioResult, blocks, dfsio
 from hadoop_support import hdfs_ports
-from loadstone.observe.sockets import Sockets, inodes
+from loadstone.observe.sockets import Sockets, list_inodes
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.hdfs import hadoop
 
 # The version that the lab's HDFS has unless another is asked for.
@@ -33,18 +33,18 @@ DATA_NODE = "Hadoop:service=DataNode,name=DataNodeActivity-*"
 class Cluster:
     """An HDFS of three data nodes, and Hadoop's own tools for it."""
 
-    running: Running
+    running: RunningSystem
     jars: str
     # No host may share its data nodes' storage with another test's.
     storage: Path
 
     @property
     def uri(self) -> str:
-        return self.running.properties()["fs.defaultFS"]
+        return self.running.store_properties()["fs.defaultFS"]
 
     def hadoop(self, main: str, *words: str, **run: str) -> str:
         """Runs a main class of Hadoop's."""
-        conf = self.running.properties()["hadoop.conf"]
+        conf = self.running.store_properties()["hadoop.conf"]
         java = ["java", "-Xmx512m", "-Djava.net.preferIPv4Stack=true", *OPENED, "-cp", f"{conf}:{self.jars}", main]
         done = subprocess.run([*java, *words], capture_output=True, text=True, timeout=300, **run)  # type: ignore[call-overload]
         assert done.returncode == 0, done.stderr
@@ -53,7 +53,7 @@ class Cluster:
     def syncs(self) -> int:
         """How often the data nodes have synced a file, ten seconds ago: their beans are that old."""
         first = int(self.running.plan.settings["data.port"])
-        beans = [hadoop.bean("127.0.0.1", first + 10 * node + 1, DATA_NODE) for node in range(3)]
+        beans = [hadoop.read_bean("127.0.0.1", first + 10 * node + 1, DATA_NODE) for node in range(3)]
         return sum(bean["FsyncCount"] for bean in beans if bean)
 
     def test_dfsio(self, home: Path, *words: str) -> None:
@@ -79,7 +79,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         ],
     )
     # MapReduce finds no file below a directory with a blank in its name.
-    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    running = RunningSystem("hdfs", tmp_path_factory.mktemp("systems"))
     storage = tmp_path_factory.mktemp("storage")
     # A dead node is known as one in some seconds and not in ten minutes.
     soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
@@ -96,7 +96,7 @@ def stat(cluster: Cluster, path: str) -> dict[str, object]:
     # On a busy machine a name node takes longer than one look waits.
     while reply is None:
         assert time.monotonic() < until
-        reply = hadoop.request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
+        reply = hadoop.send_request("GET", "127.0.0.1", port, f"/webhdfs/v1{path}?op=GETFILESTATUS")
     status: dict[str, object] = reply["FileStatus"]
     return status
 
@@ -248,12 +248,12 @@ def test_segments_write_what_the_whole_writes(program: Path, tmp_path: Path, clu
 
 def carried(pid: int, sockets: Sockets) -> int:
     """Bytes that a process's connections have carried."""
-    own = set(inodes(pid))
-    return sum(each.received + each.sent for each in sockets.connections() if each.inode in own)
+    own = set(list_inodes(pid))
+    return sum(each.received + each.sent for each in sockets.list_connections() if each.inode in own)
 
 
 def killed_under(
-    running: Running,
+    running: RunningSystem,
     number: int,
     program: Path,
     home: Path,
@@ -295,7 +295,7 @@ def restored(cluster: Cluster) -> None:
     """Starts the data node again, and waits until it is there."""
     cluster.running.up(3, cluster.running.plan.settings)
     until = time.monotonic() + 120
-    while cluster.running.figures()["data_nodes.live"] != 3:
+    while cluster.running.read_figures()["data_nodes.live"] != 3:
         assert time.monotonic() < until
         time.sleep(0.5)
 
@@ -327,9 +327,9 @@ def test_killed_data_node_is_read_around(program: Path, tmp_path: Path, cluster:
 
 
 @pytest.fixture(scope="module")
-def one_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def one_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """An HDFS of one data node, which reports its blocks late."""
-    running = Running("hdfs", tmp_path_factory.mktemp("one-copy"))
+    running = RunningSystem("hdfs", tmp_path_factory.mktemp("one-copy"))
     storage = tmp_path_factory.mktemp("blocks")
     late = {"blocksize": "1m", "replication": "1", "dfs.blockreport.incremental.intervalMsec": "1500"}
     try:
@@ -339,17 +339,17 @@ def one_copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running.down()
 
 
-def test_late_block_reports_are_awaited(program: Path, tmp_path: Path, one_copy: Running) -> None:
+def test_late_block_reports_are_awaited(program: Path, tmp_path: Path, one_copy: RunningSystem) -> None:
     """The name node refuses a file's third block until the first is reported, which takes long on a busy host."""
-    place, size = f"{one_copy.properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
+    place, size = f"{one_copy.store_properties()['fs.defaultFS']}/late", "-nrFiles 2 -fileSize 4MB"
     for words in (f"-write {size}", f"-read {size}"):
         result = dfsio(program, tmp_path, words, place)
         assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
-def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, one_copy: Running) -> None:
+def test_read_waits_for_the_only_data_node(program: Path, tmp_path: Path, one_copy: RunningSystem) -> None:
     """Hadoop's client asks three times more where a block is when all of its data nodes failed."""
-    place, size = f"{one_copy.properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
+    place, size = f"{one_copy.store_properties()['fs.defaultFS']}/away", "-nrFiles 2 -fileSize 128MB"
     assert dfsio(program, tmp_path, f"-write {size} -D dfs.blocksize=128m", place).code == 0
 
     def restart_data_node(test: subprocess.Popen[str]) -> None:

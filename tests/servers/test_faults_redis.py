@@ -14,7 +14,7 @@ import pytest
 from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, start, trials
 from loadstone.runner.servers import DIED
 from loadstone.systems.base import undo
-from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.running import RunningSystem, ServerState
 from systems_support import free_port, systems, temporary_root
 from tiny_support import until
 
@@ -69,7 +69,7 @@ def test_faults_of_a_block_are_equal_and_verified(tmp_path: Path, root: Path) ->
             assert fault.ready_ns is not None
         # The engine and the lab agree on the start of the window.
         assert abs(int(fault.facts["clock_offset_ns"])) < 1_000_000
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 def test_resume_undoes_the_fault_of_a_killed_lab(tmp_path: Path, root: Path) -> None:
@@ -78,14 +78,16 @@ def test_resume_undoes_the_fault_of_a_killed_lab(tmp_path: Path, root: Path) -> 
     lab = start(tmp_path, "run", path, "--no-report")
     journal = root / "redis" / undo.FILE
     until(journal.exists, "the journal of the fault")
-    until(lambda: ServerState.PAUSED in [state for _, state in Running("redis", root).status()], "a paused server")
+    until(
+        lambda: ServerState.PAUSED in [state for _, state in RunningSystem("redis", root).status()], "a paused server"
+    )
     lab.send_signal(signal.SIGKILL)
     lab.communicate()
     assert journal.exists()
     loadstone(tmp_path, "run", path, "--no-report", "--resume", timeout=300)
     assert not journal.exists()
     assert [trial.end for trial in trials(only_folder(tmp_path))] == ["done", "done"]
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 def test_interrupt_during_a_fault_leaves_nothing(tmp_path: Path, root: Path) -> None:
@@ -98,7 +100,7 @@ def test_interrupt_during_a_fault_leaves_nothing(tmp_path: Path, root: Path) -> 
     assert lab.returncode == 130, stderr
     assert "Traceback" not in stderr
     assert not (root / "redis" / undo.FILE).exists()
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

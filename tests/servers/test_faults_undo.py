@@ -25,12 +25,12 @@ from loadstone.faults.injector import Injector, choose_servers
 from loadstone.faults.pause import Pause, states_of_threads
 from loadstone.faults.power import Power
 from loadstone.faults.site import StartedSite
-from loadstone.observe.device import mounts
+from loadstone.observe.device import list_mounts
 from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
 from loadstone.systems.base import disks, undo
-from loadstone.systems.base.networks import label, names
-from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.networks import list_namespaces, name_prefix
+from loadstone.systems.base.running import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
 from tiny_support import tiny as tiny
@@ -54,19 +54,19 @@ with injector:
 """
 
 
-def running_of(root: Path) -> Running:
+def running_of(root: Path) -> RunningSystem:
     """The tiny system below a root."""
-    return Running(TinySystem(), root)
+    return RunningSystem(TinySystem(), root)
 
 
-def injector_of(running: Running, *faults: PlannedFault) -> Injector:
+def injector_of(running: RunningSystem, *faults: PlannedFault) -> Injector:
     """The prepared faults of a trial."""
     injector = Injector(StartedSite(running), faults, 1, 1)
     injector.prepare()
     return injector
 
 
-def run_fault(running: Running, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
+def run_fault(running: RunningSystem, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
     """A fault in a trial that lasts until it is settled, at most so long."""
     injector = injector_of(running, planned)
     with injector:
@@ -83,7 +83,7 @@ def is_lifted(injector: Injector) -> bool:
 
 
 @pytest.fixture
-def up(tiny: Tiny) -> Iterator[Running]:
+def up(tiny: Tiny) -> Iterator[RunningSystem]:
     """Three tiny servers that are up."""
     running = running_of(tiny.root)
     running.up(3, {"port": str(tiny.port)})
@@ -93,7 +93,7 @@ def up(tiny: Tiny) -> Iterator[Running]:
 
 
 @pytest.mark.parametrize("kind", ["kill", "stop", "restart", "pause"])
-def test_fault_is_verified_and_lifted(up: Running, tiny: Tiny, kind: str) -> None:
+def test_fault_is_verified_and_lifted(up: RunningSystem, tiny: Tiny, kind: str) -> None:
     before = tiny.pids()
     record = run_fault(up, replace(PLANNED, kind=kind))
     assert record.unverified == {}
@@ -137,7 +137,7 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
     assert (data / "tiny-1/unsynced").stat().st_size == 100_000
     running.down()
     assert tiny.nothing_left()
-    assert not any(str(tiny.root) in mount.point for mount in mounts(PROC))
+    assert not any(str(tiny.root) in mount.point for mount in list_mounts(PROC))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -145,7 +145,7 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
 def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running = running_of(tiny.root)
     running.up(2, {"port": str(tiny.port)}, isolated=True)
-    assert all(server.address.startswith(f"{running.plan.network}.") for server in running.processes())
+    assert all(server.address.startswith(f"{running.plan.network}.") for server in running.running_processes())
     record = run_fault(running, replace(PLANNED, kind="cut", how=how, lift_s=(0.5, 0.5)))
     assert record.unverified == {}
     assert record.held_ns is not None
@@ -160,7 +160,7 @@ def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     assert cut.remaining_effect() is None
     running.down()
     assert tiny.nothing_left()
-    assert not any(name.startswith(label(running.place.root)) for name in names())
+    assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -193,10 +193,10 @@ def test_down_after_a_power_cut_removes_disks(tiny: Tiny) -> None:
     disks.shut_down(running.place.data / "tiny-2")
     running.down()
     assert tiny.nothing_left()
-    assert not any(str(tiny.root) in mount.point for mount in mounts(PROC))
+    assert not any(str(tiny.root) in mount.point for mount in list_mounts(PROC))
 
 
-def test_twin_has_instants_and_touches_nothing(up: Running, tiny: Tiny) -> None:
+def test_twin_has_instants_and_touches_nothing(up: RunningSystem, tiny: Tiny) -> None:
     before = tiny.states()
     record = run_fault(up, replace(PLANNED, kind="none"), 0.5)
     assert (record.planned_at_ns, record.planned_lift_ns) == (200 * MS, 400 * MS)
@@ -204,7 +204,7 @@ def test_twin_has_instants_and_touches_nothing(up: Running, tiny: Tiny) -> None:
     assert tiny.states() == before
 
 
-def test_all_servers_are_paused_at_once(up: Running) -> None:
+def test_all_servers_are_paused_at_once(up: RunningSystem) -> None:
     record = run_fault(up, replace(PLANNED, kind="pause", servers=("all",)))
     assert record.servers == ("tiny-1", "tiny-2", "tiny-3")
     assert record.unverified == {}
@@ -220,7 +220,7 @@ def test_server_that_ignores_its_signal_was_not_stopped(tiny: Tiny) -> None:
     running.down()
 
 
-def test_harm_to_another_server_is_reported(up: Running) -> None:
+def test_harm_to_another_server_is_reported(up: RunningSystem) -> None:
     injector = injector_of(up, replace(PLANNED, kind="pause", lift_s=(1.0, 1.0)))
     with injector:
         injector.begin(time.monotonic_ns(), time.time_ns())
@@ -231,7 +231,7 @@ def test_harm_to_another_server_is_reported(up: Running) -> None:
     up.resume()
 
 
-def test_fault_after_the_end_did_not_happen(up: Running) -> None:
+def test_fault_after_the_end_did_not_happen(up: RunningSystem) -> None:
     record = run_fault(up, replace(PLANNED, at_s=(60.0, 60.0)), 0.1)
     assert not record.is_verified
     assert record.unverified == {"held": "the trial ended before the fault"}
@@ -240,7 +240,7 @@ def test_fault_after_the_end_did_not_happen(up: Running) -> None:
     assert not (up.place.root / undo.FILE).exists()
 
 
-def test_failed_trial_lifts_the_fault(up: Running) -> None:
+def test_failed_trial_lifts_the_fault(up: RunningSystem) -> None:
     injector = injector_of(up, replace(PLANNED, kind="pause", lift_s=(60.0, 60.0)))
 
     def fail() -> None:
@@ -254,7 +254,7 @@ def test_failed_trial_lifts_the_fault(up: Running) -> None:
     assert {state for _, state in up.status()} == {ServerState.UP}
 
 
-def test_fault_without_lift_ends_with_the_trial(up: Running) -> None:
+def test_fault_without_lift_ends_with_the_trial(up: RunningSystem) -> None:
     record = run_fault(up, replace(PLANNED, lift_s=None), 0.6)
     assert record.planned_lift_ns is None
     assert record.held_ns is not None
@@ -288,17 +288,17 @@ def test_next_command_undoes_a_killed_lab(tiny: Tiny, command: str) -> None:
             running.up(3, {"port": str(tiny.port)})
         assert {state for _, state in running.status()} == {ServerState.UP}
         assert not (tiny.root / "tiny" / undo.FILE).exists()
-        assert all(states_of_threads(process) & {"T"} == set() for process in running.processes())
+        assert all(states_of_threads(process) & {"T"} == set() for process in running.running_processes())
     running.down()
     assert tiny.nothing_left()
 
 
-def test_undo_is_on_disk_before_the_fault(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_is_on_disk_before_the_fault(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded: list[bool] = []
     inject = Pause.inject
 
     def check_journal(fault: Pause) -> None:
-        recorded.append(undo.load(up.place.root / undo.FILE) is not None)
+        recorded.append(undo.load_journal(up.place.root / undo.FILE) is not None)
         inject(fault)
 
     monkeypatch.setattr(Pause, "inject", check_journal)
@@ -306,18 +306,18 @@ def test_undo_is_on_disk_before_the_fault(up: Running, monkeypatch: pytest.Monke
     assert recorded == [True]
 
 
-def test_full_device_prevents_the_fault(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_device_prevents_the_fault(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path, _: undo.Undo) -> None:
         raise SystemsError(f"cannot write {path}: No space left on device", "make room")
 
-    monkeypatch.setattr(undo, "write", refuse)
+    monkeypatch.setattr(undo, "write_journal", refuse)
     record = run_fault(up, replace(PLANNED, kind="pause"), 0.5)
     assert "No space left" in record.unverified["held"]
     assert record.ordered_ns is None
     assert {state for _, state in up.status()} == {ServerState.UP}
 
 
-def test_unknown_server_is_refused_before_the_load(up: Running) -> None:
+def test_unknown_server_is_refused_before_the_load(up: RunningSystem) -> None:
     with pytest.raises(FaultError, match='names "tiny-9", which does not exist') as raised:
         injector_of(up, replace(PLANNED, servers=("tiny-9",)))
     assert "tiny-" in raised.value.hint
@@ -334,7 +334,7 @@ def test_steps_on_files_are_repeatable(tmp_path: Path) -> None:
     journal = tmp_path / undo.FILE
     messages: list[str] = []
     for _ in range(2):
-        undo.write(journal, undo.Undo("test", steps))
+        undo.write_journal(journal, undo.Undo("test", steps))
         assert undo.carry_out_all(journal, messages.append)
         assert not ballast.exists()
     assert not undo.carry_out_all(journal, messages.append)
@@ -348,7 +348,7 @@ def test_reboot_undoes_volatile_steps(tmp_path: Path) -> None:
     assert undo.pending_steps(replace(fault, boot="another")) == [lasting]
 
 
-def test_report_of_a_survivor_is_recorded(up: Running) -> None:
+def test_report_of_a_survivor_is_recorded(up: RunningSystem) -> None:
     addresses = StartedSite(up).addresses()
     reports = [(-1, "tiny-2", "down"), (6, "tiny-2", "up"), (4, "tiny-1", "down"), (9, "tiny-2", "down")]
     for count, detected_ns in ((3, None), (4, 9 * 10**9)):
@@ -363,7 +363,7 @@ def test_report_of_a_survivor_is_recorded(up: Running) -> None:
         assert injector.records[0].facts["clock_offset_ns"] == 5
 
 
-def test_servers_by_role_are_drawn_among_them(up: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_by_role_are_drawn_among_them(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
     site = StartedSite(up)
     assert site.roles() == {"tiny": ["tiny-1", "tiny-2", "tiny-3"]}
     monkeypatch.setattr(site, "roles", lambda: {"replica": ["tiny-3", "tiny-1"]})

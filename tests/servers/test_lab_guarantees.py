@@ -51,7 +51,7 @@ def test_single_copy_is_recorded_equally_for_every_store() -> None:
 def test_facts_are_queried_after_hooks_changed_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path / "systems"))
     port = free_port()
-    change = f"from loadstone.systems.redis.client import RedisClient as C; C('127.0.0.1', {port}).ask({SET})"
+    change = f"from loadstone.systems.redis.client import RedisClient as C; C('127.0.0.1', {port}).send_command({SET})"
     hook = json.dumps(f'{sys.executable} -c "{change}"')
     text = f"""
 systems: {{redis: {{store: redis, start: {{system: redis, settings: {{port: {port}, appendonly: "yes"}}}}}}}}

@@ -11,7 +11,7 @@ import pytest
 
 from hadoop_support import hdfs_ports
 from lab_support import experiment, loadstone, only_folder
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -51,7 +51,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
         file = experiment(home, REPLICATION.replace("SETTINGS", settings))
         shown = loadstone(home, "run", file, "--no-report", timeout=900).stdout
         folder = only_folder(home)
-        yield Results(shown, folder.load().trials, folder.path)
+        yield Results(shown, folder.load_results().trials, folder.path)
 
 
 def test_every_kind_works_on_hdfs(results: Results) -> None:
@@ -86,7 +86,7 @@ def test_the_engine_gets_the_variants_replication_and_directory(results: Results
 def test_cold_read_uses_the_devices_of_data_nodes(results: Results) -> None:
     if file_system_of(results.folder) in IN_MEMORY:
         pytest.skip("there is no device here")
-    judgement = judge(ResultSet("cold", results.trials, Question(claims="device")))
+    judgement = judge_results(ResultSet("cold", results.trials, Question(claims="device")))
     cold = [trial for trial in results.trials if trial.config["workload"] == "read"]
     assert len(cold) == 4
     for trial in cold:

@@ -61,12 +61,12 @@ def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkey
 def test_password_reaches_the_engine_outside_its_arguments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, password: str
 ) -> None:
-    from loadstone.experiment.file import load
-    from loadstone.experiment.plan.plan import plan
+    from loadstone.experiment.file import load_experiment
+    from loadstone.experiment.plan.plan import plan_experiment
     from loadstone.workloads import ycsb
 
     text = SERVED.replace(PASSWORD, "other") + "vary: {system: [redis]}"
-    variant = plan(load(experiment(tmp_path, text)).experiment).variants[0]
+    variant = plan_experiment(load_experiment(experiment(tmp_path, text)).experiment).variants[0]
     variant = replace(variant, store_properties={"redis.password": password})
     arguments: list[list[str]] = []
     real = subprocess.run
@@ -107,7 +107,7 @@ def shim(home: Path) -> Path:
     directory = home / "shim"
     if not directory.exists():
         directory.mkdir()
-        real = program.find()
+        real = program.find_engine()
         path = directory / "loadstone-engine"
         path.write_text(f'#!/bin/sh\necho "$@" >> {home}/arguments\nexec {real} "$@"\n')
         path.chmod(0o755)
@@ -123,17 +123,17 @@ def shim(home: Path) -> Path:
 )
 def test_a_variable_is_secret_by_its_name(variable: str, secret: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_VALUES", set())
-    secrets.keep(variable, 'se"cret')
-    assert secrets.holds('a se"cret') is secret
-    assert secrets.hidden('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
+    secrets.keep_secret(variable, 'se"cret')
+    assert secrets.has_secret('a se"cret') is secret
+    assert secrets.hide_secrets('{"a": "se\\"cret"}') == ('{"a": "***"}' if secret else '{"a": "se\\"cret"}')
 
 
 def test_short_secret_is_masked_only_as_whole_string(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(secrets, "_VALUES", set())
-    secrets.keep("PASSWORD", "1")
-    assert (secrets.hidden("1"), secrets.hidden("127.0.0.1")) == ("***", "127.0.0.1")
+    secrets.keep_secret("PASSWORD", "1")
+    assert (secrets.hide_secrets("1"), secrets.hide_secrets("127.0.0.1")) == ("***", "127.0.0.1")
 
 
 def test_a_variable_where_none_is_replaced_is_refused(tmp_path: Path) -> None:

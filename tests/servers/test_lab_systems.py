@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, trials
-from loadstone.experiment.file import load
-from loadstone.experiment.plan.plan import Variant, plan
+from loadstone.experiment.file import load_experiment
+from loadstone.experiment.plan.plan import Variant, plan_experiment
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
 from loadstone.runner.attached import Hosts
@@ -31,7 +31,7 @@ from loadstone.runner.phase_result import engine_share
 from loadstone.runner.servers import RunServers, ServersError
 from loadstone.runner.settling import LOOK_S
 from loadstone.runner.started import common
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")
@@ -86,7 +86,7 @@ def test_trials_share_equal_servers_until_the_run_ends(tmp_path: Path, root: Pat
     folder = run(tmp_path, f'systems: {{one: {{store: "null", {start}}}, two: {{store: "null", {start}}}}}')
     assert len(trials(folder)) == 4
     assert len(set(pids(folder))) == 1
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
     assert (root / "redis/logs/redis.log").stat().st_size
     for trial in trials(folder):
         assert trial.facts["system"] == "redis"
@@ -114,7 +114,7 @@ vary: {{log: ["yes", "no"]}}
     by_log = [each.config["log"] for each in trials(folder)]
     changes = [True, *(before != after for before, after in pairwise(by_log))]
     assert len(set(pids(folder))) == sum(changes)
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 @pytest.mark.parametrize(("fresh", "keys"), [("table", [0, 0]), ("system", [0, 0]), ("none", [0, 1])])
@@ -142,7 +142,7 @@ hooks: {{before: [{hook}]}}
     assert "loadstone systems logs redis" in note.hint
     assert [note.name for note in second.notes if note.name == "server-died"] == []
     assert len(set(pids(folder))) == 2
-    findings = judge(folder.load()).trials[first.trial]
+    findings = judge_results(folder.load_results()).trials[first.trial]
     assert [each.severity for each in findings if each.check == "server-died"] == [Severity.INVALID]
 
 
@@ -153,7 +153,7 @@ def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: 
     (note,) = trials(folder)[0].notes
     assert note.name == "servers"
     assert note.message.startswith("servers: ")
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: int) -> None:
@@ -161,13 +161,13 @@ def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: 
     for each in ("first", "second"):
         (tmp_path / each).mkdir()
     (first,) = set(pids(run(tmp_path / "first", text)))
-    assert [process.pid for process in Running("redis", root).processes()] == [first]
+    assert [process.pid for process in RunningSystem("redis", root).running_processes()] == [first]
     (second,) = set(pids(run(tmp_path / "second", text)))
     assert second == first
     (tmp_path / "third").mkdir()
     other = text.replace("keep: true, ", "").replace("settings: {", "settings: {maxmemory: 50mb, ")
     assert first not in pids(run(tmp_path / "third", other))
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
 
 
 def test_fresh_servers_replace_kept_ones(tmp_path: Path, root: Path, port: int) -> None:
@@ -186,11 +186,11 @@ def test_ownership_of_retained_servers_excludes_later_ones(tmp_path: Path, root:
     run(tmp_path / "first", text)
     systems(root, "down", "redis")
     systems(root, "up", "redis", "--set", f"port={port}")
-    (before,) = Running("redis", root).processes()
+    (before,) = RunningSystem("redis", root).running_processes()
     (tmp_path / "second").mkdir()
     with pytest.raises(AssertionError, match="redis is up, and no experiment started it"):
         run(tmp_path / "second", text)
-    assert Running("redis", root).processes() == [before]
+    assert RunningSystem("redis", root).running_processes() == [before]
 
 
 def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None:
@@ -200,7 +200,7 @@ def test_kept_data_are_left_alone(tmp_path: Path, root: Path, port: int) -> None
     with pytest.raises(AssertionError, match="redis has data that were kept, and no experiment started it"):
         run(tmp_path, text)
     assert (root / "redis/data").is_dir()
-    assert Running("redis", root).processes() == []
+    assert RunningSystem("redis", root).running_processes() == []
 
 
 def test_device_is_recorded_only_for_a_single_device(tmp_path: Path) -> None:
@@ -235,11 +235,11 @@ def begun(home: Path, text: str) -> subprocess.Popen[str]:
 def test_ctrl_c_stops_the_servers(tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
     running.append(begun(tmp_path, text))
-    (process,) = Running("redis", root).processes()
+    (process,) = RunningSystem("redis", root).running_processes()
     running[0].send_signal(signal.SIGINT)
     running[0].communicate(timeout=120)
     assert running[0].returncode == 130
-    assert Running("redis", root).status() == []
+    assert RunningSystem("redis", root).status() == []
     assert not Path(f"/proc/{process.pid}").exists()
 
 
@@ -250,11 +250,11 @@ def test_next_run_cleans_up_after_a_killed_run(
     running.append(begun(tmp_path, text))
     running[0].kill()
     running[0].wait()
-    (left,) = Running("redis", root).processes()
+    (left,) = RunningSystem("redis", root).running_processes()
     (tmp_path / "next").mkdir()
     folder = run(tmp_path / "next", text)
     assert left.pid not in pids(folder)
-    assert Running("redis", root).processes() == []
+    assert RunningSystem("redis", root).running_processes() == []
 
 
 def test_two_runs_do_not_take_each_others_servers(
@@ -262,11 +262,11 @@ def test_two_runs_do_not_take_each_others_servers(
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
     running.append(begun(tmp_path, text))
-    (before,) = Running("redis", root).processes()
+    (before,) = RunningSystem("redis", root).running_processes()
     (tmp_path / "next").mkdir()
     with pytest.raises(AssertionError, match="another run uses the servers"):
         run(tmp_path / "next", text)
-    assert Running("redis", root).processes() == [before]
+    assert RunningSystem("redis", root).running_processes() == [before]
     running[0].send_signal(signal.SIGINT)
     running[0].communicate(timeout=120)
 
@@ -303,7 +303,7 @@ def test_engine_share_is_relative_to_its_allowed_processors() -> None:
 
 def variants(home: Path, text: str) -> list[Variant]:
     """The variants of an experiment."""
-    return [*plan(load(experiment(home, text + REST)).experiment).variants]
+    return [*plan_experiment(load_experiment(experiment(home, text + REST)).experiment).variants]
 
 
 def test_loaded_data_are_reused_until_they_change(tmp_path: Path, root: Path, port: int) -> None:
@@ -329,7 +329,7 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
         assert not loads(small)
         assert loads(large)
         assert loads(small)
-        Running("redis", root).kill()
+        RunningSystem("redis", root).kill()
         assert loads(small)
         assert not loads(small)
         # An unfinished load does not count.

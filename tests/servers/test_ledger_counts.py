@@ -13,7 +13,7 @@ import pytest
 from conftest import Engine
 from ledger_support import WORK, Liar, Proof, proof
 from loadstone.engine.events import Summary
-from loadstone.engine.histogram import decode
+from loadstone.engine.histogram import decode_histogram
 from loadstone.fleet.interface import split
 from loadstone.fleet.local import Local
 from systems_support import Up
@@ -43,7 +43,7 @@ class Trial:
 
 def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: dict[int, bool]) -> Trial:
     """Loads a fresh table and runs the workload on it."""
-    system.running.fresh("usertable")
+    system.running.recreate_table("usertable")
     redis.load()
     liar = Liar(system.properties["redis.host"], int(system.properties["redis.port"]), drops, errors)
     with liar.listening():
@@ -53,7 +53,9 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
         with Local().launch(split(spec, ENGINES), lambda *_: None) as engines:
             summaries = [event for _, event in engines.events() if isinstance(event, Summary)]
     assert len(summaries) == ENGINES
-    responses = [decode(outcome.response) for summary in summaries for outcome in summary.outcomes if outcome.response]
+    responses = [
+        decode_histogram(outcome.response) for summary in summaries for outcome in summary.outcomes if outcome.response
+    ]
     slowest_ns = max(histogram.layout.highest_equivalent(max(histogram.counts)) for histogram in responses)
     redis.runs.append(f"part-{number}")
     verdict = redis.judge(line, *(f"part-{number}.{k}" for k in range(ENGINES)))

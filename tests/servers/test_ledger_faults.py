@@ -11,7 +11,7 @@ import pytest
 from conftest import Engine
 from ledger_support import PATIENT, Proof, await_start, proof
 from loadstone.runner.settling import await_replication
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.cassandra.system import Cassandra
 from test_systems_cassandra import free_ports
 
@@ -25,15 +25,15 @@ PAUSE_SECONDS = 4.0
 def test_paused_node_loses_no_writes(
     engine: Engine, running: list[subprocess.Popen[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    cluster = Running("cassandra", tmp_path_factory.mktemp("three"))
+    cluster = RunningSystem("cassandra", tmp_path_factory.mktemp("three"))
     limits = {"read_request_timeout": "20000ms", "write_request_timeout": "20000ms"}
     try:
         cluster.up(3, free_ports(3) | {"heap": "512M"} | limits)
-        properties = tuple(f"{name}={text}" for name, text in cluster.properties().items())
+        properties = tuple(f"{name}={text}" for name, text in cluster.store_properties().items())
         cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
         stale = 0
         for pause in range(PAUSES):
-            cluster.fresh("usertable", TABLE)
+            cluster.recreate_table("usertable", TABLE)
             cassandra.load()
             line = cassandra.line("operationcount=0", "maxexecutiontime=12", "target=100", "insertproportion=0.3")
             process = engine.start(*line)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.process import stat
-from loadstone.observe.servers import Servers, Watched, memory
-from loadstone.observe.sockets import Sockets, address, inodes
+from loadstone.observe.process import read_stat
+from loadstone.observe.servers import ServerObserver, Watched, resident_memory
+from loadstone.observe.sockets import Sockets, list_inodes, parse_address
 from loadstone.runner.watch import Watch
-from loadstone.systems.base.jvm import collections
+from loadstone.systems.base.jvm import read_collections
 from systems_support import free_port
 
 SERVER = Path(__file__).parents[1] / "support/forking_server.py"
@@ -35,7 +35,7 @@ class Running:
     @property
     def watched(self) -> Watched:
         """As the lab has it."""
-        found = stat(self.pid)
+        found = read_stat(self.pid)
         assert found is not None
         return Watched("one", f"127.0.0.1:{self.port}", self.pid, found.start_ticks)
 
@@ -93,21 +93,21 @@ def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
     while received > 0:
         assert time.monotonic() < until
         time.sleep(0.02)
-        received -= sum(each.received for each in sockets.ended() if each.local[1] == server.port)
+        received -= sum(each.received for each in sockets.list_ended() if each.local[1] == server.port)
 
 
-def figures(observed: Servers) -> dict[str, float]:
+def figures(observed: ServerObserver) -> dict[str, float]:
     """What was seen, by name."""
-    return {value.metric: value.value for value in observed.values()}
+    return {value.metric: value.value for value in observed.list_values()}
 
 
 def test_existing_connections_count_from_the_first_sample(server: Running) -> None:
     with server.connect() as client:
         exchange(client, bytes(3 * MILLION))
-        observed = Servers([server.watched], collections)
-        observed.begin()
+        observed = ServerObserver([server.watched], read_collections)
+        observed.begin_observation()
         exchange(client, bytes(MILLION))
-        observed.end()
+        observed.end_observation()
     found = figures(observed)
     # The end of the connection that asked whether it serves may be told only now, and counts as a byte.
     assert found["server.one.network.received"] == pytest.approx(MILLION, abs=10)
@@ -117,18 +117,18 @@ def test_existing_connections_count_from_the_first_sample(server: Running) -> No
 
 
 def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
-    observed = Servers([server.watched], collections)
-    observed.begin()
+    observed = ServerObserver([server.watched], read_collections)
+    observed.begin_observation()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
             exchange(client, bytes(MILLION))
-            observed.look()
+            observed.take_sample()
             exchange(client, bytes(MILLION))
         with server.connect() as unseen:
             exchange(unseen, bytes(MILLION))
         # The server's side of a connection goes when its process has seen the end.
         wait_for_ends(sockets, server, 3 * MILLION)
-    observed.end()
+    observed.end_observation()
     found = figures(observed)
     assert found["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
     assert found["server.one.network.sent"] == pytest.approx(3 * MILLION, abs=10)
@@ -136,52 +136,52 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
 
 def test_bytes_of_strangers_do_not_count(server: Running) -> None:
     with running() as stranger, stranger.connect() as client, server.connect() as ours:
-        observed = Servers([server.watched], collections)
-        observed.begin()
+        observed = ServerObserver([server.watched], read_collections)
+        observed.begin_observation()
         exchange(client, bytes(MILLION))
         exchange(ours, bytes(1000))
-        observed.end()
+        observed.end_observation()
     assert figures(observed)["server.one.network.received"] == pytest.approx(1000, abs=10)
 
 
 def test_work_of_children_belongs_to_the_server(server: Running) -> None:
-    observed = Servers([server.watched], collections)
+    observed = ServerObserver([server.watched], read_collections)
     start = time.monotonic()
-    observed.begin()
+    observed.begin_observation()
     with server.connect() as lives:
         exchange(lives, b"work")
         with server.connect() as ends:
             exchange(ends, b"work")
         time.sleep(0.3)
-        observed.end()
+        observed.end_observation()
     used = figures(observed)["server.one.cpu"] * (time.monotonic() - start)
     assert used > 1.6
 
 
 def test_memory_counts_shared_pages_of_all_processes_once(server: Running) -> None:
-    alone = Servers([server.watched], collections)
-    alone.begin()
+    alone = ServerObserver([server.watched], read_collections)
+    alone.begin_observation()
     with contextlib.ExitStack() as stack:
         for _ in range(8):
             exchange(stack.enter_context(server.connect()), b"x")
-        eight = Servers([server.watched], collections)
-        eight.begin()
+        eight = ServerObserver([server.watched], read_collections)
+        eight.begin_observation()
         children = server.children()
         assert len(children) == 8
-        whole = sum(memory(pid)[0] for pid in (server.pid, *map(int, children)))
+        whole = sum(resident_memory(pid)[0] for pid in (server.pid, *map(int, children)))
         with_children, without = figures(eight)["server.memory_max"], figures(alone)["server.memory_max"]
-        alone.end()
-        eight.end()
+        alone.end_observation()
+        eight.end_observation()
     assert without < with_children < whole
 
 
 def test_written_bytes_include_child_processes(tmp_path: Path) -> None:
     with running(tmp_path / "written") as server:
-        observed = Servers([server.watched], collections)
-        observed.begin()
+        observed = ServerObserver([server.watched], read_collections)
+        observed.begin_observation()
         with server.connect() as client:
             exchange(client, bytes(MILLION))
-            observed.end()
+            observed.end_observation()
     found = figures(observed)
     on_device = os.stat(tmp_path).st_dev >> 8 != 0
     assert found["server.one.written"] >= (MILLION if on_device else 0)
@@ -189,19 +189,19 @@ def test_written_bytes_include_child_processes(tmp_path: Path) -> None:
 
 
 def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
-    observed = Servers([server.watched], collections)
-    observed.begin()
+    observed = ServerObserver([server.watched], read_collections)
+    observed.begin_observation()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
             exchange(client, bytes(MILLION))
-            observed.look()
+            observed.take_sample()
         os.kill(server.pid, 9)
         until = time.monotonic() + 30
-        while (found := stat(server.pid)) is not None and found.memory_bytes:
+        while (found := read_stat(server.pid)) is not None and found.memory_bytes:
             assert time.monotonic() < until
             time.sleep(0.02)
         wait_for_ends(sockets, server, MILLION)
-    observed.end()
+    observed.end_observation()
     # The end of a connection counts as a byte.
     assert figures(observed)["server.one.network.received"] == pytest.approx(MILLION, abs=10)
     assert figures(observed)["server.memory_max"] > 0
@@ -209,9 +209,9 @@ def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
 
 def test_another_process_with_the_pid_is_another_server(server: Running) -> None:
     watched = server.watched
-    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)], collections)
-    observed.begin()
-    observed.end()
+    observed = ServerObserver([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)], read_collections)
+    observed.begin_observation()
+    observed.end_observation()
     assert figures(observed) == {}
 
 
@@ -220,11 +220,13 @@ def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: 
     pause = "[{}s][info][gc] GC({}) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) {}ms\n"
     log.write_text(pause.format("0.5", 0, "7.500"))
     watched = server.watched
-    observed = Servers([Watched("one", watched.address, watched.pid, watched.start_ticks, log)], collections)
-    observed.begin()
+    observed = ServerObserver(
+        [Watched("one", watched.address, watched.pid, watched.start_ticks, log)], read_collections
+    )
+    observed.begin_observation()
     with log.open("a") as out:
         out.write(pause.format("1.5", 1, "2.250") + pause.format("2.5", 2, "1.250"))
-    observed.end()
+    observed.end_observation()
     found = figures(observed)
     assert found["server.one.gc.count"] == found["server.gc.count"] == 2
     assert found["server.gc.pause"] == 3_500_000
@@ -233,7 +235,7 @@ def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: 
 def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Path) -> None:
     start = time.monotonic()
     with (
-        Watch(None, tmp_path / "observed.jsonl", Servers([server.watched], collections)) as watch,
+        Watch(None, tmp_path / "observed.jsonl", ServerObserver([server.watched], read_collections)) as watch,
         server.connect() as client,
     ):
         exchange(client, b"work")
@@ -250,9 +252,9 @@ def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Pat
 def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
     with server.connect() as client, contextlib.closing(Sockets()) as sockets:
         exchange(client, bytes(5000))
-        mine = set(inodes(os.getpid()))
-        (ours,) = [each for each in sockets.connections() if each.inode in mine and each.received == 5000]
-        assert ours.local == address("{}:{}".format(*client.getsockname()))
+        mine = set(list_inodes(os.getpid()))
+        (ours,) = [each for each in sockets.list_connections() if each.inode in mine and each.received == 5000]
+        assert ours.local == parse_address("{}:{}".format(*client.getsockname()))
         # The kernel counts the connection's first packet as a byte.
         assert ours.sent in (5000, 5001)
 
@@ -268,4 +270,4 @@ def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
     ],
 )
 def test_addresses_are_read_as_the_kernel_has_them(text: str, found: object) -> None:
-    assert address(text) == found
+    assert parse_address(text) == found

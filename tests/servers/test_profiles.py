@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +81,55 @@ def test_rows_with_clustering_columns_are_validated(target: Target, tmp_path: Pa
     done = target.run(f"user profile={profile} n=30 no-warmup ops(partition=1) -pop seq=1..30 -rate threads=1", code=1)
     assert "has another value of v" in done.stderr
     assert "Data returned was not validated" in done.stdout
+
+
+CONDITIONAL = """
+keyspace: conditional
+keyspace_definition: |
+  CREATE KEYSPACE conditional WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}
+table: t
+table_definition: CREATE TABLE t (id bigint, a int, v text, PRIMARY KEY (id, a))
+columnspec:
+  - {name: a, cluster: fixed(5)}
+queries:
+  replace: {cql: UPDATE t SET v = ? WHERE id = ? AND a = ? IF v = ?, fields: samerow}
+token_range_queries:
+  pages: {columns: "*", page_size: 2}
+"""
+
+
+def test_token_ranges_are_read_to_their_ends(target: Target, tmp_path: Path) -> None:
+    profile = tmp_path / "conditional.yaml"
+    profile.write_text(CONDITIONAL)
+    line = f"user profile={profile} no-warmup -rate threads=1"
+    target.run(f"{line} ops(insert=1) n=30 -pop seq=1..30")
+    (node,) = target.query("SELECT tokens FROM system.local")
+    tokens = node["tokens"]
+    assert isinstance(tokens, list)
+    borders = sorted({-(2**63), *map(int, tokens), 2**63 - 1})
+    rows = Counter(
+        bisect_left(borders, int(str(row["token"])))
+        for row in target.query("SELECT token(id) AS token FROM conditional.t")
+    )
+    # A page has two rows, and an empty range has a page.
+    pages = sum(max(1, (rows[end] + 1) // 2) for end in range(1, len(borders)))
+    assert pages > len(borders)
+    done = target.run(f"{line} ops(pages=1) n={pages} -pop seq=1..30")
+    assert result(done.stdout, "total partitions") == 30
+
+
+def test_conditions_get_the_values_of_the_server(target: Target, tmp_path: Path) -> None:
+    profile = tmp_path / "conditional.yaml"
+    profile.write_text(CONDITIONAL.replace("conditional", "replaced").replace("fixed(5)", "fixed(1)"))
+    line = f"user profile={profile} no-warmup -rate threads=2"
+    target.run(f"{line} ops(insert=1) n=20 -pop seq=1..20")
+    written = rows_of(target, "replaced")
+    for row in target.query("SELECT id, a FROM replaced.t"):
+        target.query("UPDATE replaced.t SET v = 'other' WHERE id = {id} AND a = {a}".format(**row))
+    assert not written & rows_of(target, "replaced")
+    done = target.run(f"{line} ops(replace=1) n=20 -pop seq=1..20")
+    assert result(done.stdout, "total errors") == 0
+    assert rows_of(target, "replaced") == written
 
 
 def test_mistakes_in_profiles_have_lines(target: Target, tmp_path: Path) -> None:

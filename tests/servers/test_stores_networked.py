@@ -426,10 +426,10 @@ def redis_without_memory(served: Served, refuse: bool) -> None:
 def postgres_without_right(served: Served, refuse: bool) -> None:
     """The role may not update the table, or may."""
     plan = served.up.running.plan
-    programs = system.find(served.up.running.place, plan, elsewhere.user("postgres"))
+    programs = system.find_programs(served.up.running.place, plan, elsewhere.choose_user("postgres"))
     user = plan.settings["user"]
     change = f"REVOKE UPDATE ON usertable FROM {user}" if refuse else f"GRANT UPDATE ON usertable TO {user}"
-    cluster.ask(programs, "127.0.0.1", plan.settings, change)
+    cluster.ask_server(programs, "127.0.0.1", plan.settings, change)
 
 
 def test_server_refusals_of_updates_are_in_the_ledger(behind: Behind, engine: Engine) -> None:

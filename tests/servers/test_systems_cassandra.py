@@ -19,13 +19,13 @@ from conftest import Engine
 from ledger_support import PATIENT, Proof
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base import process
-from loadstone.systems.base.jvm import collections
-from loadstone.systems.base.running import Running, ServerState
-from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.base.jvm import read_collections
+from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.system import Place, SystemPlan
 from loadstone.systems.cassandra import files
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import server
-from loadstone.systems.cassandra.ring import connect
+from loadstone.systems.cassandra.files import prepare_node
+from loadstone.systems.cassandra.ring import connect_node
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
 from systems_support import free_port
@@ -56,9 +56,9 @@ def is_listening(address: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """A single node that syncs its commit log for each batch of writes."""
-    running = Running("cassandra", tmp_path_factory.mktemp("one"))
+    running = RunningSystem("cassandra", tmp_path_factory.mktemp("one"))
     try:
         settings = {"heap": "512M", "commitlog_sync": "batch", "yaml.concurrent_reads": "7"}
         running.up(1, free_ports(1) | settings | {"write_request_timeout": "20000ms"})
@@ -67,25 +67,25 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running.down()
 
 
-def test_second_up_of_one_node_changes_nothing(one: Running) -> None:
+def test_second_up_of_one_node_changes_nothing(one: RunningSystem) -> None:
     status = one.status()
     assert [(each.name, state) for each, state in status] == [("cassandra-1", ServerState.UP)]
     one.up(1, one.plan.settings)
     assert one.status() == status
-    assert one.properties() == {"hosts": "127.0.0.1", "port": one.plan.settings["port"]}
+    assert one.store_properties() == {"hosts": "127.0.0.1", "port": one.plan.settings["port"]}
     assert status[0][0].address == f"127.0.0.1:{one.plan.settings['port']}"
 
 
-def test_settings_reach_the_server(one: Running) -> None:
+def test_settings_reach_the_server(one: RunningSystem) -> None:
     asked = "SELECT name, value FROM system_views.settings"
-    with connect(one.plan, 1, PATIENT_S) as cql:
-        settings = {row["name"]: row["value"] for row in cql.query(asked)}
-        (local,) = cql.query("SELECT release_version, tokens FROM system.local")
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
+        settings = {row["name"]: row["value"] for row in cql.run_query(asked)}
+        (local,) = cql.run_query("SELECT release_version, tokens FROM system.local")
     assert settings["commitlog_sync"] == "batch"
     assert settings["concurrent_reads"] == "7"
     assert (settings["read_request_timeout"], settings["write_request_timeout"]) == ("5000ms", "20000ms")
-    assert local["release_version"] == one.version() == DEFAULTS["version"]
-    assert one.facts() == {
+    assert local["release_version"] == one.server_version() == DEFAULTS["version"]
+    assert one.read_facts() == {
         "heap": "512M",
         "durability": "device",
         "how": "commitlog_sync=batch",
@@ -94,16 +94,16 @@ def test_settings_reach_the_server(one: Running) -> None:
     }
 
 
-def test_keyspace_without_a_log_guarantees_nothing(one: Running) -> None:
-    one.fresh("usertable", {"durable_writes": "false"})
-    facts = one.facts()
+def test_keyspace_without_a_log_guarantees_nothing(one: RunningSystem) -> None:
+    one.recreate_table("usertable", {"durable_writes": "false"})
+    facts = one.read_facts()
     assert (facts["durability"], facts["how"]) == ("none", "a keyspace has durable_writes=false")
-    one.fresh("usertable")
-    assert one.facts()["durability"] == "device"
+    one.recreate_table("usertable")
+    assert one.read_facts()["durability"] == "device"
 
 
-def test_it_listens_on_loopback_only(one: Running) -> None:
-    (node,) = one.processes()
+def test_it_listens_on_loopback_only(one: RunningSystem) -> None:
+    (node,) = one.running_processes()
     inodes = {os.readlink(handle) for handle in Path(f"/proc/{node.pid}/fd").iterdir() if handle.is_symlink()}
     rows = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp").read_text().splitlines()[1:]]
     listening = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
@@ -112,27 +112,27 @@ def test_it_listens_on_loopback_only(one: Running) -> None:
     assert not [row for row in six if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_fresh_recreates_the_table_of_the_binding(one: Running) -> None:
-    one.fresh("usertable")
-    with connect(one.plan, 1, PATIENT_S) as cql:
-        found = {(row["column_name"], row["type"], row["kind"]) for row in cql.query(COLUMNS)}
+def test_fresh_recreates_the_table_of_the_binding(one: RunningSystem) -> None:
+    one.recreate_table("usertable")
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
+        found = {(row["column_name"], row["type"], row["kind"]) for row in cql.run_query(COLUMNS)}
         assert found == {("y_id", "text", "partition_key"), *((f"field{i}", "text", "regular") for i in range(10))}
-        cql.query("INSERT INTO ycsb.usertable (y_id, field0, field9) VALUES ('user1', 'å', 'b')")
-        (row,) = cql.query("SELECT y_id, field0, field1, field9 FROM ycsb.usertable")
+        cql.run_query("INSERT INTO ycsb.usertable (y_id, field0, field9) VALUES ('user1', 'å', 'b')")
+        (row,) = cql.run_query("SELECT y_id, field0, field1, field9 FROM ycsb.usertable")
         assert row == {"y_id": "user1", "field0": "å", "field1": None, "field9": "b"}
-    one.fresh("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
-    with connect(one.plan, 1, PATIENT_S) as cql:
-        assert cql.query(COUNT) == [{"count": 0}]
-        assert {row["column_name"] for row in cql.query(COLUMNS)} == {"y_id", "field0", "field1"}
-        (keyspace,) = cql.query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
+    one.recreate_table("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
+        assert cql.run_query(COUNT) == [{"count": 0}]
+        assert {row["column_name"] for row in cql.run_query(COLUMNS)} == {"y_id", "field0", "field1"}
+        (keyspace,) = cql.run_query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
         assert keyspace["durable_writes"] is False
     # Dropped tables would fill the disk otherwise.
     assert not list((one.place.data / "cassandra-1").rglob("snapshots"))
 
 
-def test_figures_see_the_data_and_the_collector(one: Running) -> None:
-    one.fresh("usertable", {"compression": "none"})
-    before, pauses = one.figures(), collections(one.gc_logs()["cassandra-1"])
+def test_figures_see_the_data_and_the_collector(one: RunningSystem) -> None:
+    one.recreate_table("usertable", {"compression": "none"})
+    before, pauses = one.read_figures(), read_collections(one.gc_logs()["cassandra-1"])
     assert (before["ring.nodes_up"], before["ring.nodes_down"], before["cassandra-1.up"]) == (1, 0, 1)
     assert {name for name in before if "compactions" in name} == {
         "cassandra.compactions",
@@ -145,30 +145,30 @@ def test_figures_see_the_data_and_the_collector(one: Running) -> None:
     assert pauses.pauses > 0
     with (one.place.logs / "cassandra-1.log").open("a") as log:
         log.write("INFO  MUTATION messages were dropped in last 5000 ms: 3 internal and 40 cross node. Mean internal\n")
-    assert one.figures()["ring.messages_dropped_total"] == 43
+    assert one.read_figures()["ring.messages_dropped_total"] == 43
     assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
-    with connect(one.plan, 1, PATIENT_S) as cql:
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
         for row in range(40):
-            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
+            cql.run_query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
     nodetool(one.place, one.plan, 1, "flush", "ycsb")
-    after = one.figures()
+    after = one.read_figures()
     # The sum, not the growth: meanwhile Cassandra compacts tables of its own, which takes a few kB away.
     assert before["cassandra-1.load_bytes"] < 4_000_000 < after["cassandra-1.load_bytes"]
     assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
 
 
-def test_altered_table_costs_a_client_one_operation(one: Running, start: Start) -> None:
-    one.fresh("usertable")
+def test_altered_table_costs_a_client_one_operation(one: RunningSystem, start: Start) -> None:
+    one.recreate_table("usertable")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    store = {"name": "cassandra", "properties": {**one.properties()}}
-    with connect(one.plan, 1, PATIENT_S) as cql:
+    store = {"name": "cassandra", "properties": {**one.store_properties()}}
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
         for row in range(100):
-            cql.query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
+            cql.run_query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
         awake, asleep = (start(store=store, work=reads, interval_ms=100) for _ in range(2))
         awake.succeed(100)
         asleep.succeed(100)
         asleep.process.send_signal(signal.SIGSTOP)
-        cql.query("ALTER TABLE ycsb.usertable ADD more TEXT")
+        cql.run_query("ALTER TABLE ycsb.usertable ADD more TEXT")
         # The node has forgotten the statement, and this one prepares it again: the other is not refused.
         awake.succeed(1000)
         asleep.process.send_signal(signal.SIGCONT)
@@ -189,34 +189,34 @@ def test_altered_table_costs_a_client_one_operation(one: Running, start: Start) 
         ("CREATE ROLE me", None),
     ],
 )
-def test_errors_have_their_names(one: Running, statement: str, name: str | None) -> None:
-    with connect(one.plan, 1, PATIENT_S) as cql:
+def test_errors_have_their_names(one: RunningSystem, statement: str, name: str | None) -> None:
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
         with pytest.raises(RefusedError) as caught:
-            cql.query(statement)
+            cql.run_query(statement)
         assert caught.value.name in ([name] if name else ["Invalid", "Unauthorized"])
         # The connection is good for more.
-        assert len(cql.query("SELECT key FROM system.local")) == 1
+        assert len(cql.run_query("SELECT key FROM system.local")) == 1
 
 
-def test_more_replicas_than_nodes_are_unavailable(one: Running) -> None:
-    with connect(one.plan, 1, PATIENT_S) as cql:
-        cql.query("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
-        cql.query("CREATE TABLE two.t (k text PRIMARY KEY)")
+def test_more_replicas_than_nodes_are_unavailable(one: RunningSystem) -> None:
+    with connect_node(one.plan, 1, PATIENT_S) as cql:
+        cql.run_query("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
+        cql.run_query("CREATE TABLE two.t (k text PRIMARY KEY)")
         with pytest.raises(RefusedError) as caught:
-            cql.query("INSERT INTO two.t (k) VALUES ('a')", "ALL")
-        cql.query("DROP KEYSPACE two")
+            cql.run_query("INSERT INTO two.t (k) VALUES ('a')", "ALL")
+        cql.run_query("DROP KEYSPACE two")
     assert (caught.value.name, caught.value.alive) == ("Unavailable", 1)
 
 
-def test_nodetool_fails_by_name(one: Running) -> None:
+def test_nodetool_fails_by_name(one: RunningSystem) -> None:
     with pytest.raises(LoadstoneError, match="nodetool nonsense fails at cassandra-1"):
         nodetool(one.place, one.plan, 1, "nonsense")
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """Three nodes with passwords. Without the dynamic snitch, each is the first replica of a third of the records."""
-    running = Running("cassandra", tmp_path_factory.mktemp("three"))
+    running = RunningSystem("cassandra", tmp_path_factory.mktemp("three"))
     login = {"authenticator": "PasswordAuthenticator", "authorizer": "CassandraAuthorizer"}
     patient = {"read_request_timeout": "20000ms", "write_request_timeout": "20000ms"}
     try:
@@ -226,18 +226,18 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running.down()
 
 
-def kill_node(running: Running, node: int) -> None:
+def kill_node(running: RunningSystem, node: int) -> None:
     """Kills a node, and waits until the remaining nodes know."""
     running.kill(f"cassandra-{node}")
     until = time.monotonic() + PATIENT_S
-    while [running.figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
+    while [running.read_figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
         assert time.monotonic() < until
         time.sleep(0.5)
 
 
-def test_three_nodes_lose_one_and_find_it_again(three: Running) -> None:
+def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
     port = int(three.plan.settings["port"])
-    assert three.properties() == {
+    assert three.store_properties() == {
         "hosts": "127.0.0.1,127.0.0.2,127.0.0.3",
         "port": str(port),
         "cassandra.username": "cassandra",
@@ -248,29 +248,29 @@ def test_three_nodes_lose_one_and_find_it_again(three: Running) -> None:
             Cql("127.0.0.2", port, wrong, PATIENT_S)
         assert caught.value.name == "BadCredentials"
     assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-    three.fresh("usertable")
-    with connect(three.plan, 1, PATIENT_S) as cql:
-        cql.query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
+    three.recreate_table("usertable")
+    with connect_node(three.plan, 1, PATIENT_S) as cql:
+        cql.run_query("INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user1', 'a')", "ALL")
 
     kill_node(three, 2)
     assert states(three) == {"cassandra-1": "up", "cassandra-2": "dead", "cassandra-3": "up"}
-    assert three.figures()["cassandra-2.up"] == 0
+    assert three.read_figures()["cassandra-2.up"] == 0
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.2:\d+ does not answer CQL: .*refused"):
-        connect(three.plan, 2)
+        connect_node(three.plan, 2)
 
     three.restart("cassandra-2")
     assert set(states(three).values()) == {"up"}
     assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
     # Its own copy, from its commit log or not: the reader waits for all.
-    with connect(three.plan, 2, PATIENT_S) as cql:
-        assert cql.query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
+    with connect_node(three.plan, 2, PATIENT_S) as cql:
+        assert cql.run_query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
 
 
-def test_killed_node_misses_writes_but_loses_none(three: Running, engine: Engine) -> None:
+def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: Engine) -> None:
     """Without hints its writes are stale at ONE, and not lost."""
-    properties = tuple(f"{name}={text}" for name, text in three.properties().items())
+    properties = tuple(f"{name}={text}" for name, text in three.store_properties().items())
     cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
-    three.fresh("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
+    three.recreate_table("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
     cassandra.load()
     for node in (1, 2, 3):
         nodetool(three.place, three.plan, node, "disablehandoff")
@@ -291,11 +291,11 @@ def test_killed_node_misses_writes_but_loses_none(three: Running, engine: Engine
     assert cassandra.judge(line).output["stale"]["writes"] == 0
 
 
-def test_down_stops_all_nodes(three: Running) -> None:
-    processes = three.processes()
+def test_down_stops_all_nodes(three: RunningSystem) -> None:
+    processes = three.running_processes()
     three.down()
     assert len(processes) == 3
-    assert not [each for each in processes if process.alive(each)]
+    assert not [each for each in processes if process.is_alive(each)]
     assert not [each for each in processes if is_listening(each.address)]
     assert three.status() == []
     assert not three.place.data.exists()
@@ -303,7 +303,7 @@ def test_down_stops_all_nodes(three: Running) -> None:
 
 
 def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) -> None:
-    running = Running("cassandra", tmp_path)
+    running = RunningSystem("cassandra", tmp_path)
     with pytest.raises(LoadstoneError, match="cassandra-1 ended with exit status") as caught:
         running.up(1, free_ports(1) | {"heap": "256M", "yaml.nonsense": "1"})
     assert "[nonsense]" in caught.value.hint
@@ -311,13 +311,13 @@ def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) ->
     assert not running.place.data.exists()
 
 
-def ring(running: Running) -> list[str]:
+def ring(running: RunningSystem) -> list[str]:
     """What Cassandra's own tool says of each node."""
     status = nodetool(running.place, running.plan, 3, "status")
     return sorted(" ".join(line.split()[:2]) for line in status.splitlines() if re.match("[UD][NLJM] ", line))
 
 
-def states(running: Running) -> dict[str, str]:
+def states(running: RunningSystem) -> dict[str, str]:
     """The state of each server by its name."""
     return {each.name: str(state) for each, state in running.status()}
 
@@ -372,12 +372,12 @@ def test_tables_that_cannot_be_are_refused(table: str, options: dict[str, str], 
 )
 def test_settings_that_cannot_be_are_refused(tmp_path: Path, settings: dict[str, str], message: str) -> None:
     with pytest.raises(LoadstoneError, match=message):
-        server(Place(tmp_path, tmp_path), Plan(1, DEFAULTS | settings), 1)
+        prepare_node(Place(tmp_path, tmp_path), SystemPlan(1, DEFAULTS | settings), 1)
 
 
 def test_old_release_gets_old_names(tmp_path: Path) -> None:
     settings = DEFAULTS | {"version": "4.0.19", "read_request_timeout": "5s", "commitlog_sync": "group"}
-    written = files.settings(Place(tmp_path, tmp_path), Plan(9, settings), 9)
+    written = files.node_settings(Place(tmp_path, tmp_path), SystemPlan(9, settings), 9)
     assert written["read_request_timeout_in_ms"] == 5_000
     assert written["commitlog_sync_group_window_in_ms"] == 1_000
     assert not written.keys() & {"read_request_timeout", "write_request_timeout", "commitlog_sync_group_window"}

@@ -38,7 +38,7 @@ def test_concurrent_requests_create_an_entry_once(tmp_path: Path) -> None:
 
     def want() -> None:
         gate.wait()
-        assert (cache.entry(tmp_path / "a/b", fill) / "file").read_text() == "whole"
+        assert (cache.fill_entry(tmp_path / "a/b", fill) / "file").read_text() == "whole"
 
     threads = [threading.Thread(target=want) for _ in range(8)]
     for each in threads:
@@ -54,9 +54,9 @@ def test_an_entry_that_fails_is_not_there(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cache.entry(tmp_path / "b", fail)
+        cache.fill_entry(tmp_path / "b", fail)
     assert [path.name for path in tmp_path.iterdir()] == [".b.lock"]
-    cache.entry(tmp_path / "b", lambda draft: None)
+    cache.fill_entry(tmp_path / "b", lambda draft: None)
     assert (tmp_path / "b").is_dir()
 
 
@@ -93,11 +93,11 @@ def test_coordinates_that_name_nothing(wrong: str, own_cache: Path) -> None:
 
 def test_a_package_that_there_is_not(own_cache: Path) -> None:
     with pytest.raises(SystemsError, match="there is no package no-such-package"):
-        debian.unpacked(["no-such-package"])
+        debian.unpack_packages(["no-such-package"])
 
 
 def test_why_a_program_failed() -> None:
-    assert program.reason("Reading\nE: Unable to fetch\nW: more\n") == "Unable to fetch"
-    assert program.reason("\x1b[0m[ERROR] Failed: a\n[ERROR] more") == "Failed: a"
-    assert program.reason("one\ntwo\n\n") == "two"
-    assert program.reason("") == ""
+    assert program.failure_line("Reading\nE: Unable to fetch\nW: more\n") == "Unable to fetch"
+    assert program.failure_line("\x1b[0m[ERROR] Failed: a\n[ERROR] more") == "Failed: a"
+    assert program.failure_line("one\ntwo\n\n") == "two"
+    assert program.failure_line("") == ""

@@ -12,11 +12,11 @@ import pytest
 from hadoop_support import hbase_ports, hdfs_ports, listening
 from loadstone.systems.base import process
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.running import RunningSystem, ServerState
 from loadstone.systems.base.system import Place, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import client_class_path, server_class_path
-from loadstone.systems.hbase.system import HBase, server
+from loadstone.systems.hbase.system import HBase, plan_server
 from loadstone.systems.hbase.tables import Tables, split_keys
 from loadstone.systems.hdfs import hadoop
 from systems_support import free_port, systems
@@ -32,8 +32,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Iterator[Running]:
-    running = Running("hbase", tmp_path_factory.mktemp("all systems"))
+def standalone(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Iterator[RunningSystem]:
+    running = RunningSystem("hbase", tmp_path_factory.mktemp("all systems"))
     settings = {"hbase.wal.dir": f"file://{logs}", "hbase.regionserver.handler.count": "7"}
     try:
         running.up(1, hbase_ports(1) | SMALL | settings)
@@ -42,40 +42,40 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Iterator
         running.down()
 
 
-def states(running: Running) -> dict[str, ServerState]:
+def states(running: RunningSystem) -> dict[str, ServerState]:
     return {each.name: state for each, state in running.status()}
 
 
-def tables_of(running: Running) -> Tables:
-    return Tables(Path(running.properties()["hbase.conf"]), running.version())
+def tables_of(running: RunningSystem) -> Tables:
+    return Tables(Path(running.store_properties()["hbase.conf"]), running.server_version())
 
 
-def test_it_serves_on_loopback_only(standalone: Running) -> None:
+def test_it_serves_on_loopback_only(standalone: RunningSystem) -> None:
     assert states(standalone) == {"standalone": ServerState.UP}
     assert all(address.is_loopback for address in listening(standalone))
-    figures = standalone.figures()
+    figures = standalone.read_figures()
     assert (figures["regions.hbase:meta"], figures["standalone.regions.hbase:meta"]) == (1, 1)
     assert figures["standalone.heap_bytes"] > MEGABYTE
     # The server computes it every five seconds.
     until = time.monotonic() + 60
-    while not standalone.figures()["standalone.memstore_bytes"]:
+    while not standalone.read_figures()["standalone.memstore_bytes"]:
         assert time.monotonic() < until
         time.sleep(0.5)
 
 
-def test_logs_are_where_they_were_asked_to_be(standalone: Running, logs: Path) -> None:
+def test_logs_are_where_they_were_asked_to_be(standalone: RunningSystem, logs: Path) -> None:
     written = [path for path in logs.glob("*/WALs/*/*") if path.is_file() and not path.name.endswith(".crc")]
     assert written
     assert not [*standalone.place.data.glob("root/WALs/*/*")]
-    facts = standalone.facts()
+    facts = standalone.read_facts()
     assert facts["mode"] == "standalone"
     assert "replication" not in facts
-    assert [*standalone.directories()] == [standalone.place.data / "root", written[0].parents[2]]
+    assert [*standalone.data_directories()] == [standalone.place.data / "root", written[0].parents[2]]
     assert facts["wal.dir"] == f"file://{written[0].parents[2]}"
     assert str(facts["wal.file_system"]).endswith(" (local)")
 
 
-def test_a_table_with_splits_through_the_command_line(standalone: Running) -> None:
+def test_a_table_with_splits_through_the_command_line(standalone: RunningSystem) -> None:
     root = standalone.place.root.parent
     create = ("hbase", "create-table", "usertable", "cf")
     assert systems(root, *create, "--splits", "20").stdout == "usertable 21 regions\n"
@@ -89,71 +89,71 @@ def test_a_table_with_splits_through_the_command_line(standalone: Running) -> No
     assert missing.stderr.startswith("error: HBase has no table usertable\n")
 
 
-def test_a_fresh_table_has_what_was_asked(standalone: Running) -> None:
+def test_a_fresh_table_has_what_was_asked(standalone: RunningSystem) -> None:
     for splits, regions in (("3", 4), ("0", 1)):
-        standalone.fresh("fresh", {"family": "family", "splits": splits, "compression": "gz"})
-        figures = standalone.figures()
+        standalone.recreate_table("fresh", {"family": "family", "splits": splits, "compression": "gz"})
+        figures = standalone.read_figures()
         assert (figures["regions.fresh"], figures["standalone.regions.fresh"]) == (regions, regions)
     tables = tables_of(standalone)
-    assert tables.exists("fresh")
-    assert tables.drop("fresh")
-    assert not tables.drop("fresh")
+    assert tables.has_table("fresh")
+    assert tables.drop_table("fresh")
+    assert not tables.drop_table("fresh")
 
 
-def test_what_hbase_refuses_is_reported(standalone: Running) -> None:
+def test_what_hbase_refuses_is_reported(standalone: RunningSystem) -> None:
     with pytest.raises(SystemsError, match=r"HBase refused to create x: No enum constant .*ZIP"):
-        tables_of(standalone).create("x", {"family": "cf", "compression": "zip"})
+        tables_of(standalone).create_table("x", {"family": "cf", "compression": "zip"})
     with pytest.raises(SystemsError, match="no column family for x"):
-        standalone.fresh("x", {})
+        standalone.recreate_table("x", {})
     with pytest.raises(SystemsError, match='no option "split"'):
-        standalone.fresh("x", {"family": "cf", "split": "3"})
+        standalone.recreate_table("x", {"family": "cf", "split": "3"})
     with pytest.raises(SystemsError, match='splits must be a whole number from 0, got "many"'):
-        standalone.fresh("x", {"family": "cf", "splits": "many"})
+        standalone.recreate_table("x", {"family": "cf", "splits": "many"})
 
 
-def test_any_client_finds_it_by_the_class_path(standalone: Running) -> None:
+def test_any_client_finds_it_by_the_class_path(standalone: RunningSystem) -> None:
     """With HBase's own class that prints its configuration."""
     class_path = systems(standalone.place.root.parent, "hbase", "class-path").stdout.strip()
     argv = ["java", "-cp", class_path, "org.apache.hadoop.hbase.HBaseConfiguration"]
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    site = hadoop.read_site(Path(standalone.properties()["hbase.conf"]) / "hbase-site.xml")
+    site = hadoop.read_site(Path(standalone.store_properties()["hbase.conf"]) / "hbase-site.xml")
     assert site["hbase.regionserver.handler.count"] == "7"
     for name in ("hbase.zookeeper.property.clientPort", "hbase.regionserver.handler.count", "hbase.wal.dir"):
         assert f"<name>{name}</name><value>{site[name]}</value>" in printed
 
 
-def test_down_leaves_nothing_but_logs(standalone: Running, logs: Path) -> None:
+def test_down_leaves_nothing_but_logs(standalone: RunningSystem, logs: Path) -> None:
     """The last one of these."""
     assert [*logs.iterdir()]
     standalone.down()
-    assert process.marked(standalone.place.root) == []
+    assert process.find_marked(standalone.place.root) == []
     assert not standalone.place.data.exists()
     assert [*logs.iterdir()] == []
     assert {path.name for path in standalone.log_paths()} == {"standalone.log", "standalone.gc.log"}
 
 
 def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
-    hdfs, hbase = Running("hdfs", tmp_path), Running("hbase", tmp_path)
+    hdfs, hbase = RunningSystem("hdfs", tmp_path), RunningSystem("hbase", tmp_path)
     servers = ["zookeeper", "master", "region-server-1", "region-server-2"]
     try:
         hdfs.up(1, hdfs_ports(1) | {"replication": "1"})
         hbase.up(2, hbase_ports(2) | SMALL | {"dfs.replication": "1"})
         assert states(hbase) == dict.fromkeys(servers, ServerState.UP)
         assert all(address.is_loopback for address in listening(hbase))
-        base = hdfs.properties()["fs.defaultFS"]
-        facts = hbase.facts()
+        base = hdfs.store_properties()["fs.defaultFS"]
+        facts = hbase.read_facts()
         assert (facts["mode"], facts["wal.file_system"]) == ("distributed", "hdfs")
         # A client's word counts for more than the name node's.
         assert facts["replication"] == 1
-        assert hbase.directories() == []
-        assert [each.is_dir() for each in hdfs.directories()] == [True]
+        assert hbase.data_directories() == []
+        assert [each.is_dir() for each in hdfs.data_directories()] == [True]
         assert str(facts["wal.dir"]).startswith(f"{base}/loadstone-hbase-")
         # HDFS can promise what HBase wants of it, and is held to it.
-        site = hadoop.read_site(Path(hbase.properties()["hbase.conf"]) / "hbase-site.xml")
+        site = hadoop.read_site(Path(hbase.store_properties()["hbase.conf"]) / "hbase-site.xml")
         assert site["hbase.unsafe.stream.capability.enforce"] == "true"
 
-        hbase.fresh("usertable", {"family": "cf", "splits": "9", "durability": "fsync_wal"})
-        figures = hbase.figures()
+        hbase.recreate_table("usertable", {"family": "cf", "splits": "9", "durability": "fsync_wal"})
+        figures = hbase.read_figures()
         assert figures["regions.usertable"] == 10
         held = [figures[f"{name}.regions.usertable"] for name in servers[2:]]
         assert sum(held) == 10
@@ -164,12 +164,12 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         hbase.restart("region-server-2")
         assert states(hbase) == dict.fromkeys(servers, ServerState.UP)
         # Its regions are open again, on whichever server.
-        serving = tables_of(hbase).serving()
+        serving = tables_of(hbase).read_serving()
         assert (len(serving.servers), serving.waiting) == (2, 0)
-        assert hbase.figures()["regions.usertable"] == 10
+        assert hbase.read_figures()["regions.usertable"] == 10
 
         # As if it had been brought up for this HBase.
-        file_system.brought(hbase.place).touch()
+        file_system.owner_file(hbase.place).touch()
         hbase.down()
         assert hdfs.status() == []
         assert not hbase.place.data.exists()
@@ -191,20 +191,22 @@ def test_splits_are_those_of_the_reports() -> None:
 
 def test_modes() -> None:
     system = HBase()
-    assert site.mode(plan_of(system, 1, {})) == "standalone"
-    assert site.mode(plan_of(system, 2, {})) == "distributed"
-    assert site.mode(plan_of(system, 1, {"mode": "distributed"})) == "distributed"
+    assert site.deployment_mode(plan_of(system, 1, {})) == "standalone"
+    assert site.deployment_mode(plan_of(system, 2, {})) == "distributed"
+    assert site.deployment_mode(plan_of(system, 1, {"mode": "distributed"})) == "distributed"
     with pytest.raises(SystemsError, match="a standalone HBase is one node, not 3"):
-        site.mode(plan_of(system, 3, {"mode": "standalone"}))
+        site.deployment_mode(plan_of(system, 3, {"mode": "standalone"}))
     with pytest.raises(SystemsError, match='mode cannot be "distribute"'):
-        site.mode(plan_of(system, 3, {"mode": "distribute"}))
+        site.deployment_mode(plan_of(system, 3, {"mode": "distribute"}))
 
 
 def test_ports() -> None:
     place = Place(Path("/systems/hbase"), Path("/cache"))
 
     def taken(name: str, **settings: str) -> list[tuple[str, int]]:
-        found = server(place, plan_of(HBase(), 2, {f"hbase.{key}": value for key, value in settings.items()}), name, [])
+        found = plan_server(
+            place, plan_of(HBase(), 2, {f"hbase.{key}": value for key, value in settings.items()}), name, []
+        )
         return [(found.host, found.port), *found.ports]
 
     assert taken("region-server-2") == [("127.0.0.2", 16020), ("127.0.0.2", 16030)]
@@ -219,15 +221,15 @@ ENFORCE = "hbase.unsafe.stream.capability.enforce"
 def test_directories_get_a_unique_name_below_the_users(tmp_path: Path) -> None:
     system, place = HBase(), Place(tmp_path / "hbase", tmp_path / "cache")
     below = {"fs.defaultFS": "hdfs://127.0.0.1:9820", "hadoop.conf": "/nowhere"}
-    root, wal = site.directories(place, plan_of(system, 2, {}), below)
+    root, wal = site.root_directories(place, plan_of(system, 2, {}), below)
     assert root == wal
     assert root.startswith("hdfs://127.0.0.1:9820/loadstone-hbase-")
-    mixed = site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
+    mixed = site.root_directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
     assert mixed == (root, f"file:///fast/{root.rpartition('/')[2]}")
-    enforced = [site.site(place, plan_of(system, 2, {}), each)[ENFORCE] for each in ((root, wal), mixed)]
+    enforced = [site.site_properties(place, plan_of(system, 2, {}), each)[ENFORCE] for each in ((root, wal), mixed)]
     assert enforced == ["true", "false"]
     with pytest.raises(SystemsError, match=r'hbase\.wal\.dir must be a URI, got "fast"'):
-        site.directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
+        site.root_directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
 
 
 def test_class_paths_have_one_logger_each() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hadoop_support import hdfs_ports, listening
 from loadstone.systems.base import process
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import Running, ServerState
+from loadstone.systems.base.running import RunningSystem, ServerState
 from loadstone.systems.base.system import Place, SystemsError
 from loadstone.systems.hbase import file_system
 from loadstone.systems.hdfs import hadoop
@@ -34,9 +34,9 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[Running]:
+def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[RunningSystem]:
     """Three data nodes with blocks of a megabyte, twice each, on storage of their own."""
-    running = Running("hdfs", tmp_path_factory.mktemp("all systems"))
+    running = RunningSystem("hdfs", tmp_path_factory.mktemp("all systems"))
     settings = {"replication": "2", "blocksize": "1m", "data.dir": str(storage), "dfs.namenode.handler.count": "7"}
     try:
         running.up(3, hdfs_ports(3) | settings)
@@ -45,11 +45,11 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[Ru
         running.down()
 
 
-def states(running: Running) -> dict[str, ServerState]:
+def states(running: RunningSystem) -> dict[str, ServerState]:
     return {each.name: state for each, state in running.status()}
 
 
-def web_hdfs(running: Running, method: str, path: str, query: str, body: bytes | None = None) -> bytes:
+def web_hdfs(running: RunningSystem, method: str, path: str, query: str, body: bytes | None = None) -> bytes:
     """Asks the name node, and the data node that it sends us to."""
     address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?user.name=tester&{query}"
     for step in range(2):
@@ -82,7 +82,7 @@ def patiently(ask: Callable[[], Answer]) -> Answer:
             time.sleep(0.5)
 
 
-def write(running: Running, path: str, body: bytes) -> dict[str, Any]:
+def write(running: RunningSystem, path: str, body: bytes) -> dict[str, Any]:
     """Writes a file, checks what is read back, and returns its status."""
     patiently(lambda: web_hdfs(running, "PUT", path, "op=CREATE&overwrite=true", body))
     assert patiently(lambda: web_hdfs(running, "GET", path, "op=OPEN")) == body
@@ -95,76 +95,79 @@ def blocks(storage: Path) -> list[str]:
     return sorted(path.relative_to(storage).parts[1] for path in storage.rglob("blk_*") if path.suffix != ".meta")
 
 
-def test_all_serve_on_loopback_only(hdfs: Running) -> None:
+def test_all_serve_on_loopback_only(hdfs: RunningSystem) -> None:
     assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
     assert all(address.is_loopback for address in listening(hdfs))
-    figures = hdfs.figures()
+    figures = hdfs.read_figures()
     assert (figures["data_nodes.live"], figures["data_nodes.dead"]) == (3, 0)
     assert all(figures[f"{name}.heap_bytes"] > MEGABYTE for name in SERVERS)
 
 
-def test_files_have_replication_and_block_size_of_settings(hdfs: Running, storage: Path) -> None:
+def test_files_have_replication_and_block_size_of_settings(hdfs: RunningSystem, storage: Path) -> None:
     before = blocks(storage)
     status = write(hdfs, "/two-blocks", bytes(range(256)) * (MEGABYTE // 256 + 1))
     assert (status["replication"], status["blockSize"]) == (2, MEGABYTE)
     held = blocks(storage)
     assert len(held) - len(before) == 4
     assert {*held} <= {*SERVERS[1:]}
-    assert hdfs.figures()["blocks"] >= 2
+    assert hdfs.read_figures()["blocks"] >= 2
 
 
-def test_properties_and_facts(hdfs: Running) -> None:
-    properties, port = hdfs.properties(), hdfs.plan.settings["port"]
+def test_properties_and_facts(hdfs: RunningSystem) -> None:
+    properties, port = hdfs.store_properties(), hdfs.plan.settings["port"]
     site = hadoop.read_site(Path(properties["hadoop.conf"]) / "hdfs-site.xml")
     assert properties["fs.defaultFS"] == f"hdfs://127.0.0.1:{port}"
     assert (site["dfs.namenode.rpc-address"], site["dfs.namenode.handler.count"]) == (f"127.0.0.1:{port}", "7")
-    facts = hdfs.facts()
-    assert (facts["replication"], facts["blocksize"], hdfs.version()) == (2, "1m", "3.4.2")
+    facts = hdfs.read_facts()
+    assert (facts["replication"], facts["blocksize"], hdfs.server_version()) == (2, "1m", "3.4.2")
     assert facts["data.file_system"]
 
 
-def test_killed_data_node_is_detected_and_restarted(hdfs: Running) -> None:
+def test_killed_data_node_is_detected_and_restarted(hdfs: RunningSystem) -> None:
     hdfs.kill("data-node-2")
     assert states(hdfs)["data-node-2"] == ServerState.DEAD
     until = time.monotonic() + PATIENT_S
-    while hdfs.figures()["data_nodes.live"] != 2:
+    while hdfs.read_figures()["data_nodes.live"] != 2:
         assert time.monotonic() < until
         time.sleep(0.5)
     # The name node counts by the last heartbeat, and sends clients elsewhere when its next check has seen it, too.
     assert write(hdfs, "/while-one-is-dead", b"x" * 1000)["length"] == 1000
     hdfs.up(3, hdfs.plan.settings)
     assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
-    assert hdfs.figures()["data_nodes.live"] == 3
+    assert hdfs.read_figures()["data_nodes.live"] == 3
 
 
-def test_recently_killed_data_node_is_not_ready(hdfs: Running) -> None:
+def test_recently_killed_data_node_is_not_ready(hdfs: RunningSystem) -> None:
     hdfs.kill("data-node-3")
     # The name node does not know yet.
-    assert hdfs.figures()["data_nodes.live"] == 3
-    missing = hdfs.system.ready(hdfs.place, hdfs.plan, hdfs.system.stages(hdfs.place, hdfs.plan)[1])
+    assert hdfs.read_figures()["data_nodes.live"] == 3
+    missing = hdfs.system.missing_readiness(hdfs.place, hdfs.plan, hdfs.system.server_stages(hdfs.place, hdfs.plan)[1])
     assert missing == "data-node-3 has not registered"
     hdfs.restart("data-node-3")
     assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
 
 
-def test_a_restarted_name_node_has_its_files_still(hdfs: Running) -> None:
+def test_a_restarted_name_node_has_its_files_still(hdfs: RunningSystem) -> None:
     write(hdfs, "/kept", b"kept")
     hdfs.restart("name-node")
     until = time.monotonic() + PATIENT_S
-    while hdfs.system.ready(hdfs.place, hdfs.plan, hdfs.system.stages(hdfs.place, hdfs.plan)[1]) is not None:
+    while (
+        hdfs.system.missing_readiness(hdfs.place, hdfs.plan, hdfs.system.server_stages(hdfs.place, hdfs.plan)[1])
+        is not None
+    ):
         assert time.monotonic() < until
         time.sleep(0.5)
     assert patiently(lambda: web_hdfs(hdfs, "GET", "/kept", "op=OPEN")) == b"kept"
 
 
-def test_what_hbase_left_is_removed_and_nothing_else(hdfs: Running) -> None:
-    conf = Path(hdfs.properties()["hadoop.conf"])
+def test_what_hbase_left_is_removed_and_nothing_else(hdfs: RunningSystem) -> None:
+    conf = Path(hdfs.store_properties()["hadoop.conf"])
     for path in ("/loadstone-hbase-1/WALs/a", "/loadstone-hbase-2/WALs/a"):
         write(hdfs, path, b"a")
-    base = hdfs.properties()["fs.defaultFS"]
-    file_system.remove(f"{base}/loadstone-hbase-1", conf)
+    base = hdfs.store_properties()["fs.defaultFS"]
+    file_system.remove_directory(f"{base}/loadstone-hbase-1", conf)
     # Not of this name node.
-    file_system.remove("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
+    file_system.remove_directory("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
     listed = json.loads(web_hdfs(hdfs, "GET", "/", "op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
     names = {each["pathSuffix"] for each in listed}
     assert "loadstone-hbase-1" not in names
@@ -173,7 +176,7 @@ def test_what_hbase_left_is_removed_and_nothing_else(hdfs: Running) -> None:
 
 def test_down_leaves_nothing_but_logs(tmp_path: Path) -> None:
     storages = [tmp_path / "slow", tmp_path / "fast"]
-    running = Running("hdfs", tmp_path / "systems")
+    running = RunningSystem("hdfs", tmp_path / "systems")
     ports = hdfs_ports(2)
     try:
         running.up(2, ports | {"data.dir": f"{storages[0]}, {storages[1]}"})
@@ -181,7 +184,7 @@ def test_down_leaves_nothing_but_logs(tmp_path: Path) -> None:
             assert [path.name for path in storage.glob("*/*")] == [f"data-node-{number}"]
     finally:
         running.down()
-    assert process.marked(running.place.root) == []
+    assert process.find_marked(running.place.root) == []
     assert not running.place.data.exists()
     assert [path for storage in storages for path in storage.iterdir()] == []
     assert {"name-node.log", "data-node-1.log", "data-node-1.gc.log"} <= {path.name for path in running.log_paths()}
@@ -190,21 +193,21 @@ def test_down_leaves_nothing_but_logs(tmp_path: Path) -> None:
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:
     system, place = Hdfs(), Place(tmp_path / "hdfs", tmp_path / "cache")
     with pytest.raises(SystemsError, match="names 2 directories for 3 data nodes"):
-        system.stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
+        system.server_stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
     with pytest.raises(SystemsError, match='replication must be a whole number from 1, got "two"'):
-        system.stages(place, plan_of(system, 3, {"replication": "two"}))
+        system.server_stages(place, plan_of(system, 3, {"replication": "two"}))
     # Results would tell the replication of the setting.
     with pytest.raises(SystemsError, match=r"dfs\.replication has a named setting"):
-        system.stages(place, plan_of(system, 3, {"dfs.replication": "1"}))
+        system.server_stages(place, plan_of(system, 3, {"dfs.replication": "1"}))
     with pytest.raises(SystemsError, match=r'has no setting "df\.replication"'):
         plan_of(system, 3, {"df.replication": "2"})
 
 
 def test_without_a_server_there_is_no_answer() -> None:
-    assert hadoop.bean("127.0.0.1", 1, "java.lang:type=Memory") is None
-    assert Hdfs().ready(Place(Path("/nowhere"), Path("/nowhere")), plan_of(Hdfs(), 3, {"http.port": "1"}), []) == (
-        "the name node does not answer"
-    )
+    assert hadoop.read_bean("127.0.0.1", 1, "java.lang:type=Memory") is None
+    assert Hdfs().missing_readiness(
+        Place(Path("/nowhere"), Path("/nowhere")), plan_of(Hdfs(), 3, {"http.port": "1"}), []
+    ) == ("the name node does not answer")
 
 
 def test_site_files_hold_any_text(tmp_path: Path) -> None:

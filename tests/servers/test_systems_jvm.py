@@ -10,12 +10,12 @@ import pytest
 
 from loadstone.systems.base.jvm import (
     Collections,
-    collections,
-    java,
+    java_build,
+    java_command,
+    java_version,
     live_heap_bytes,
     process_release,
-    release,
-    version,
+    read_collections,
 )
 from loadstone.systems.base.system import SystemsError
 
@@ -49,18 +49,20 @@ def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     log = tmp_path / "a:b" / "gc.log"
     log.parent.mkdir()
     options, properties = [f"-XX:+Use{collector}GC"], {"greeting": "hello there"}
-    words = java("64M", log, [tmp_path], str(source), options=options, properties=properties, arguments=["x", "y z"])
+    words = java_command(
+        "64M", log, [tmp_path], str(source), options=options, properties=properties, arguments=["x", "y z"]
+    )
     count, _, output = ran(words).strip().split(" ", 2)
-    found = collections(log)
+    found = read_collections(log)
     assert output == "hello there x,y z"
     assert found.pauses == int(count) > 1
     assert found.pause_ns > 0
     assert found.offset == log.stat().st_size
-    assert collections(log, found.offset) == Collections(0, 0, found.offset)
+    assert read_collections(log, found.offset) == Collections(0, 0, found.offset)
 
 
 def test_java_takes_the_heap_whole() -> None:
-    assert java("512M", None, [Path("a.jar"), Path("lib/*")], "Main")[1:] == [
+    assert java_command("512M", None, [Path("a.jar"), Path("lib/*")], "Main")[1:] == [
         "-Xms512M",
         "-Xmx512M",
         "-cp",
@@ -82,28 +84,28 @@ LINES = (
 def test_only_pauses_are_counted(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES))
-    assert collections(log) == Collections(3, 16_000_000, len("".join(LINES)))
+    assert read_collections(log) == Collections(3, 16_000_000, len("".join(LINES)))
     assert live_heap_bytes(log) == 4 << 20
 
 
 def test_partial_line_is_deferred_to_the_next_sample(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES)[:-8])
-    first = collections(log)
+    first = read_collections(log)
     assert (first.pauses, first.offset) == (2, len("".join(LINES[:-1])))
     assert live_heap_bytes(log) == 38 << 20
     log.write_text("".join(LINES))
-    assert collections(log, first.offset) == Collections(1, 14_000_000, len("".join(LINES)))
+    assert read_collections(log, first.offset) == Collections(1, 14_000_000, len("".join(LINES)))
 
 
 def test_a_truncated_log_is_read_from_its_start(tmp_path: Path) -> None:
     log = tmp_path / "gc.log"
     log.write_text("".join(LINES[:2]))
-    assert collections(log, since=10_000).pauses == 1
+    assert read_collections(log, since=10_000).pauses == 1
 
 
 def test_no_log_is_no_pause(tmp_path: Path) -> None:
-    assert collections(tmp_path / "none") == Collections(0, 0, 0)
+    assert read_collections(tmp_path / "none") == Collections(0, 0, 0)
     assert live_heap_bytes(tmp_path / "none") is None
 
 
@@ -122,20 +124,20 @@ def test_an_old_java_is_refused(
     program(tmp_path, says)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SystemsError, match=f"is Java {release}, but 17" if release else "does not print") as caught:
-        java("1G", None, [], "Main")
+        java_command("1G", None, [], "Main")
     assert "JAVA_HOME" in caught.value.hint
 
 
 def test_the_version_of_java_8_is_8(tmp_path: Path) -> None:
     program(tmp_path, 'java version "1.8.0_412"')
-    assert version(str(tmp_path / "bin/java")) == 8
+    assert java_version(str(tmp_path / "bin/java")) == 8
 
 
 def test_no_java_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", os.fspath(tmp_path))
     with pytest.raises(SystemsError, match="not installed") as caught:
-        java("1G", None, [], "Main")
+        java_command("1G", None, [], "Main")
     assert "apt-get install openjdk" in caught.value.hint
 
 
@@ -145,9 +147,9 @@ def test_exact_release_is_read_from_its_file(tmp_path: Path) -> None:
     (tmp_path / "release").write_text(
         'IMPLEMENTOR="Debian"\nJAVA_RUNTIME_VERSION="17.0.15+6"\nJAVA_VERSION="17.0.15"\n'
     )
-    assert release(tmp_path / "bin/java") == "17.0.15+6 (Debian)"
+    assert java_build(tmp_path / "bin/java") == "17.0.15+6 (Debian)"
     (tmp_path / "release").unlink()
-    assert release(tmp_path / "bin/java") == ""
+    assert java_build(tmp_path / "bin/java") == ""
 
 
 def test_process_has_the_release_of_its_java(tmp_path: Path) -> None:
@@ -155,9 +157,9 @@ def test_process_has_the_release_of_its_java(tmp_path: Path) -> None:
     source.write_text(
         "public class Wait { public static void main(String[] a) throws Exception { System.in.read(); } }"
     )
-    at = java("64m", None, [], "")[0]
+    at = java_command("64m", None, [], "")[0]
     with subprocess.Popen([at, source], stdin=subprocess.PIPE) as waiting:
-        assert process_release(waiting.pid) == release(Path(at)) != ""
+        assert process_release(waiting.pid) == java_build(Path(at)) != ""
         waiting.communicate(b"x")
     assert process_release(os.getpid()) == ""
     assert process_release(waiting.pid) == ""

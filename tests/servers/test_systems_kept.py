@@ -9,9 +9,9 @@ import pytest
 
 from loadstone.systems.base import state
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.base.system import SystemsError
-from loadstone.systems.registry import system
+from loadstone.systems.registry import load_system
 from systems_support import free_settings, temporary_root
 from tiny_support import Tiny, tiny
 
@@ -61,17 +61,17 @@ def test_servers_restarted_after_a_reboot_are_recognised(tiny: Tiny, server: tup
 
 def test_failed_hbase_start_retains_the_file_systems_data() -> None:
     with temporary_root() as root:
-        hdfs = Running("hdfs", root)
-        plan = plan_of(system("hdfs"), 3, free_settings("hdfs"))
+        hdfs = RunningSystem("hdfs", root)
+        plan = plan_of(load_system("hdfs"), 3, free_settings("hdfs"))
         block = hdfs.place.data / "data-node-1/blocks/block"
         block.parent.mkdir(parents=True)
         block.touch()
-        state.save(hdfs.place.root / state.FILE, state.State(plan))
+        state.save_state(hdfs.place.root / state.FILE, state.State(plan))
         with (
             socket.create_server(("127.0.0.1", int(plan.settings["port"]))),
             pytest.raises(SystemsError, match=f"{plan.settings['port']}"),
         ):
-            Running("hbase", root).up(3, free_settings("hbase"))
+            RunningSystem("hbase", root).up(3, free_settings("hbase"))
         assert block.is_file()
         known = hdfs.known
         assert known is not None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from conftest import Engine
 from loadstone.systems.base import elsewhere, process
+from loadstone.systems.base.files import cache, debian
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.postgres import cluster, system
 from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
@@ -29,12 +33,12 @@ def server() -> Iterator[Up]:
 
 def programs(server: Up) -> Programs:
     """Those of the server that runs."""
-    return system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
+    return system.find_programs(server.running.place, server.running.plan, elsewhere.choose_user("postgres"))
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
     """What the server answers the role of clients."""
-    return cluster.ask(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
+    return cluster.ask_server(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
 
 
 def columns(server: Up, table: str) -> dict[str, str]:
@@ -67,7 +71,7 @@ def reached(server: Up, store: str = "postgres") -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", ["ADD COLUMN more TEXT", "DROP COLUMN field9"])
 def test_altered_table_costs_every_client_one_operation(server: Up, start: Start, change: str) -> None:
-    server.running.fresh("usertable")
+    server.running.recreate_table("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
     engine = start(store=reached(server), work=reads, interval_ms=100)
@@ -81,6 +85,86 @@ def test_altered_table_costs_every_client_one_operation(server: Up, start: Start
     assert {*outcomes} == {("READ", "OK")}
 
 
+def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> None:
+    server.running.recreate_table("usertable")
+    ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
+    store = reached(server)
+    store["properties"]["db.url"] += "?options=-c%20statement_timeout=100"
+    reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
+    engine = start(store=store, work=reads, interval_ms=100)
+    engine.succeed(100)
+    ask(server, "BEGIN; LOCK TABLE usertable; SELECT pg_sleep(0.5); COMMIT")
+    engine.succeed(1000)
+    ask(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'")
+    engine.succeed(1000)
+    engine.say('"stop"')
+    _, events = engine.rest()
+    summary = whole(events)
+    outcomes = counts(summary.outcomes)
+    assert outcomes["READ", "TIMEOUT"] >= 2
+    assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
+    assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
+    # One for each client at the start, and one more after it was terminated.
+    assert summary.connection_attempts is not None
+    assert summary.connection_attempts.attempted == 4
+
+
+@pytest.fixture
+def pooler(server: Up) -> Iterator[Callable[[str], dict[str, str]]]:
+    """Starts PgBouncer in a mode; the properties of a store that reaches the server through it."""
+    user = elsewhere.choose_user("postgres")
+    root = debian.unpack_packages(["pgbouncer"], "", elsewhere.cache_for(user, cache.cache_root()))
+    settings = server.running.plan.settings
+    password = PASSWORD.replace("'", "''")
+    with temporary_root() as directory, contextlib.ExitStack() as stack:
+
+        def run(mode: str) -> dict[str, str]:
+            port = free_port()
+            path = directory / f"{mode}.ini"
+            path.write_text(
+                f"""[databases]
+ycsb = host=127.0.0.1 port={settings["port"]} user=ycsb password='{password}'
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = {mode}
+"""
+            )
+            environment = {**os.environ, "LD_LIBRARY_PATH": debian.library_path(root)}
+            command = [root / "usr/sbin/pgbouncer", path]
+            log = stack.enter_context((directory / "log").open("w"))
+            running = subprocess.Popen(command, env=environment, user=user, cwd="/", stdout=log, stderr=log)
+            stack.callback(running.wait)
+            stack.callback(running.kill)
+            while "process up" not in (directory / "log").read_text():
+                assert running.poll() is None, (directory / "log").read_text()
+                time.sleep(0.05)
+            own, other = f":{settings['port']}/", f":{port}/"
+            properties = {name: text for name, text in server.properties.items() if name.startswith("db.")}
+            return properties | {"db.url": properties["db.url"].replace(own, other)}
+
+        yield run
+
+
+def test_poolers_must_keep_prepared_statements(
+    server: Up, pooler: Callable[[str], dict[str, str]], engine: Engine
+) -> None:
+    server.running.recreate_table("usertable")
+    for mode in ("session", "transaction"):
+        arguments = [word for name, text in pooler(mode).items() for word in ("-p", f"{name}={text}")]
+        loaded = engine.run("load postgres -P workloads/workloada recordcount=100 -threads 4", *arguments)
+        if mode == "session":
+            assert loaded.returns("INSERT") == {"OK": 100}
+            assert "pooler" not in loaded.err
+        else:
+            assert loaded.code == 1
+            (message,) = loaded.messages("error: ")
+            assert "is a pooler that loses prepared statements: prepared statement" in message
+            assert "max_prepared_statements (PgBouncer 1.21)" in loaded.messages("hint: ")[0]
+
+
 def outcomes(engine: Running) -> dict[tuple[str, str], int]:
     """How often each operation ended how, of a trial to its end."""
     code, events = engine.rest()
@@ -91,7 +175,7 @@ def outcomes(engine: Running) -> dict[tuple[str, str], int]:
 @pytest.mark.parametrize("integrity", [False, True])
 @pytest.mark.parametrize("store", ["postgres", "postgrenosql"])
 def test_capital_letters_in_field_names_are_preserved(server: Up, start: Start, store: str, integrity: bool) -> None:
-    server.running.fresh("usertable", {"layout": "jdbc" if store == "postgres" else store})
+    server.running.recreate_table("usertable", {"layout": "jdbc" if store == "postgres" else store})
     mix = READS | {"update": 1, "scan": 1}
     load = work(
         records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
@@ -106,7 +190,7 @@ def test_capital_letters_in_field_names_are_preserved(server: Up, start: Start, 
 
 
 def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> None:
-    server.running.fresh("usertable")
+    server.running.recreate_table("usertable")
     ask(
         server,
         "ALTER TABLE usertable ADD made TIMESTAMPTZ DEFAULT now(), ADD number INT GENERATED ALWAYS AS IDENTITY,"
@@ -121,7 +205,7 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
 
 
 def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
-    server.running.fresh("usertable")
+    server.running.recreate_table("usertable")
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
     # Four bytes: they would go into the column as a number.
     length = {"distribution": "constant", "bytes": 4}
@@ -144,15 +228,15 @@ def test_its_settings_are_the_servers(server: Up) -> None:
         "shared_buffers": "128MB",
         "lc_collate": "C",
     }
-    assert str(server.running.facts()["server_version"]).startswith("15.")
-    assert server.running.facts()["conf.max_wal_size"] == "2GB"
+    assert str(server.running.read_facts()["server_version"]).startswith("15.")
+    assert server.running.read_facts()["conf.max_wal_size"] == "2GB"
 
 
 def test_checkpoints_are_counted_from_its_log(server: Up) -> None:
-    before = server.running.figures()["postgres.checkpoints"]
+    before = server.running.read_figures()["postgres.checkpoints"]
     systems(server.root, "restart", "postgres")
     # Of the new server none has begun yet, and those of the old one do not count.
-    assert (before, server.running.figures()["postgres.checkpoints"]) == (0, 0)
+    assert (before, server.running.read_figures()["postgres.checkpoints"]) == (0, 0)
 
 
 def test_clients_cannot_become_its_user(server: Up) -> None:
@@ -165,7 +249,7 @@ def test_clients_cannot_become_its_user(server: Up) -> None:
 
 
 def test_it_is_not_root(server: Up) -> None:
-    (one,) = server.running.processes()
+    (one,) = server.running.running_processes()
     owner = Path(f"/proc/{one.pid}").stat().st_uid
     assert owner != 0
     assert (server.running.place.data / "postgres/cluster").stat().st_uid == owner
@@ -185,7 +269,7 @@ def test_committed_rows_survive_a_crash(server: Up) -> None:
 
 
 def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
-    words = [programs(server).path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
+    words = [programs(server).program_path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
     settings = server.running.plan.settings
     variables = {"PGHOST": "127.0.0.1", "PGPORT": settings["port"], "PGUSER": "ycsb", "PGPASSWORD": PASSWORD}
     with subprocess.Popen(
@@ -204,8 +288,8 @@ def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
 def test_paused(server: Up) -> None:
     server.systems("pause", "postgres")
     assert server.systems("status", code=1).stdout.startswith("postgres paused ")
-    (one,) = server.running.processes()
-    everybody = [found.state for each in process.tree(one) if (found := process.stat(each.pid))]
+    (one,) = server.running.running_processes()
+    everybody = [found.state for each in process.process_tree(one) if (found := process.read_process(each.pid))]
     assert len(everybody) > 1
     assert {*everybody} == {"T"}
     server.systems("resume", "postgres")
@@ -263,7 +347,7 @@ def test_settings_that_make_no_sense(setting: str, message: str) -> None:
 def test_nothing_is_left_after_a_crash() -> None:
     """A server that is killed leaves memory to its successor: there is none after `down`."""
     with up("postgres") as found:
-        (one,) = found.running.processes()
+        (one,) = found.running.running_processes()
         assert segments_of(one.pid) == 1
         found.systems("kill", "postgres")
         assert segments_of(one.pid) == 1

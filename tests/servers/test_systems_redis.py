@@ -13,7 +13,7 @@ import pytest
 
 from loadstone.systems.base.files import debian
 from loadstone.systems.redis.client import RedisClient, RedisError
-from loadstone.systems.redis.system import allow
+from loadstone.systems.redis.system import allow_connections
 from systems_support import Up, free_port, systems, temporary_root, up
 
 # Whatever a configuration file or a shell would trip over.
@@ -36,18 +36,18 @@ def client(redis: Up, password: str | None = None) -> RedisClient:
 def configured(redis: Up, name: str) -> object:
     """What the server says of a setting of its own."""
     with client(redis) as one:
-        answer = one.ask("CONFIG", "GET", name)
+        answer = one.send_command("CONFIG", "GET", name)
     assert isinstance(answer, list)
     return answer[1]
 
 
 def test_it_serves_as_its_properties_tell(redis: Up) -> None:
     with client(redis) as one:
-        assert one.ask("PING") == "PONG"
+        assert one.send_command("PING") == "PONG"
     assert redis.properties["redis.password"] == PASSWORD
     for wrong, error in (("", "NOAUTH"), ("wrong", "WRONGPASS")):
         with pytest.raises(RedisError, match=error), client(redis, wrong) as one:
-            one.ask("PING")
+            one.send_command("PING")
 
 
 def test_its_settings_are_the_servers(redis: Up) -> None:
@@ -61,34 +61,34 @@ def test_its_settings_are_the_servers(redis: Up) -> None:
         "bind": "127.0.0.1",
     }
     assert {name: configured(redis, name) for name in expected} == expected
-    assert redis.running.version() == "7.0.15"
-    assert redis.running.facts()["appendfsync"] == "always"
+    assert redis.running.server_version() == "7.0.15"
+    assert redis.running.read_facts()["appendfsync"] == "always"
 
 
 def test_data_that_are_synced_survive_a_crash(redis: Up) -> None:
     with client(redis) as one:
-        one.ask("SET", "kept", "value")
+        one.send_command("SET", "kept", "value")
     redis.systems("kill", "redis")
     assert redis.systems("status", "redis", code=1).stdout.startswith("redis dead 127.0.0.1:")
     words = [word for name, value in redis.running.plan.settings.items() for word in ("--set", f"{name}={value}")]
     assert redis.systems("up", "redis", *words).stdout.startswith("redis up ")
     with client(redis) as one:
-        assert one.ask("GET", "kept") == "value"
+        assert one.send_command("GET", "kept") == "value"
 
 
 def test_restarted_it_has_its_data(redis: Up) -> None:
     with client(redis) as one:
-        one.ask("SET", "kept", "again")
-    (before,) = redis.running.processes()
+        one.send_command("SET", "kept", "again")
+    (before,) = redis.running.running_processes()
     redis.systems("restart", "redis")
-    (after,) = redis.running.processes()
+    (after,) = redis.running.running_processes()
     assert after.pid != before.pid
     with client(redis) as one:
-        assert one.ask("GET", "kept") == "again"
+        assert one.send_command("GET", "kept") == "again"
 
 
 def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
-    (process,) = redis.running.processes()
+    (process,) = redis.running.running_processes()
     os.kill(process.pid, signal.SIGSTOP)
     assert redis.systems("status", code=1).stdout == f"redis paused {process.address} {process.pid}\n"
     with pytest.raises(TimeoutError):
@@ -101,32 +101,32 @@ def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
 
 
 def test_snapshots_are_counted_from_its_log(redis: Up) -> None:
-    before = redis.running.figures()["redis.snapshots"]
+    before = redis.running.read_figures()["redis.snapshots"]
     with client(redis) as one:
-        one.ask("BGSAVE")
-    assert redis.running.figures()["redis.snapshots"] == before + 1
+        one.send_command("BGSAVE")
+    assert redis.running.read_figures()["redis.snapshots"] == before + 1
 
 
 def test_fresh_leaves_no_key(redis: Up) -> None:
     with client(redis) as one:
-        one.ask("HSET", "user1", "field0", "x")
+        one.send_command("HSET", "user1", "field0", "x")
         # YCSB's index for scans.
-        one.ask("ZADD", "_indices", "1", "user1")
-        assert redis.running.figures()["redis.keys"] >= 2
+        one.send_command("ZADD", "_indices", "1", "user1")
+        assert redis.running.read_figures()["redis.keys"] >= 2
         redis.systems("fresh", "redis")
-        assert one.ask("DBSIZE") == 0
-    assert redis.running.figures()["redis.keys"] == 0
+        assert one.send_command("DBSIZE") == 0
+    assert redis.running.read_figures()["redis.keys"] == 0
 
 
 def test_ten_thousand_clients(redis: Up) -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allow(10_100)
+    allow_connections(10_100)
     clients = []
     try:
         for _ in range(10_000):
             clients.append(client(redis))
-        assert clients[0].ask("PING") == clients[-1].ask("PING") == "PONG"
-        assert redis.running.figures()["redis.connections"] == 10_001
+        assert clients[0].send_command("PING") == clients[-1].send_command("PING") == "PONG"
+        assert redis.running.read_figures()["redis.connections"] == 10_001
     finally:
         for one in clients:
             one.close()
@@ -183,7 +183,7 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
             systems(root, "down", "redis", **each)
         # Another server than the package's, wherever it is from.
         (binary,) = cache.glob("debian/redis-server-*/usr/bin/redis-server")
-        libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.libraries(binary.parents[2])}
+        libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.library_path(binary.parents[2])}
         words = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
         assert "error while loading shared libraries" in systems(root, *words, code=1, **no_apt).stderr
         assert systems(root, *words, **no_apt, **libraries).stdout.startswith("redis up ")

@@ -16,7 +16,7 @@ import pytest
 from loadstone.commands.systems import VERBS, choose_port
 from loadstone.systems import registry
 from loadstone.systems.base import process
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from systems_support import free_port, systems, temporary_root
 from tiny_support import LINE, TINY, Tiny, tiny, until
 
@@ -76,7 +76,7 @@ def test_second_instance_leaves_first_alone(tiny: Tiny) -> None:
 
 def test_instance_gets_free_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        (port,) = choose_port(Running("redis@second", tmp_path)).values()
+        (port,) = choose_port(RunningSystem("redis@second", tmp_path)).values()
         assert int(port) > 6379
         assert int(port) != server.getsockname()[1]
 
@@ -91,7 +91,7 @@ def test_invalid_instance_name_is_refused(tiny: Tiny, name: str, message: str) -
 def test_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     tiny("up")
     pid = tiny.pids()["tiny-1"]
-    found = process.stat(pid)
+    found = process.read_process(pid)
     assert found is not None
     assert found.session == pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
@@ -258,7 +258,7 @@ def test_reused_pid_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]
     assert tiny.states() == {"tiny-1": ("dead", bystander.pid)}
     for verb in ("kill", "pause", "resume", "restart"):
         tiny(verb)
-        found = process.stat(bystander.pid)
+        found = process.read_process(bystander.pid)
         assert found is not None, f"{verb} ended it"
         assert found.state == "S", f"{verb} stopped it"
     tiny("down")
@@ -270,7 +270,7 @@ def test_pids_of_another_boot_mean_nothing(tiny: Tiny, bystander: subprocess.Pop
     tiny("up")
     document = json.loads(tiny.state.read_text())
     os.kill(document["started"][0]["pid"], signal.SIGKILL)
-    found = process.stat(bystander.pid)
+    found = process.read_process(bystander.pid)
     assert found is not None
     # The very same pid and age, by chance.
     document["started"][0] |= {"pid": bystander.pid, "started_ticks": found.start_ticks}
@@ -339,9 +339,9 @@ def test_what_a_server_started_ends_with_it(tiny: Tiny, verb: str, manner: str) 
     child = tiny.child()
     # Nothing unknown: it belongs to a server that is there.
     tiny("up", "--set", f"manner={manner}")
-    assert process.stat(child) is not None
+    assert process.read_process(child) is not None
     tiny(verb)
-    assert process.stat(child) is None
+    assert process.read_process(child) is None
     tiny("down")
 
 
@@ -353,9 +353,9 @@ def test_what_a_dead_server_has_left(tiny: Tiny, verb: str, manner: str) -> None
     child = tiny.child()
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
     until(lambda: tiny.states()["tiny-1"][0] == "dead", "it is dead")
-    assert process.stat(child) is not None
+    assert process.read_process(child) is not None
     tiny(verb, *(["--set", f"manner={manner}"] if verb == "up" else []))
-    assert process.stat(child) is None
+    assert process.read_process(child) is None
     tiny("down")
     assert tiny.nothing_left()
 

@@ -28,8 +28,8 @@ def server() -> Iterator[Up]:
 
 def ask(server: Up, query: str) -> str:
     """What the server answers the role of clients."""
-    programs = system.find(server.running.place, server.running.plan, elsewhere.user("postgres"))
-    return cluster.ask(programs, "127.0.0.1", server.running.plan.settings, query)
+    programs = system.find_programs(server.running.place, server.running.plan, elsewhere.choose_user("postgres"))
+    return cluster.ask_server(programs, "127.0.0.1", server.running.plan.settings, query)
 
 
 def ycsb(home: Path, root: Path, *words: str) -> Done:
@@ -90,4 +90,4 @@ def test_nothing_is_asked_for_what_needs_no_table(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path))
-    assert provide.made(words) is None
+    assert provide.create_load_table(words) is None

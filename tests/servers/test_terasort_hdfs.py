@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 from hadoop_support import hdfs_ports
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.hdfs.system import OPENED
 from tera_support import HANGS_SECONDS, tera
 
@@ -23,9 +23,9 @@ ROWS = 20_000
 
 
 @pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """One data node with blocks of a megabyte."""
-    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    running = RunningSystem("hdfs", tmp_path_factory.mktemp("systems"))
     try:
         running.up(1, hdfs_ports(1) | {"replication": "1", "blocksize": "1m"})
         yield running
@@ -36,7 +36,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 class Hadoop:
     """Hadoop's own examples, in this machine's JVM."""
 
-    def __init__(self, running: Running, home: Path) -> None:
+    def __init__(self, running: RunningSystem, home: Path) -> None:
         names = (
             "hadoop-mapreduce-examples",
             "hadoop-mapreduce-client-jobclient",
@@ -49,9 +49,9 @@ class Hadoop:
         (services / "org.apache.hadoop.mapreduce.protocol.ClientProtocolProvider").write_text("LocalMaps\n")
         source = ROOT / "tests/java/LocalMaps.java"
         subprocess.run(["javac", "-proc:none", "-cp", path, "-d", home / "classes", source], check=True)
-        self.classes = os.pathsep.join([running.properties()["hadoop.conf"], str(home / "classes"), path])
+        self.classes = os.pathsep.join([running.store_properties()["hadoop.conf"], str(home / "classes"), path])
         self.home = home
-        self.uri = running.properties()["fs.defaultFS"]
+        self.uri = running.store_properties()["fs.defaultFS"]
 
     def __call__(self, example: str, *words: str | Path) -> None:
         """Runs one; it must succeed."""
@@ -63,11 +63,11 @@ class Hadoop:
 
 
 @pytest.fixture(scope="module")
-def hadoop(hdfs: Running, tmp_path_factory: pytest.TempPathFactory) -> Hadoop:
+def hadoop(hdfs: RunningSystem, tmp_path_factory: pytest.TempPathFactory) -> Hadoop:
     return Hadoop(hdfs, tmp_path_factory.mktemp("hadoop"))
 
 
-def read(running: Running, path: str) -> bytes:
+def read(running: RunningSystem, path: str) -> bytes:
     """A file of HDFS."""
     address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?op=OPEN&user.name=tester"
     for _ in range(2):
@@ -84,7 +84,7 @@ def read(running: Running, path: str) -> bytes:
     raise AssertionError("sent on twice")
 
 
-def whole(running: Running, directory: str, kind: str, parts: int) -> list[bytes]:
+def whole(running: RunningSystem, directory: str, kind: str, parts: int) -> list[bytes]:
     return [read(running, f"{directory}/part-{kind}-{part:05}") for part in range(parts)]
 
 
@@ -93,7 +93,7 @@ def sorted_rows(rows: Sequence[bytes]) -> bytes:
     return b"".join(sorted(everything[at : at + 100] for at in range(0, len(everything), 100)))
 
 
-def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop: Hadoop) -> None:
+def test_each_accepts_what_the_other_wrote(program: Path, hdfs: RunningSystem, hadoop: Hadoop) -> None:
     uri = hadoop.uri
     for parts in (2, 7):
         # Hadoop's own local runner has one map, whatever it is told (LocalClientProtocolProvider); so has its TeraGen.
@@ -118,7 +118,9 @@ def test_each_accepts_what_the_other_wrote(program: Path, hdfs: Running, hadoop:
     assert read(hdfs, "/our-report/part-r-00000") == f"checksum\t{checksum}\n".encode()
 
 
-def test_an_external_sort_between_disk_and_hdfs(program: Path, hdfs: Running, hadoop: Hadoop, tmp_path: Path) -> None:
+def test_an_external_sort_between_disk_and_hdfs(
+    program: Path, hdfs: RunningSystem, hadoop: Hadoop, tmp_path: Path
+) -> None:
     """A million rows of a local disk, sorted on HDFS with little memory."""
     tera(program, "teragen", "1m", tmp_path / "in")
     ran = tera(program, "terasort", "--memory", "128MiB", "--parts", "2", tmp_path / "in", f"{hadoop.uri}/from-disk")

@@ -14,7 +14,7 @@ import pytest
 
 from hadoop_support import hdfs_ports
 from killed_at import TRACEABLE, killed_at
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, started_together, tera
 
 # Rows that are moved in no time, and so many that a data node dies meanwhile.
@@ -25,9 +25,9 @@ DIES = "data-node-2"
 
 
 @pytest.fixture(scope="module")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """Three data nodes with blocks of a megabyte, which are known to be dead in some seconds."""
-    running = Running("hdfs", tmp_path_factory.mktemp("systems"))
+    running = RunningSystem("hdfs", tmp_path_factory.mktemp("systems"))
     soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
     storage = {"data.dir": str(tmp_path_factory.mktemp("storage")), "replication": "2", "blocksize": "1m"}
     try:
@@ -38,11 +38,11 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def uri(hdfs: Running) -> str:
-    return hdfs.properties()["fs.defaultFS"]
+def uri(hdfs: RunningSystem) -> str:
+    return hdfs.store_properties()["fs.defaultFS"]
 
 
-def listed(hdfs: Running, path: str) -> dict[str, int]:
+def listed(hdfs: RunningSystem, path: str) -> dict[str, int]:
     """The names in a directory of HDFS with their bytes; nothing where there is no directory."""
     port, until = int(hdfs.plan.settings["http.port"]), time.monotonic() + 120
     while True:
@@ -76,7 +76,9 @@ def inputs(program: Path, uri: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "job", ["terasort", *(pytest.param(job, marks=pytest.mark.soak) for job in ("teragen", "teravalidate"))]
 )
-def test_killed_job_restarts_cleanly(program: Path, hdfs: Running, uri: str, inputs: dict[str, str], job: str) -> None:
+def test_killed_job_restarts_cleanly(
+    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str], job: str
+) -> None:
     place = f"/killed-{job}"
     out = f"{uri}{place}/out"
     words = {
@@ -104,7 +106,7 @@ def test_killed_job_restarts_cleanly(program: Path, hdfs: Running, uri: str, inp
 
 
 def test_of_jobs_started_together_one_writes_the_output(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str]
+    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str]
 ) -> None:
     refused = 0
     for n in range(5):
@@ -122,7 +124,7 @@ def test_of_jobs_started_together_one_writes_the_output(
     assert refused, "they were never at work at the same time"
 
 
-def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str, kept: str) -> Ran:
+def killed_under(program: Path, hdfs: RunningSystem, words: Sequence[str], out: str, kept: str) -> Ran:
     """Runs a job, and kills a data node once a part of the output has a block, or a run."""
     command, *rest = words
     line = [str(program), command, "-D", TWO_COPIES[command], *rest]
@@ -145,12 +147,12 @@ def killed_under(program: Path, hdfs: Running, words: Sequence[str], out: str, k
 
 
 @pytest.fixture
-def restored(hdfs: Running) -> Iterator[None]:
+def restored(hdfs: RunningSystem) -> Iterator[None]:
     """Starts the data node again, and waits until it is there."""
     yield
     hdfs.up(3, hdfs.plan.settings)
     until = time.monotonic() + 120
-    while hdfs.figures()["data_nodes.live"] != 3:
+    while hdfs.read_figures()["data_nodes.live"] != 3:
         assert time.monotonic() < until
         time.sleep(0.5)
 
@@ -169,7 +171,7 @@ WORDS = ["--threads", "2", "--parts", "2", "--memory"]
     ],
 )
 def test_job_with_two_copies_survives_a_data_node(
-    program: Path, hdfs: Running, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
+    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
 ) -> None:
     out = f"/lives-{command}-{memory}-{kept}/out"
     source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
@@ -187,7 +189,9 @@ def test_job_with_two_copies_survives_a_data_node(
 
 
 @pytest.mark.usefixtures("restored")
-def test_lost_only_copy_leaves_all_rows_or_none(program: Path, hdfs: Running, uri: str, inputs: dict[str, str]) -> None:
+def test_lost_only_copy_leaves_all_rows_or_none(
+    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str]
+) -> None:
     out = "/lost/out"
     ran = killed_under(program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output")
     if ran.code == 0:

@@ -83,3 +83,25 @@ repeats: 2
         if path.is_file():
             content = path.read_bytes()
             assert not any(secret in content for secret in secrets), path
+
+
+@pytest.mark.parametrize("server", ["postgres"], indirect=True)
+def test_roles_are_proven_by_certificates(server: Server, engine: Engine) -> None:
+    rules = server.up.running.place.data / "postgres/cluster/pg_hba.conf"
+    content = rules.read_text()
+    rules.write_text(f"hostssl all ycsb 127.0.0.1/32 cert\n{content}")
+    server.up.systems("restart", "postgres")
+    try:
+        refused = server.load(engine, server.properties)
+        assert refused.code == 1
+        assert "client certificate" in refused.messages("error: ")[0]
+        assert "certificate" in refused.messages("hint: ")[0]
+        files = server.up.root / "postgres/data/tls"
+        certificate = f"&sslcert={files}/client.pem&sslkey={files}/client.key"
+        proven = server.properties | {"db.url": server.properties["db.url"] + certificate}
+        del proven["db.passwd"]
+        server.up.systems("fresh", "postgres", "usertable")
+        assert server.load(engine, proven).returns("INSERT") == {"OK": 100}
+    finally:
+        rules.write_text(content)
+        server.up.systems("restart", "postgres")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import subprocess
 
-from loadstone.systems.base.jvm import java
-from loadstone.systems.base.system import Place, Plan, SystemsError
-from loadstone.systems.cassandra.files import jars, modules, name, port
+from loadstone.systems.base.jvm import java_command
+from loadstone.systems.base.system import Place, SystemPlan, SystemsError
+from loadstone.systems.cassandra.files import fetch_jars, module_options, port_setting, server_name
 
 
-def nodetool(place: Place, plan: Plan, node: int, *words: str, within_s: float = 120.0) -> str:
+def nodetool(place: Place, plan: SystemPlan, node: int, *words: str, within_s: float = 120.0) -> str:
     """What a command of nodetool tells of a node that runs. Raises SystemsError if it fails or takes too long."""
-    home = place.data / name(node)
+    home = place.data / server_name(node)
     # It writes its history below the home directory, and reads the node's configuration.
     directory = home / "nodetool"
     directory.mkdir(parents=True, exist_ok=True)
-    argv = java(
+    argv = java_command(
         "128M",
         None,
-        jars(plan),
+        fetch_jars(plan),
         "org.apache.cassandra.tools.NodeTool",
-        options=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *modules()],
+        options=["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *module_options()],
         properties={
             "user.home": str(directory),
             "java.io.tmpdir": str(home / "tmp"),
@@ -31,14 +31,18 @@ def nodetool(place: Place, plan: Plan, node: int, *words: str, within_s: float =
             # Its own launcher sets this: JDKs since 8u332 and 17.0.3 refuse the address it makes otherwise.
             "com.sun.jndi.rmiURLParsing": "legacy",
         },
-        arguments=["-h", "127.0.0.1", "-p", str(port(plan, "jmx_port") + node), *words],
+        arguments=["-h", "127.0.0.1", "-p", str(port_setting(plan, "jmx_port") + node), *words],
     )
     command = f"nodetool {' '.join(words)}"
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=within_s, check=False)
     except subprocess.TimeoutExpired as error:
-        raise SystemsError(f"{command} takes longer than {within_s:g} s", f"see the log of {name(node)}") from error
+        raise SystemsError(
+            f"{command} takes longer than {within_s:g} s", f"see the log of {server_name(node)}"
+        ) from error
     if done.returncode != 0:
         lines = (done.stderr + done.stdout).strip().splitlines() or ["it says nothing"]
-        raise SystemsError(f"{command} fails at {name(node)}: {lines[-1]}", f"see the log of {name(node)}")
+        raise SystemsError(
+            f"{command} fails at {server_name(node)}: {lines[-1]}", f"see the log of {server_name(node)}"
+        )
     return done.stdout

@@ -9,16 +9,16 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from loadstone.engine.events import Event, parse
+from loadstone.engine.events import Event, parse_event
 from loadstone.engine.histogram import COOKIE, COOKIE_DEFLATED, HEADER
-from loadstone.importers.run import bucketed
+from loadstone.importers.run import build_histogram
 
 SECOND = 10**9
 
 
 def encoded(values: Iterable[int]) -> str:
     """A histogram of some values, ns, as HdrHistogram's V2 in base64."""
-    counts = bucketed((value, 1) for value in values).counts
+    counts = build_histogram((value, 1) for value in values).counts
     payload = b"".join(zigzag(counts.get(index, 0)) for index in range(max(counts, default=-1) + 1))
     bare = HEADER.pack(COOKIE, len(payload), 0, 3, 1, 1 << 42, 1.0) + payload
     deflated = zlib.compress(bare)
@@ -155,4 +155,4 @@ def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
 
 def parsed(*documents: dict[str, Any]) -> Iterator[Event]:
     """As the lab reads them."""
-    return (parse(json.dumps(document)) for document in documents)
+    return (parse_event(json.dumps(document)) for document in documents)

@@ -7,7 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
-from loadstone.experiment.file import ExperimentError, Loaded, load
+from loadstone.experiment.file import ExperimentError, Loaded, load_experiment
 
 ROOT = Path(__file__).parents[2]
 WORKLOADS = ROOT / "workloads"
@@ -29,7 +29,7 @@ def experiment(directory: Path, text: str) -> Path:
 
 def loaded(directory: Path, text: str, *settings: str, scale: str | None = None) -> Loaded:
     """An experiment of this text."""
-    return load(experiment(directory, text), scale, settings)
+    return load_experiment(experiment(directory, text), scale, settings)
 
 
 def mistakes(directory: Path, text: str, *settings: str) -> list[str]:
@@ -57,7 +57,7 @@ def message_of(path: Path) -> str:
         else:
             settings.append(value)
     try:
-        load(path, scale, settings)
+        load_experiment(path, scale, settings)
     except ExperimentError as error:
         return f"{error}\n"
     return ""

@@ -9,7 +9,7 @@ from judge_cases_faults import CASSANDRA, LEDGER
 from judge_support import FACTS, value
 from loadstone.results.fault import FaultRecord
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner.fault_figures import DEFAULTS, Row, apply_deadline, figures_of_faults
 from scripted_store import MILLISECOND, SECOND, ScriptedStore, Span, fault
@@ -91,7 +91,13 @@ def trial_of(level: str, kind: str, repeat: int) -> tuple[TrialResult, Series]:
     copies = {"replication": str(LEVELS[level]), "consistency": f"read {level}, write {level}"}
     facts = {**FACTS, **CASSANDRA, **copies, "target": RATE}
     trial = TrialResult(
-        f"{level}-{kind}-{repeat}", {"level": level, "fault": kind}, repeat, values(*figures), 4000, "open", facts
+        f"{level}-{kind}-{repeat}",
+        {"level": level, "fault": kind},
+        repeat,
+        values_by_metric(*figures),
+        4000,
+        "open",
+        facts,
     )
     return replace(trial, faults=(record,)), series_of(list(rows))
 

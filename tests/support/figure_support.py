@@ -30,7 +30,7 @@ WORDS = ("withheld", "failed", "no device", "over the network", "not measured", 
 # A variant's tokens and a metric's words.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in loads.COLUMNS.items()}
-STAGE_METRICS = {head: wording.metric(metric) for metric, head in stages.COLUMNS.items()}
+STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
 SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages"}
 # A figure with its unit within a sentence.
 STATED = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)? (?:op/s|ns|µs|ms|s|[kMGT]?B(?:/s|/op)?))(?![\w/])")

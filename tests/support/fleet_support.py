@@ -116,7 +116,7 @@ class Simulation:
         self.now = 1000.0
         self.clock = SimulatedClock(self)
         self._seconds = seconds
-        self._hash = hash_file(Path(program.find()))
+        self._hash = hash_file(Path(program.find_engine()))
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._replies: list[Reply] = []

@@ -7,7 +7,7 @@ import ipaddress
 import os
 from pathlib import Path
 
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from systems_support import free_port
 
 LISTENING = "0A"
@@ -37,10 +37,10 @@ def hbase_ports(region_servers: int) -> dict[str, str]:
     return found
 
 
-def listening(running: Running) -> set[ipaddress.IPv4Address | ipaddress.IPv6Address]:
+def listening(running: RunningSystem) -> set[ipaddress.IPv4Address | ipaddress.IPv6Address]:
     """The addresses on which a system's servers take connections."""
     inodes = set()
-    for process in running.processes():
+    for process in running.running_processes():
         for handle in Path(f"/proc/{process.pid}/fd").iterdir():
             with contextlib.suppress(OSError):
                 inodes.add(os.readlink(handle))

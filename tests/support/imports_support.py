@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import Imported, read
+from loadstone.importers.read import Imported, read_file
 from loadstone.results.trial_result import Scalar
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"
@@ -17,7 +17,7 @@ YCSB = Path(__file__).parents[1] / "fixtures" / "ycsb"
 
 def one(path: Path, **facts: Scalar) -> Imported:
     """The only run of a file."""
-    found = read(path, facts)
+    found = read_file(path, facts)
     assert len(found) == 1, [each.result.trial for each in found]
     return found[0]
 
@@ -39,5 +39,5 @@ def written(folder: Path, text: str | bytes, name: str = "bench.log") -> Path:
 def refusal(path: Path, facts: Mapping[str, Scalar] | None = None) -> str:
     """What reading a file ends with, as the user sees it."""
     with pytest.raises(LoadstoneError) as caught:
-        read(path, facts or {})
+        read_file(path, facts or {})
     return str(caught.value)

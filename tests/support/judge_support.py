@@ -8,10 +8,10 @@ from typing import Any
 
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.results.value import Value, statistic
+from loadstone.results.value import Value, metric_statistic
 
 REPEATS = 6
 OPERATIONS = 100_000
@@ -61,7 +61,7 @@ Spoil = Callable[[TrialResult], TrialResult]
 
 def value(metric: str, figure: float, n: int = OPERATIONS) -> Value:
     """A figure in the base unit that its name tells."""
-    last = statistic(metric)
+    last = metric_statistic(metric)
     return Value(metric, figure, "ns" if last.startswith("p") else UNITS.get(last, ""), n)
 
 
@@ -156,7 +156,7 @@ class Case:
 
     def findings(self) -> list[Finding]:
         """What the check says."""
-        return [finding for finding in judge(self.results).all_findings if finding.check == self.check]
+        return [finding for finding in judge_results(self.results).all_findings if finding.check == self.check]
 
 
 def asking(**question: Any) -> Question:

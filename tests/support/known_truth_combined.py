@@ -39,7 +39,7 @@ from known_truth_support import (
 from known_truth_undecided import knee, no_knee, sweep
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 from loadstone.results.value import Value
 
 P99 = "read.p99"
@@ -86,7 +86,7 @@ def mixes(reads: Mapping[str, float]) -> ResultSet:
 
         return replace(world({system: rate}, spoil=mixed), name=system)
 
-    return union([run("rocksdb", 1000.0), run("lmdb", 2000.0)])
+    return join_results([run("rocksdb", 1000.0), run("lmdb", 2000.0)])
 
 
 def in_another_unit(one: TrialResult) -> TrialResult:

@@ -33,7 +33,7 @@ from known_truth_imports import against, logs, read, runs, table
 from known_truth_refused import overload
 from known_truth_support import MS, faster, given, of_trials, on, scaled, trial, typical, world
 from loadstone.results.folder import Folder
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
 from moving_support import FLAT, P99, THROUGHPUT, TWICE, alternating, always, line, moving
@@ -53,17 +53,17 @@ def attempted(**attempts: tuple[tuple[str, float], ...]) -> ResultSet:
     """A folder in which some trials have earlier attempts: how each ended, and at which multiple of its speed."""
     made = world(TWICE, 7, question=THROUGHPUT)
     with tempfile.TemporaryDirectory() as place:
-        folder = Folder.create(Path(place) / "run", "run", made.question, interleaved=True)
+        folder = Folder.create_folder(Path(place) / "run", "run", made.question, interleaved=True)
         for block in range(1, 8):
             of_block = [one for one in made.trials if one.repeat == block]
-            folder.plan(block, {one.trial: one.config for one in of_block})
+            folder.record_block(block, {one.trial: one.config for one in of_block})
             for one in of_block:
                 earlier = attempts.get(one.trial.replace("-", "_"), ())
                 for number, (end, factor) in enumerate(earlier, 1):
-                    folder.append(replace(faster(factor)(one), end=end, attempt=number, order=one.order))
+                    folder.append_trial(replace(faster(factor)(one), end=end, attempt=number, order=one.order))
                 if not earlier or earlier[-1][0] != "interrupted" or len(earlier) < 3:
-                    folder.append(replace(one, attempt=len(earlier) + 1))
-        return replace(folder.load(), series=made.series)
+                    folder.append_trial(replace(one, attempt=len(earlier) + 1))
+        return replace(folder.load_results(), series=made.series)
 
 
 def bounds_in_a_table() -> ResultSet:
@@ -114,7 +114,7 @@ def by_wal(rates: Mapping[tuple[str, str], float], blocks: Mapping[tuple[str, st
 
 def pooled(results: ResultSet, *col: str) -> ResultSet:
     """As `loadstone show --col` groups it."""
-    return project(results, Projection(row=(), col=col, metrics=("throughput",))).results
+    return project_results(results, Projection(row=(), col=col, metrics=("throughput",))).results
 
 
 SYNCED = {("rocksdb", "os"): 1000.0, ("rocksdb", "device"): 900.0, ("lmdb", "os"): 2000.0, ("lmdb", "device"): 1800.0}
@@ -327,7 +327,7 @@ EDGES = [
     Case(
         "the price of the log was asked for, and the systems are compared, one of which does not sync where it should",
         lambda: (
-            project(
+            project_results(
                 of_trials(
                     [
                         facts(durability="os")(one) if one.config["system"] == "lmdb" else one

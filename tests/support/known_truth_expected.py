@@ -16,13 +16,13 @@ from typing import Any
 
 from rich.console import Console
 
-from loadstone.commands.reading import document, finite
+from loadstone.commands.reading import judgement_document, replace_infinite
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Comparison, Judgement
 from loadstone.judge.settings import RENAMED
 from loadstone.report.terminal import tables
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from report_support import pull_request
@@ -43,7 +43,7 @@ class Judged:
     @cached_property
     def judgement(self) -> Judgement:
         """The judgement."""
-        return judge(self.results)
+        return judge_results(self.results)
 
     @cached_property
     def comparison(self) -> Comparison | None:
@@ -82,11 +82,11 @@ class Judged:
     def text(self) -> str:
         """Everything that a user can read of it: the answer, the messages, the terminal's tables and the report."""
         console = Console(file=io.StringIO(), width=400, highlight=False)
-        projected = project(self.results, Projection())
-        tables.show(console, judge(projected.results), projected)
+        projected = project_results(self.results, Projection())
+        tables.show(console, judge_results(projected.results), projected)
         assert isinstance(console.file, io.StringIO)
         messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
-        as_json = json.dumps(finite(document(self.judgement)), ensure_ascii=False, default=str)
+        as_json = json.dumps(replace_infinite(judgement_document(self.judgement)), ensure_ascii=False, default=str)
         return "\n".join(
             [self.judgement.sentence, *messages, as_json, console.file.getvalue(), pull_request(self.judgement)]
         )

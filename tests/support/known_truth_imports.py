@@ -27,7 +27,7 @@ from known_truth_support import figure, typical, world
 from loadstone.commands.opening import from_file
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 P99 = "read.p99"
 
@@ -122,7 +122,7 @@ def runs(throughput: float, p99_us: float, n: int = 6, noise: float = 0.01, **mo
 
 def against(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
     """Two files as `loadstone compare` joins them."""
-    joined = union([slow, fast])
+    joined = join_results([slow, fast])
     return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from judge_support import Spoil
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult
-from loadstone.results.value import Value, statistic
+from loadstone.results.value import Value, metric_statistic
 
 SECONDS = 60
 CLIENTS = 10
@@ -44,7 +44,7 @@ def bucket(latency_ns: float) -> float:
 
 def figure(metric: str, number: float, n: int) -> Value:
     """A figure in the unit that its name tells; a percentile is the upper edge of its bucket."""
-    last = statistic(metric)
+    last = metric_statistic(metric)
     if last.startswith("p") and last[1:2].isdigit():
         step = bucket(number)
         return Value(metric, math.ceil(number / step) * step, "ns", n, None, step)

@@ -42,7 +42,7 @@ from known_truth_support import (
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
@@ -92,7 +92,7 @@ def numbered_twice() -> ResultSet:
 def run_against_itself() -> ResultSet:
     """A result folder that is compared with a copy of itself."""
     one = replace(world({"rocksdb": 1000.0}, noise=0.02), name="monday")
-    return union([one, replace(one, name="tuesday")])
+    return join_results([one, replace(one, name="tuesday")])
 
 
 def eleven_systems() -> ResultSet:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from command_server import LOADSTONE, Done, run_command
-from loadstone.results.folder import Folder, find
+from loadstone.results.folder import Folder, find_folders
 from loadstone.results.trial_result import TrialResult
 
 ROOT = Path(__file__).parents[2]
@@ -67,13 +67,13 @@ def start(home: Path, *arguments: str | Path) -> subprocess.Popen[str]:
 
 def only_folder(home: Path) -> Folder:
     """The only result folder."""
-    (folder,) = find(home / "results")
+    (folder,) = find_folders(home / "results")
     return folder
 
 
 def trials(folder: Folder) -> list[TrialResult]:
     """Its trials."""
-    return list(folder.load().trials)
+    return list(folder.load_results().trials)
 
 
 def outline(folder: Folder) -> list[tuple[str, dict[str, Any], int, str]]:

@@ -90,7 +90,7 @@ class Proof:
 
     def crash(self, running: list[subprocess.Popen[str]], system: Up) -> Verdict:
         """Loads, kills the server under load, starts it again over its data and reads back."""
-        system.running.fresh("usertable")
+        system.running.recreate_table("usertable")
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")
         process = self.engine.start(*line)

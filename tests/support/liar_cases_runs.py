@@ -14,7 +14,7 @@ from known_truth_support import world as craft_results
 from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, noise, pair, set_times, side, ycsb
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 LATENCIES = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
 MINUTE_NS = 60 * 10**9
@@ -41,7 +41,7 @@ def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> Result
     levels = dict(zip(sorted((*days, *other)), noise("days", len(days) + len(other), 0.02), strict=True))
     first = [folder(day, 1000 * levels[day]) for day in days]
     second = [folder(day, 1000 * ratio * levels[day]) for day in other]
-    return union([first, second])
+    return join_results([first, second])
 
 
 def a_day_later(ratio: float) -> ResultSet:

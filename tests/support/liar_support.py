@@ -22,7 +22,7 @@ from loadstone.importers.read import read_all
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
@@ -181,7 +181,7 @@ def alternating(first: int = 0, n: int = REPEATS) -> list[int]:
 
 def pair(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
     """Two sides as `loadstone compare` joins them."""
-    joined = union([slow, fast])
+    joined = join_results([slow, fast])
     return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
 
 
@@ -224,17 +224,17 @@ def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
 
 def show_results(results: ResultSet, folder: Path, *arguments: str) -> dict[str, Any]:
     """The output of `loadstone show --json` for these results, stored as a run of Loadstone, with these arguments."""
-    stored = Folder.create(folder, "liar", results.question, interleaved=results.interleaved)
+    stored = Folder.create_folder(folder, "liar", results.question, interleaved=results.interleaved)
     blocks: dict[int, dict[str, Mapping[str, Scalar]]] = {}
     for trial in results.trials:
         blocks.setdefault(trial.repeat, {})[trial.trial] = trial.config
     for block, trials in blocks.items():
-        stored.plan(block, trials)
+        stored.record_block(block, trials)
     for trial in results.trials:
-        stored.append(trial)
+        stored.append_trial(trial)
         series = results.series(trial.trial)
         if series is not None:
-            with stored.trial(trial.trial) as files:
+            with stored.open_attempt(trial.trial) as files:
                 (files / "series.json").write_text(json.dumps(series.to_json()))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -65,11 +65,11 @@ def serve(home: Path, *arguments: str) -> Iterator[Server]:
 
 def write_folder(path: Path, results: ResultSet) -> Folder:
     """The results as a folder."""
-    folder = Folder.create(path, results.name, results.question, interleaved=True)
+    folder = Folder.create_folder(path, results.name, results.question, interleaved=True)
     for block in sorted({trial.repeat for trial in results.trials}):
-        folder.plan(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
+        folder.record_block(block, {trial.trial: trial.config for trial in results.trials if trial.repeat == block})
     for trial in results.trials:
-        folder.append(trial)
+        folder.append_trial(trial)
     return folder
 
 

@@ -16,7 +16,7 @@ from known_truth_support import (
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 
 P99 = "read.p99"
 FLAT = {"rocksdb": 1000.0, "lmdb": 1000.0}
@@ -133,7 +133,7 @@ def at_a_rate(
 
 def timed(metric: str) -> bool:
     """Whether it is a latency."""
-    return statistic(metric) in {*SHAPE, "mean"}
+    return metric_statistic(metric) in {*SHAPE, "mean"}
 
 
 def top(level: Level) -> float:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab_support import LOADSTONE, ROOT, environment
+from command_server import LOADSTONE
+from lab_support import ROOT, environment
 
 SCRIPT = ROOT / "tests/support/namespace_hosts.sh"
 # A small Redis for all hosts; it ends with its standard input.

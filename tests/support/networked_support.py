@@ -147,7 +147,7 @@ class Served:
     def fresh(self) -> None:
         """A running server with an empty table, whatever happened to it before."""
         self.up.running.up(self.store.nodes, self.up.running.plan.settings)
-        self.up.running.fresh("usertable", self.store.table or {})
+        self.up.running.recreate_table("usertable", self.store.table or {})
 
     def load(self, engine: Engine) -> None:
         """Loads records that can be verified."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.process import KERNEL_THREAD, Census, Key, Process
-from loadstone.observe.sample import LAB, Clocks, Sample
+from loadstone.observe.process import KERNEL_THREAD, Census, Key, ProcessCounters
+from loadstone.observe.sample import LAB, Clocks, HostSample
 from loadstone.observe.window import Window
 
 SECOND_NS = 1_000_000_000
@@ -101,12 +101,12 @@ def process(
     parent: int = 1000,
     faults: int = 0,
     memory: int = 0,
-) -> Process:
+) -> ProcessCounters:
     """A process of a crafted sample."""
-    return Process(pid, parent, start, ticks, children, 1, memory, 0, faults)
+    return ProcessCounters(pid, parent, start, ticks, children, 1, memory, 0, faults)
 
 
-def sample(second: float, **changes: object) -> Sample:
+def sample(second: float, **changes: object) -> HostSample:
     """A sample taken that long after boot. `busy` and `stolen` are ticks of two processors; the others are fields."""
     ticks = round(second * TICKS_PER_SECOND)
     busy, stolen = int(str(changes.pop("busy", 0))), int(str(changes.pop("stolen", 0)))
@@ -118,7 +118,7 @@ def sample(second: float, **changes: object) -> Sample:
         },
         "processes": {LAB: process(1000)},
     }
-    return Sample(Clocks(round(second * SECOND_NS), 0, ticks), **{**fields, **changes})  # type: ignore[arg-type]
+    return HostSample(Clocks(round(second * SECOND_NS), 0, ticks), **{**fields, **changes})  # type: ignore[arg-type]
 
 
 def counted(
@@ -133,7 +133,7 @@ def counted(
     return Census(kernel or {}, family or {(1000, 50): 0}, heads, ours, others)
 
 
-def read(path: Path) -> Iterator[Sample]:
+def read(path: Path) -> Iterator[HostSample]:
     """The samples of observed.jsonl, as its page in the reference describes it."""
     for text in path.read_text().splitlines(keepends=True):
         # A last line without its newline was cut off.
@@ -141,14 +141,14 @@ def read(path: Path) -> Iterator[Sample]:
             yield sample_of(json.loads(text))
 
 
-def sample_of(line: Mapping[str, Any]) -> Sample:
+def sample_of(line: Mapping[str, Any]) -> HostSample:
     """The sample of a line."""
 
     def table(name: str) -> dict[str, Any]:
         return {key: tuple(row) for key, row in line.get(name, {}).items()}
 
     assert line["observed"] == 1
-    return Sample(
+    return HostSample(
         Clocks(line["monotonic_ns"], line["unix_ns"], line["boot_ticks"]),
         processors=table("processors"),
         disks=table("disks"),
@@ -156,14 +156,14 @@ def sample_of(line: Mapping[str, Any]) -> Sample:
         pressure=table("pressure"),
         memory=dict(line.get("memory", {})),
         throttled_ns=line.get("throttled_ns"),
-        processes={name: Process(**found) for name, found in line.get("processes", {}).items()},
+        processes={name: ProcessCounters(**found) for name, found in line.get("processes", {}).items()},
         mark=line.get("mark", ""),
     )
 
 
-def window_of(samples: Iterable[Sample]) -> Window:
+def window_of(samples: Iterable[HostSample]) -> Window:
     """The window that some samples in their order span."""
     window = Window()
     for each in samples:
-        window.add(each)
+        window.add_sample(each)
     return window

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from loadstone.judge.curves import curves
+from loadstone.judge.curves import fit_curves
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Cell, Claim, Comparison, Judgement, VariantKey
 from loadstone.report import html, markdown
 from loadstone.report.sections import sections
 from loadstone.report.view import View
-from loadstone.results.result_set import Question, ResultSet, variant
-from loadstone.results.trial_result import Scalar, Series, TrialResult, values
-from loadstone.results.value import PERCENTILES, Value, direction
+from loadstone.results.result_set import Question, ResultSet, variant_key
+from loadstone.results.trial_result import Scalar, Series, TrialResult, values_by_metric
+from loadstone.results.value import PERCENTILES, Value, better_direction
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 
@@ -157,7 +157,7 @@ def trial(system: str, workload: str, repeat: int, **more: Scalar) -> TrialResul
         name,
         config,
         repeat,
-        values(*figures),
+        values_by_metric(*figures),
         2,
         "closed",
         FACTS[system],
@@ -190,7 +190,7 @@ def estimate(numbers: Sequence[float]) -> Estimate:
 
 def compare(baseline: Cell, contender: Cell, by: str, findings: tuple[Finding, ...] = ()) -> Comparison:
     """A contender against a baseline, claimed where their ranges do not meet."""
-    way = direction(contender.metric)
+    way = better_direction(contender.metric)
     one, other = contender.estimate, baseline.estimate
     few = one.low is None or other.low is None
     ratio = Estimate(one.value / other.value, one.n)
@@ -217,7 +217,7 @@ def judged(results: ResultSet, findings: Mapping[str, Sequence[Finding]] | None 
     comparisons = []
     for metric in results.headline_metrics if by else ():
         for key in results.variants:
-            base = variant({**dict(key), str(by): results.question.baseline or results.dimensions[str(by)][0]})
+            base = variant_key({**dict(key), str(by): results.question.baseline or results.dimensions[str(by)][0]})
             if key != base and (base, metric) in found and (key, metric) in found:
                 comparisons.append(compare(found[base, metric], found[key, metric], str(by)))
     by_trial = {each.trial: tuple((findings or {}).get(each.trial, ())) for each in results.trials}
@@ -271,7 +271,7 @@ def usual() -> Judgement:
     for name in cache.trials:
         by_trial.setdefault(name, []).append(cache)
     judgement = judged(results, by_trial)
-    rare = (variant({"system": "fjall", "workload": "a"}), "update.p99.99")
+    rare = (variant_key({"system": "fjall", "workload": "a"}), "update.p99.99")
     judged_cells = dict(judgement.cells)
     judged_cells[rare] = replace(judged_cells[rare], withheld="n(1 − p) = 8 < 10")
     comparisons = [
@@ -300,12 +300,16 @@ def scaling() -> Judgement:
                 figures += latencies("read", number / rate * 1e6 * 0.8, 0.9, int(rate * 30), draw)
                 config: dict[str, Scalar] = {"system": system, "clients": number}
                 trials.append(
-                    TrialResult(f"{system}-{number}-{repeat}", config, repeat, values(*figures), number, "closed")
+                    TrialResult(
+                        f"{system}-{number}-{repeat}", config, repeat, values_by_metric(*figures), number, "closed"
+                    )
                 )
     question = Question("How many clients does each hold?", "system", "cassandra", ("throughput", "read.p99"))
     results = ResultSet("client-sweep", trials, question, interleaved=True, experiment="systems: [cassandra, scylla]\n")
     return replace(
-        judged(results), curves=list(curves(results.variants, interleaved=True)), answer="cassandra saturates first."
+        judged(results),
+        curves=list(fit_curves(results.variants, interleaved=True)),
+        answer="cassandra saturates first.",
     )
 
 
@@ -313,7 +317,9 @@ def imported() -> Judgement:
     """A pair of logs of another tool, one run each: no interval, no series, no experiment."""
     trials = []
     for name, rate, p95 in (("hdd", 388.46, 18_751_000.0), ("accelerated", 1770.70, 3_623_000.0)):
-        figures = values(Value("throughput", rate, "op/s", 1_000_000), Value("insert.p95", p95, "ns", 1_000_000))
+        figures = values_by_metric(
+            Value("throughput", rate, "op/s", 1_000_000), Value("insert.p95", p95, "ns", 1_000_000)
+        )
         trials.append(TrialResult(name, {"wal": name}, 1, figures, 4, facts={"tool": "YCSB 0.17.0"}))
     question = Question("", "wal", "hdd", ("throughput", "insert.p95"))
     few = Finding(
@@ -337,7 +343,7 @@ def hostile() -> Judgement:
     for name in names:
         for repeat in range(1, 7):
             rate = 1000.0 + len(name) + repeat
-            figures = values(
+            figures = values_by_metric(
                 Value("throughput", rate, "op/s", 9000), *latencies("read", 10, 1, 9000, random.Random(repeat))
             )
             facts: dict[str, Scalar] = {"how": name, "version": "</td>"}
@@ -366,7 +372,9 @@ def large(trials_count: int = 10_000) -> Judgement:
         ]
         config: dict[str, Scalar] = {"system": system, "value_bytes": 100 + size}
         trials.append(
-            TrialResult(f"{number:06}", config, repeat, values(*figures), 2, "closed", FACTS[system], order=number)
+            TrialResult(
+                f"{number:06}", config, repeat, values_by_metric(*figures), 2, "closed", FACTS[system], order=number
+            )
         )
     steady = Finding("not-steady", Severity.SUSPECT, "a trend of 3 %", "measure longer", ("000017",))
     results = ResultSet(
@@ -383,7 +391,9 @@ def large(trials_count: int = 10_000) -> Judgement:
 def alone() -> Judgement:
     """One variant and nothing to compare it with; no latencies."""
     trials = [
-        TrialResult(str(repeat), {"system": "redb"}, repeat, values(Value("throughput", 1000.0 + repeat, "op/s", 99)))
+        TrialResult(
+            str(repeat), {"system": "redb"}, repeat, values_by_metric(Value("throughput", 1000.0 + repeat, "op/s", 99))
+        )
         for repeat in range(1, 8)
     ]
     return judged(ResultSet("alone", trials, Question("How fast is redb?"), experiment=EXPERIMENT))

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 
 
 def trial(name: str, config: Mapping[str, Scalar], throughput: float, repeat: int = 1, **more: Any) -> TrialResult:
     """A trial with a throughput and one latency."""
-    measured = values(Value("throughput", throughput, "op/s", 1000), Value("read.p99", 1e9 / throughput, "ns", 1000))
+    measured = values_by_metric(
+        Value("throughput", throughput, "op/s", 1000), Value("read.p99", 1e9 / throughput, "ns", 1000)
+    )
     return TrialResult(trial=name, config=config, repeat=repeat, values=measured, **more)
 
 
@@ -36,12 +38,12 @@ def intervals(path: Path) -> Iterator[tuple[str, float, float, Histogram]]:
     for line in path.read_text().splitlines():
         if not line.startswith(("#", '"')):
             tag, start, length, _, text = line.split(",")
-            yield tag.removeprefix("Tag="), float(start), float(length), decode(text)
+            yield tag.removeprefix("Tag="), float(start), float(length), decode_histogram(text)
 
 
 def by_tag(histograms: Iterable[tuple[str, float, float, Histogram]]) -> dict[str, Histogram]:
     """The histograms of all intervals, added by tag."""
     found: dict[str, Histogram] = {}
     for tag, _, _, histogram in histograms:
-        found.setdefault(tag, Histogram()).add(histogram)
+        found.setdefault(tag, Histogram()).add_histogram(histogram)
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 
 from loadstone.engine.events import Outcome
-from loadstone.engine.histogram import Histogram, Layout, encode
+from loadstone.engine.histogram import Histogram, Layout, encode_histogram
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.fault_figures import Row
 
@@ -118,7 +118,7 @@ class ScriptedStore:
             row = Row(at * INTERVAL_NS, INTERVAL_NS, due[at])
             for status, latencies in groups[at].items():
                 if has_latencies:
-                    text = encode(histogram_of(latencies))
+                    text = encode_histogram(histogram_of(latencies))
                     count = len(latencies)
                     row.outcomes.append(
                         Outcome(operation="READ", status=status, count=count, service=text, response=text)

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from command_server import Done, run_command
-from loadstone.systems.base.running import Running
-from loadstone.systems.registry import system
+from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.registry import load_system
 
 
 @dataclass(frozen=True)
 class Up:
     """A system that is up."""
 
-    running: Running
+    running: RunningSystem
     root: Path
     # As a store takes them.
     properties: dict[str, str] = field(default_factory=dict)
@@ -51,8 +51,8 @@ def up(name: str, nodes: int | None = None, **settings: str | int) -> Iterator[U
         many = [] if nodes is None else ["--nodes", str(nodes)]
         try:
             systems(root, "up", name, *many, *words, timeout=900)
-            running = Running(name, root)
-            yield Up(running, root, dict(running.properties()))
+            running = RunningSystem(name, root)
+            yield Up(running, root, dict(running.store_properties()))
         finally:
             systems(root, "down", name)
 
@@ -85,7 +85,7 @@ def environment(root: Path, **variables: str) -> dict[str, str]:
 
 def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
     """Settings by their own names: a keyword has `_` where these have `-` or `.`."""
-    names = [each.name for each in system(name).settings]
+    names = [each.name for each in load_system(name).settings]
     known = {re.sub("[-.]", "_", each): each for each in names}
     # `conf.*` stands for many.
     begins = {re.sub("[-.]", "_", each[:-1]): each[:-1] for each in names if each.endswith("*")}
@@ -98,7 +98,7 @@ def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
 
 def free_settings(name: str) -> dict[str, str]:
     """Free ports for every setting of a system that is a port."""
-    names = [each.name for each in system(name).settings if each.name.lower().endswith("port")]
+    names = [each.name for each in load_system(name).settings if each.name.lower().endswith("port")]
     first = free_port(offsets=range(SPAN * len(names)))
     return {each: str(first + SPAN * number) for number, each in enumerate(names)}
 

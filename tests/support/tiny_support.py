@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from command_server import Done
 from loadstone.systems.base import process
-from loadstone.systems.base.system import Process
-from systems_support import Done, environment, free_port, temporary_root
+from loadstone.systems.base.system import ServerProcess
+from systems_support import environment, free_port, temporary_root
 
 TINY = Path(__file__).parent / "tiny_system.py"
 LINE = re.compile(r"(tiny-\d) (up|starting|paused|dead) 127\.0\.0\.1:(\d+) (\d+)")
@@ -69,9 +70,9 @@ class Tiny:
     def pids(self) -> dict[str, int]:
         return {name: pid for name, (_, pid) in self.states().items()}
 
-    def there(self) -> list[Process]:
+    def there(self) -> list[ServerProcess]:
         """Servers by their environment."""
-        return process.marked(self.root / "tiny")
+        return process.find_marked(self.root / "tiny")
 
     @property
     def state(self) -> Path:
@@ -105,7 +106,7 @@ def tiny() -> Iterator[Tiny]:
         found = Tiny(root, free_port(offsets=range(3)))
         yield found
         for each in found.there():
-            process.end([each], 0)
+            process.end_processes([each], 0)
 
 
 def until(true: Callable[[], object], what: str) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from loadstone import cli
 from loadstone.systems import registry
-from loadstone.systems.base.plan import whole
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import read_whole_number
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 
 HOST = "127.0.0.1"
 
@@ -37,13 +37,13 @@ class Tiny(System):
         Setting("tiny.*", "", "whatever"),
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         return [[server(place, plan, number)] for number in range(plan.nodes)]
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         return [f"tiny-{number + 1}" for number in range(plan.nodes)]
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
         for one in servers:
             try:
                 with socket.create_connection((one.host, one.port), timeout=5) as connection:
@@ -53,18 +53,18 @@ class Tiny(System):
                 return f"{one.name}: {error.strerror}"
         return None
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         return {"tiny.port": plan.settings["port"]}
 
-    def clear(self, place: Place) -> None:
+    def clear_outside(self, place: Place) -> None:
         """Fails where a test asks for it."""
         if (place.data / "no-clear").exists():
             raise SystemsError("tiny cannot be cleared", "remove no-clear")
 
 
-def server(place: Place, plan: Plan, number: int) -> Server:
+def server(place: Place, plan: SystemPlan, number: int) -> Server:
     """The server of this number, from 0."""
-    name, port = f"tiny-{number + 1}", whole(plan, "port", 1) + number
+    name, port = f"tiny-{number + 1}", read_whole_number(plan, "port", 1) + number
     manner = plan.settings["manner"] if number == plan.nodes - 1 else "serve"
     directory = place.data / name
     host = f"{plan.network}.{number + 1}" if plan.network else HOST
@@ -125,7 +125,7 @@ def die_at_save(number: int) -> None:
     from loadstone.systems.base import state
     from loadstone.systems.base.state import State
 
-    save, saved = state.save, []
+    save, saved = state.save_state, []
 
     def dying(path: Path, state: State) -> None:
         saved.append(path)
@@ -133,7 +133,7 @@ def die_at_save(number: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         save(path, state)
 
-    state.save = dying
+    state.save_state = dying
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.engine.events import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse
-from loadstone.engine.histogram import decode
-from loadstone.engine.trial import EngineError, Spec, Trial, follow
+from loadstone.engine.events import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse_event
+from loadstone.engine.histogram import decode_histogram
+from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 
 RECORDS = 2_000
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
@@ -75,7 +75,7 @@ def rate(operations_per_second: float) -> dict[str, Any]:
 
 def events(trial: Trial) -> Iterator[Event]:
     """The events of a trial up to its end, and the error that it ends with, if it does, as an exception."""
-    for _, event in follow(trial):
+    for _, event in follow_trials(trial):
         if isinstance(event, EngineError):
             raise event
         yield event
@@ -128,7 +128,7 @@ class Running:
         line = self.process.stdout.readline()
         if not line:
             raise EOFError(self.process.stderr.read())
-        return parse(line)
+        return parse_event(line)
 
     def succeed(self, operations: int) -> None:
         """Waits for intervals with so many operations that ended well."""
@@ -140,7 +140,7 @@ class Running:
         """The exit code, and all events yet to come; the last one must be the only summary."""
         assert self.process.stdout
         assert self.process.stderr
-        events = [parse(line) for line in self.process.stdout]
+        events = [parse_event(line) for line in self.process.stdout]
         assert self.process.stderr.read() == ""
         assert [isinstance(event, Summary) for event in events] == [False] * (len(events) - 1) + [True]
         return self.process.wait(), events
@@ -153,7 +153,7 @@ def counts(outcomes: tuple[Outcome, ...]) -> Counter[tuple[str, str]]:
     """Operations that ended, by kind and status, as their histograms have it."""
     ended = [outcome for outcome in outcomes if outcome.status != CENSORED]
     for outcome in ended:
-        assert decode(outcome.service).count == outcome.count
+        assert decode_histogram(outcome.service).count == outcome.count
     return Counter({(each.operation, each.status): each.count for each in ended if each.operation not in BESIDE})
 
 

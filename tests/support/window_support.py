@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.engine.events import CENSORED, WELL, Counts, Earlier, Interval, Outcome, Ready, Summary
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.runner.figures import by_operation
 from loadstone.statistics.percentile import Percentile
 from scripted_relay import Relay, Scripted
@@ -112,13 +112,13 @@ def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
     all_of_them = Histogram()
     for outcome in outcomes:
         if outcome.operation == "READ" and outcome.response is not None:
-            all_of_them.add(decode(outcome.response))
+            all_of_them.add_histogram(decode_histogram(outcome.response))
     return all_of_them
 
 
 def percentiles(summary: Summary, *shares: float) -> list[Percentile]:
     """Of the response times of all reads."""
-    return by_operation(summary.outcomes, "response")["read"][0].percentiles(shares)
+    return by_operation(summary.outcomes, "response")["read"][0].read_percentiles(shares)
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Relayed:
         ended: list[float] = []
         for each in self.summary.outcomes:
             if each.operation == "READ" and each.status in WELL and each.response is not None:
-                found = decode(each.response)
+                found = decode_histogram(each.response)
                 for index, count in found.counts.items():
                     ended += [found.layout.highest_equivalent(index)] * count
         assert len(ended) == self.summary.succeeded

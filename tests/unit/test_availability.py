@@ -13,7 +13,7 @@ from loadstone.results.value import Value
 from loadstone.runner.fault_figures import Options, Row, figures_of_faults
 from loadstone.statistics.availability import (
     SECOND_NS,
-    Load,
+    OfferedLoad,
     clopper_pearson,
     find_recovery,
     line_before,
@@ -178,11 +178,11 @@ def test_interval_with_a_border_belongs_to_later_window(start: int, window: int)
     assert window_of(start, 100, [1000, 2000]) == window
 
 
-def load_of(yields: list[float], due: float = 100.0) -> Load:
+def load_of(yields: list[float], due: float = 100.0) -> OfferedLoad:
     count = len(yields)
     starts = np.arange(count, dtype=np.int64) * INTERVAL_NS
     lengths = np.full(count, INTERVAL_NS, dtype=np.int64)
-    return Load(starts, lengths, np.full(count, due), np.array(yields) * due)
+    return OfferedLoad(starts, lengths, np.full(count, due), np.array(yields) * due)
 
 
 def test_empty_intervals_join_the_next_interval() -> None:

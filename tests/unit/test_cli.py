@@ -115,7 +115,7 @@ def test_engine_lookup_prefers_variable_then_installation_then_path(loadstone: I
 def test_engine_in_the_working_directory_is_ignored(loadstone: Installation) -> None:
     loadstone.program("loadstone-engine")
     result = subprocess.run(
-        [loadstone.home / "installed/bin/python", "-c", "from loadstone.engine import program; program.find()"],
+        [loadstone.home / "installed/bin/python", "-c", "from loadstone.engine import program; program.find_engine()"],
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "python")},
         cwd=loadstone.home,
         capture_output=True,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.doctor.check import Program
-from loadstone.doctor.snapshot import java_major, programs, snapshot
-from loadstone.observe.listeners import Listener, listeners
+from loadstone.doctor.snapshot import find_programs, java_major, take_snapshot
+from loadstone.observe.listeners import Listener, list_listeners
 from observe_support import Host
 
 
@@ -32,7 +32,7 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     }.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    machine = snapshot(proc, sys, {"PATH": str(tmp_path)}, tmp_path / "results")
+    machine = take_snapshot(proc, sys, {"PATH": str(tmp_path)}, tmp_path / "results")
     assert (machine.threads_max, machine.pid_max, machine.mappings_max) == (100, 200, 300)
     assert machine.connections_waiting_max == 128
     assert machine.ephemeral_ports == (1000, 2000)
@@ -53,7 +53,7 @@ def test_tightest_control_group_limits_the_threads(tmp_path: Path) -> None:
     def limit(group: str, most: str) -> tuple[int | None, str]:
         """What is known after this group was given this limit."""
         host.write(f"cgroup/{group}/pids.max", f"{most}\n")
-        machine = snapshot(host.proc, host.sys, {"PATH": str(tmp_path)}, tmp_path / "results")
+        machine = take_snapshot(host.proc, host.sys, {"PATH": str(tmp_path)}, tmp_path / "results")
         return machine.group_processes_max, machine.group
 
     host.write("proc/self/cgroup", "0::/user.slice/user-1000.slice\n")
@@ -72,8 +72,8 @@ def test_programs_come_from_the_path_and_java_home(tmp_path: Path) -> None:
     (tmp_path / "jdk/release").write_text('IMPLEMENTOR="Debian"\nJAVA_VERSION="17.0.15"\n')
     bin_, jdk = (str(tmp_path / name) for name in ("bin", "jdk"))
     known = {"mvn": Program(f"{bin_}/mvn"), "dnf": Program(f"{bin_}/dnf")}
-    assert programs({"PATH": bin_}) == {"java": Program(f"{bin_}/java"), **known}
-    assert programs({"PATH": bin_, "JAVA_HOME": jdk}) == {
+    assert find_programs({"PATH": bin_}) == {"java": Program(f"{bin_}/java"), **known}
+    assert find_programs({"PATH": bin_, "JAVA_HOME": jdk}) == {
         "java": Program(f"{jdk}/bin/java", 17),
         "javac": Program(f"{jdk}/bin/javac", 17),
         **known,
@@ -83,7 +83,7 @@ def test_programs_come_from_the_path_and_java_home(tmp_path: Path) -> None:
 @pytest.mark.parametrize("home", ["", "/opt/jdk"])
 def test_java_home_takes_precedence_over_the_path(tmp_path: Path, home: str) -> None:
     environment = {"PATH": str(tmp_path), **({"JAVA_HOME": home} if home else {})}
-    assert snapshot(tmp_path, tmp_path, environment, tmp_path / "results").java_home == home
+    assert take_snapshot(tmp_path, tmp_path, environment, tmp_path / "results").java_home == home
 
 
 @pytest.mark.parametrize(("version", "major"), [("1.8.0_402", 8), ("11.0.2", 11), ("21", 21), ("", None)])
@@ -103,5 +103,5 @@ def test_the_process_that_listens_is_named(family: socket.AddressFamily, host: s
         server.listen()
         port = server.getsockname()[1]
         name = Path("/proc/self/comm").read_text().strip()
-        assert Listener(port, name, os.getpid()) in listeners()
-    assert port not in [each.port for each in listeners()]
+        assert Listener(port, name, os.getpid()) in list_listeners()
+    assert port not in [each.port for each in list_listeners()]

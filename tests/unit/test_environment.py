@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from loadstone import __version__
-from loadstone.observe.environment import environment, fingerprint, shareable
-from loadstone.observe.hardware import hardware
+from loadstone.observe.environment import describe_environment, environment_facts, redact_arguments
+from loadstone.observe.hardware import describe_host
 from observe_support import Host
 
 
@@ -24,7 +24,7 @@ def host(tmp_path: Path) -> Host:
 @pytest.mark.usefixtures("chosen")
 def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_TEST_SECRET", "hunter2-in-a-variable")
-    facts = environment(tmp_path, arguments=["/usr/bin/loadstone", "run", "x.yaml"])
+    facts = describe_environment(tmp_path, arguments=["/usr/bin/loadstone", "run", "x.yaml"])
     text = json.dumps(facts)
     assert facts["environment"] == 1
     assert facts["command"] == ["loadstone", "run", "x.yaml"]
@@ -50,16 +50,16 @@ def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkey
         monkeypatch.delenv(name)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     monkeypatch.chdir(tmp_path)
-    assert environment()["git"] is None
+    assert describe_environment()["git"] is None
     git("init", "-q")
-    assert environment()["git"] is None
+    assert describe_environment()["git"] is None
     Path("tracked").write_text("1")
     git("add", "tracked")
     git("commit", "-q", "-m", "first")
     Path("untracked").write_text("1")
-    assert environment()["git"] == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert describe_environment()["git"] == {"commit": git("rev-parse", "HEAD"), "dirty": False}
     Path("tracked").write_text("2")
-    assert environment()["git"]["dirty"] is True
+    assert describe_environment()["git"]["dirty"] is True
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkey
     ],
 )
 def test_command_line_is_recorded_without_secrets_and_names(given: str, shared: str) -> None:
-    assert shareable(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *shared.split(" ")]
+    assert redact_arguments(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *shared.split(" ")]
 
 
 def crafted(host: Host) -> None:
@@ -107,7 +107,7 @@ def crafted(host: Host) -> None:
 
 def test_a_crafted_host_is_described_in_full(host: Host) -> None:
     crafted(host)
-    facts = hardware(Path("/data"), proc=host.proc, sys=host.sys)
+    facts = describe_host(Path("/data"), proc=host.proc, sys=host.sys)
     usable = facts["cpu"].pop("usable")
     assert usable >= 1
     assert facts["cpu"] == {
@@ -135,7 +135,7 @@ def test_a_crafted_host_is_described_in_full(host: Host) -> None:
 
 
 def test_a_host_that_hides_everything_is_still_described(host: Host) -> None:
-    facts = hardware(Path("/data"), proc=host.proc, sys=host.sys)
+    facts = describe_host(Path("/data"), proc=host.proc, sys=host.sys)
     assert facts["name"] == "localhost"
     assert not {"memory", "data", "settings", "virtualisation", "clock_source", "disks"} & facts.keys()
     assert facts["cpu"]["processors"] == os.cpu_count()
@@ -147,19 +147,19 @@ def described(model: str = "Xeon", **limits: float) -> dict[str, object]:
 
 
 def test_a_fingerprint_is_what_processes_may_use() -> None:
-    assert fingerprint({"hosts": [described()]}) == {
+    assert environment_facts({"hosts": [described()]}) == {
         "hosts": 1,
         "cpu_model": "Xeon",
         "cpus": 6,
         "memory_bytes": 100,
         "kernel": "6.1",
     }
-    limited = fingerprint({"hosts": [described(processors=1.5, memory_bytes=50)]})
+    limited = environment_facts({"hosts": [described(processors=1.5, memory_bytes=50)]})
     assert (limited["cpus"], limited["memory_bytes"]) == (1.5, 50)
 
 
 def test_differing_hosts_change_the_fingerprint() -> None:
-    found = fingerprint({"hosts": [described(), described("EPYC"), described()]})
+    found = environment_facts({"hosts": [described(), described("EPYC"), described()]})
     assert (found["hosts"], found["cpu_model"], found["cpus"]) == (3, "Xeon + EPYC", 6)
-    assert fingerprint({}) == {}
-    assert fingerprint({"hosts": [{"name": "localhost"}]}) == {"hosts": 1}
+    assert environment_facts({}) == {}
+    assert environment_facts({"hosts": [{"name": "localhost"}]}) == {"hosts": 1}

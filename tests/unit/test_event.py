@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from event_support import earlier, interval, outcome, parsed, ready, summary
-from loadstone.engine.events import Interval, Ready, Summary, merged, parse
-from loadstone.engine.histogram import decode
+from loadstone.engine.events import Interval, Ready, Summary, merge_service_times, parse_event
+from loadstone.engine.histogram import decode_histogram
 
 
 def test_interval_with_additions_to_earlier_ones_is_read() -> None:
@@ -18,7 +18,7 @@ def test_interval_with_additions_to_earlier_ones_is_read() -> None:
     (found,) = parsed(written)
     assert isinstance(found, Interval)
     assert (found.k, found.due, found.completed, found.good, found.cpu_ns) == (3, 100, 2, 2, (500_000_000, 250_000_000))
-    assert decode(found.outcomes[0].service).count == 2
+    assert decode_histogram(found.outcomes[0].service).count == 2
     (added,) = found.earlier
     assert (added.k, added.good, added.failed) == (1, 1, 2)
     assert (added.outcomes[0].operation, added.outcomes[0].response_lower) == ("UPDATE", "HIST")
@@ -57,9 +57,9 @@ def test_unknown_keys_are_ignored_at_every_depth() -> None:
 def test_another_version_is_refused_by_its_first_line() -> None:
     for version in (1, 3):
         with pytest.raises(ValueError, match=f"its version is {version}, expected 2"):
-            parse(json.dumps(ready(events=version)))
+            parse_event(json.dumps(ready(events=version)))
         with pytest.raises(ValueError, match=f"its version is {version}"):
-            parse(json.dumps({"event": "ready", "events": version}))
+            parse_event(json.dumps({"event": "ready", "events": version}))
     (found,) = parsed(ready())
     assert isinstance(found, Ready)
 
@@ -76,13 +76,13 @@ def test_another_version_is_refused_by_its_first_line() -> None:
 )
 def test_a_field_that_is_missing_is_named(event: dict[str, Any], lacking: str) -> None:
     with pytest.raises(ValueError, match=f"it has no `{lacking}`"):
-        parse(json.dumps({name: value for name, value in event.items() if name != lacking}))
+        parse_event(json.dumps({name: value for name, value in event.items() if name != lacking}))
 
 
 def test_an_invalid_part_is_refused() -> None:
     for event in (summary([], clock="tsc"), interval(0, [], earlier=[7])):
         with pytest.raises(ValueError, match="is not "):
-            parse(json.dumps(event))
+            parse_event(json.dumps(event))
 
 
 def test_statuses_are_well_failed_or_neither() -> None:
@@ -91,4 +91,4 @@ def test_statuses_are_well_failed_or_neither() -> None:
     assert isinstance(found, Interval)
     assert [each.failed for each in found.outcomes] == [False] * 4 + [True] * 3
     # The latency that a display shows is of what ended well.
-    assert merged(found.outcomes).count == 2
+    assert merge_service_times(found.outcomes).count == 2

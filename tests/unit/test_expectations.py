@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from judge_support import FACTS, SOUND, value
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Expectation
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.union import union
-from loadstone.search.objective import EQUAL_HINT, Term, expectations
+from loadstone.results.union import join_results
+from loadstone.search.objective import EQUAL_HINT, Term, parse_expectations
 from loadstone.statistics.percentile import Bound
 from statistics_support import chance, count_experiments
 
@@ -66,12 +66,12 @@ def make_run(sides: Mapping[str, Sequence[float]], *expected: str, hour: float =
 
 def answers(results: ResultSet) -> list[str]:
     """The answers of all expectations, in order."""
-    return [item.answer for item in judge(results).expectations]
+    return [item.answer for item in judge_results(results).expectations]
 
 
 def take_only(results: ResultSet) -> Expectation:
     """The single expectation."""
-    (expectation,) = judge(results).expectations
+    (expectation,) = judge_results(results).expectations
     return expectation
 
 
@@ -110,7 +110,7 @@ def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
     ],
 )
 def test_grammar_includes_ratios_and_rates(text: str, term: Term) -> None:
-    assert expectations(text) == [(text, term)]
+    assert parse_expectations(text) == [(text, term)]
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_grammar_includes_ratios_and_rates(text: str, term: Term) -> None:
 )
 def test_invalid_expectation_is_refused_with_hint(text: str) -> None:
     with pytest.raises(ValueError, match=r".") as error:
-        expectations(text)
+        parse_expectations(text)
     assert len(error.value.args) == 2
 
 
 def test_estimate_cannot_equal_a_number() -> None:
     for text in ("throughput == 1x", "read.p99 == 10ms", "errors == 1%"):
         with pytest.raises(ValueError, match="can never be decided") as error:
-            expectations(text)
+            parse_expectations(text)
         assert error.value.args[1] == EQUAL_HINT
 
 
 def test_interval_decides_figure_of_each_variant() -> None:
     results = make_run({"old": scatter(1000), "new": scatter(900)}, "throughput > 950", "throughput > 1000")
     assert answers(results) == ["true", "false", "undecided", "false"]
-    undecided = judge(results).expectations[2]
+    undecided = judge_results(results).expectations[2]
     assert undecided.remedy.startswith(("set `repeats: ", "more than"))
     assert "old" in undecided.of
 
@@ -190,12 +190,12 @@ def test_interleaved_ratio_is_decided() -> None:
     sides = {"old": scatter(1000), "new": scatter(900, seed=2)}
     results = make_run(sides, "throughput >= 0.95x", "throughput >= 0.8x", "throughput >= 0.9x")
     assert answers(results) == ["false", "true", "undecided"]
-    assert judge(results).expectations[0].of == "new ÷ old"
+    assert judge_results(results).expectations[0].of == "new ÷ old"
 
 
 def test_single_run_of_each_build_is_undecided() -> None:
     old, new = make_run({"a": scatter(1000)}), make_run({"a": scatter(500)}, hour=2)
-    expectation = take_only(expecting(union([old, new]), "throughput >= 0.95x"))
+    expectation = take_only(expecting(join_results([old, new]), "throughput >= 0.95x"))
     assert expectation.answer == "undecided"
     assert "1 run of" in expectation.why
     assert "interleaves" in expectation.remedy
@@ -217,15 +217,15 @@ def runs(level: float, first_hour: float, step: float = 2.0, n: int = 6, seed: i
 
 def test_six_alternating_runs_decide() -> None:
     old, new = runs(1000, 1), runs(900, 2, seed=3)
-    assert answers(expecting(union([old, new]), "throughput >= 0.95x")) == ["false"]
-    assert answers(expecting(union([old, new[:5]]), "throughput >= 0.95x")) == ["undecided"]
-    apart = expecting(union([old, runs(900, 20, seed=3)]), "throughput >= 0.95x")
+    assert answers(expecting(join_results([old, new]), "throughput >= 0.95x")) == ["false"]
+    assert answers(expecting(join_results([old, new[:5]]), "throughput >= 0.95x")) == ["undecided"]
+    apart = expecting(join_results([old, runs(900, 20, seed=3)]), "throughput >= 0.95x")
     assert take_only(apart).why == "the runs of both sides did not alternate"
 
 
 def test_copies_of_a_run_are_one_run() -> None:
     old, new = runs(1000, 1), runs(900, 2)
-    twice = expecting(union([[*old[:3], *old[:3]], [*new[:3], *new[:3]]]), "throughput >= 0.95x")
+    twice = expecting(join_results([[*old[:3], *old[:3]], [*new[:3], *new[:3]]]), "throughput >= 0.95x")
     assert take_only(twice).answer == "undecided"
 
 
@@ -245,7 +245,7 @@ def test_failed_attempts_of_new_build_pass_nothing() -> None:
 
 def test_ratio_of_another_figure_leaves_comparisons_alone() -> None:
     sides = {"old": scatter(1000), "new": scatter(900, seed=2)}
-    plain, expected = judge(make_run(sides)), judge(make_run(sides, "read.p50 <= 1.2x"))
+    plain, expected = judge_results(make_run(sides)), judge_results(make_run(sides, "read.p50 <= 1.2x"))
     assert [item.answer for item in expected.expectations] == ["true"]
     assert [item.metric for item in expected.comparisons] == [item.metric for item in plain.comparisons]
 
@@ -298,7 +298,7 @@ def test_equal_builds_of_alternating_runs_seldom_fail() -> None:
                     for at, day in enumerate(days)
                 ]
             )
-        failed += "false" in answers(expecting(union(sides), "throughput >= 1x", "throughput > 1x"))
+        failed += "false" in answers(expecting(join_results(sides), "throughput >= 1x", "throughput > 1x"))
     assert failed / number <= 0.025 + chance(0.025, number)
 
 
@@ -307,7 +307,7 @@ def test_days_decide_nothing_between_single_runs() -> None:
     for _ in range(20):
         days = 1000 * random.lognormal(0, BETWEEN_DAYS, 2)
         old, new = (make_run({"a": scatter(day, 0.001)}, hour=at) for at, day in enumerate(days))
-        assert answers(expecting(union([old, new]), "throughput >= 1x", "throughput <= 1x")) == ["undecided"] * 2
+        assert answers(expecting(join_results([old, new]), "throughput >= 1x", "throughput <= 1x")) == ["undecided"] * 2
 
 
 def test_measured_figures_have_finite_intervals() -> None:

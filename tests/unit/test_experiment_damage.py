@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from experiment_support import EXAMPLES, WORKLOADS
-from loadstone.experiment.file import ExperimentError, load
-from loadstone.experiment.plan.description import describe
-from loadstone.experiment.plan.plan import plan
+from loadstone.experiment.file import ExperimentError, load_experiment
+from loadstone.experiment.plan.description import describe_plan
+from loadstone.experiment.plan.plan import plan_experiment
 
 SNIPPETS = (
     "{",
@@ -66,11 +66,11 @@ def outcome(path: Path, text: str) -> bool:
     """Whether a text is an experiment; anything but ExperimentError is raised."""
     path.write_text(text)
     try:
-        experiment = load(path).experiment
+        experiment = load_experiment(path).experiment
     except ExperimentError as error:
         output = str(error)
     else:
-        output = describe(plan(experiment))
+        output = describe_plan(plan_experiment(experiment))
     return output.startswith("error: ")
 
 
@@ -113,4 +113,4 @@ def test_nested_aliases_are_refused_immediately(tmp_path: Path) -> None:
     path = tmp_path / "bomb.yaml"
     path.write_text("\n".join(lines))
     with pytest.raises(ExperimentError, match="the file has more than 100,000 values"):
-        load(path)
+        load_experiment(path)

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, experiment, loaded, mistakes, warnings
-from loadstone.engine.document import read
-from loadstone.experiment.file import ExperimentError, change_question, changed_keys, load
-from loadstone.experiment.plan.description import describe
-from loadstone.experiment.plan.plan import plan
+from loadstone.engine.document import read_document
+from loadstone.experiment.file import ExperimentError, change_question, changed_keys, load_experiment
+from loadstone.experiment.plan.description import describe_plan
+from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.results.result_set import Question
 
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
@@ -47,8 +47,8 @@ def test_until_may_name_figures(tmp_path: Path) -> None:
     assert found.experiment.repeats.until == {"throughput": 0.05, "read.p99": 0.1}
     again = loaded(tmp_path, found.resolved).experiment
     assert again.repeats.until == found.experiment.repeats.until
-    assert read(Question, asdict(again.question_for_judge())).until == again.repeats.until
-    shown = describe(plan(again))
+    assert read_document(Question, asdict(again.question_for_judge())).until == again.repeats.until
+    shown = describe_plan(plan_experiment(again))
     assert "until the interval of throughput is 5%, that of read.p99 is 10% of the figure wide" in shown
 
 
@@ -216,7 +216,7 @@ def test_a_correct_file_has_no_warnings(tmp_path: Path) -> None:
 def test_missing_file_is_reported_with_a_similar_name(tmp_path: Path) -> None:
     path = experiment(tmp_path, MINIMAL)
     with pytest.raises(ExperimentError, match=r"cannot read the experiment: No such file") as caught:
-        load(path.with_name("experimnt.yaml"))
+        load_experiment(path.with_name("experimnt.yaml"))
     assert caught.value.hint == f"name a YAML file; did you mean {path}?"
 
 
@@ -250,7 +250,7 @@ def load_text(directory: Path, text: str) -> Any:
     """The messages about a text, with their places and hints."""
     path = directory / "again.yaml"
     path.write_text(text)
-    return load(path)
+    return load_experiment(path)
 
 
 def drawn(seed: int) -> str:

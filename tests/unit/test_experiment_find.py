@@ -8,9 +8,9 @@ import pytest
 
 from experiment_support import loaded, mistakes, warnings
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.plan.plan import plan
-from loadstone.judge.searches import rule
-from loadstone.search.objective import objective
+from loadstone.experiment.plan.plan import plan_experiment
+from loadstone.judge.searches import read_rule
+from loadstone.search.objective import parse_objective
 from loadstone.search.rule import Rule
 
 BASE = "systems: [lmdb]\nworkload: WORKLOADS/workloada\n"
@@ -28,7 +28,7 @@ def experiment(directory: Path, text: str) -> Experiment:
         ("find: {over: rate}", Rule("rate", 1_000, 1_000_000, None, 3, 6)),
         ("find: {from: 2000}", Rule("clients", 2000, 4000, None, 3, 6)),
         ("find: {over: rate, from: 0.5, to: 2.5}", Rule("rate", 0.5, 2.5, None, 3, 6)),
-        ("find: {such_that: read.p99 < 1s}", Rule("clients", 1, 1024, objective("read.p99 < 1s"), 3, 6)),
+        ("find: {such_that: read.p99 < 1s}", Rule("clients", 1, 1024, parse_objective("read.p99 < 1s"), 3, 6)),
         ("find: {}\nrepeats: 4", Rule("clients", 1, 1024, None, 4, 8)),
         ("find: {}\nrepeats: {at_most: 4}", Rule("clients", 1, 1024, None, 3, 4)),
         ("find: {}\nrepeats: {at_least: 5, at_most: 5}", Rule("clients", 1, 1024, None, 5, 5)),
@@ -36,7 +36,7 @@ def experiment(directory: Path, text: str) -> Experiment:
 )
 def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
     found = experiment(tmp_path, text)
-    assert rule(found.question_for_judge()) == expected
+    assert read_rule(found.question_for_judge()) == expected
     # The resolved experiment has the same search.
     (tmp_path / "again").mkdir()
     again = loaded(tmp_path / "again", loaded(tmp_path, BASE + text).resolved)
@@ -47,13 +47,13 @@ def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expec
 def test_without_find_there_is_no_search(tmp_path: Path) -> None:
     found = loaded(tmp_path, BASE)
     assert found.experiment.find is None
-    assert rule(found.experiment.question_for_judge()) is None
+    assert read_rule(found.experiment.question_for_judge()) is None
     assert "find" not in found.resolved
 
 
 def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
     base = BASE.replace("workloada", "workload{letter}")
-    found = plan(loaded(tmp_path, f"{base}vary: {{letter: [a, c]}}\nfind: {{from: 4}}\n").experiment)
+    found = plan_experiment(loaded(tmp_path, f"{base}vary: {{letter: [a, c]}}\nfind: {{from: 4}}\n").experiment)
     assert [dict(each.config) for each in found.variants] == [
         {"system": "lmdb", "letter": letter, "clients": 4} for letter in "ac"
     ]

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from experiment_support import FIXTURES, ROOT, loaded, snapshot
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 from loadstone.experiment.kind import Data
 from loadstone.experiment.plan import order
-from loadstone.experiment.plan.description import describe
-from loadstone.experiment.plan.forecast import estimate, space
-from loadstone.experiment.plan.plan import Plan, Variant, plan
+from loadstone.experiment.plan.description import describe_plan
+from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space
+from loadstone.experiment.plan.plan import Plan, Variant, plan_experiment
 from loadstone.format.units import rough_span
 from loadstone.workloads.ycsb import run_spec
 
@@ -24,7 +24,7 @@ TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {le
 
 def planned(directory: Path, text: str, *settings: str) -> Plan:
     """The plan of an experiment of this text."""
-    return plan(loaded(directory, text, *settings).experiment)
+    return plan_experiment(loaded(directory, text, *settings).experiment)
 
 
 def configs(found: Plan) -> list[tuple[object, ...]]:
@@ -102,8 +102,8 @@ directory: /data/{version}
     assert (variant.clients, variant.rate, variant.arrival, variant.durability) == (3, 100.0, "poisson", "device")
     assert variant.directory == Path("/data/7.10")
     names = {"trial": "0000-mine-r1", "results": "/r"}
-    assert variant.before(names) == ["outer {x} 0000-mine-r1 {}", "inner mine"]
-    assert variant.after(names) == ["inner /r", "outer rocksdb 3 100"]
+    assert variant.commands_before(names) == ["outer {x} 0000-mine-r1 {}", "inner mine"]
+    assert variant.commands_after(names) == ["inner /r", "outer rocksdb 3 100"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ hooks: {{before: ["make {{volume}}"]}}
 
 def test_blocks_hold_every_variant_under_unique_trial_names(tmp_path: Path) -> None:
     found = planned(tmp_path, TWO)
-    blocks = list(found.blocks())
+    blocks = list(found.plan_blocks())
     assert len(blocks) == 6
     everything = [tuple(variant.config.items()) for variant in found.variants]
     for repeat, block in enumerate(blocks, 1):
@@ -155,16 +155,16 @@ def test_blocks_hold_every_variant_under_unique_trial_names(tmp_path: Path) -> N
 
 
 def test_the_order_is_reproducible(tmp_path: Path) -> None:
-    names = [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
+    names = [each.trial for block in planned(tmp_path, TWO).plan_blocks() for each in block]
     assert names[:4] == ["0000-lmdb-a-r1", "0001-rocksdb-c-r1", "0002-rocksdb-a-r1", "0003-lmdb-c-r1"]
-    assert names == [each.trial for block in planned(tmp_path, TWO).blocks() for each in block]
-    assert names != [each.trial for block in planned(tmp_path, TWO, "seed=2").blocks() for each in block]
+    assert names == [each.trial for block in planned(tmp_path, TWO).plan_blocks() for each in block]
+    assert names != [each.trial for block in planned(tmp_path, TWO, "seed=2").plan_blocks() for each in block]
     turned = TWO.replace("[rocksdb, lmdb]", "[lmdb, rocksdb]").replace("[a, c]", "[c, a]")
-    assert names == [each.trial for block in planned(tmp_path, turned).blocks() for each in block]
+    assert names == [each.trial for block in planned(tmp_path, turned).plan_blocks() for each in block]
 
 
 def test_all_orders_of_variants_are_equally_likely() -> None:
-    drawn = Counter(tuple(order.permutation(["a", "b", "c"], seed, 1)) for seed in range(6000))
+    drawn = Counter(tuple(order.draw_order(["a", "b", "c"], seed, 1)) for seed in range(6000))
     expected = 1000
     assert set(drawn) == set(itertools.permutations(range(3)))
     # Chi-square with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
@@ -185,20 +185,20 @@ def test_all_orders_of_variants_are_equally_likely() -> None:
     ],
 )
 def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: str) -> None:
-    assert order.slug(config, list(config)) == slug
+    assert order.variant_slug(config, list(config)) == slug
 
 
 def test_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
-    low, high = estimate(planned(tmp_path, base))
+    low, high = estimate_seconds(planned(tmp_path, base))
     assert 220 < low < high < 440
-    assert estimate(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
+    assert estimate_seconds(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
     more = planned(tmp_path, base, "workload.properties.recordcount=10000000")
-    assert estimate(more)[1] > 24 * 10e9 / 50e6
-    assert space(more) > 40e9
+    assert estimate_seconds(more)[1] > 24 * 10e9 / 50e6
+    assert estimate_space(more) > 40e9
     copied = planned(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
-    assert estimate(copied)[1] < estimate(more)[1] / 2
-    assert space(copied) > space(more)
+    assert estimate_seconds(copied)[1] < estimate_seconds(more)[1] / 2
+    assert estimate_space(copied) > estimate_space(more)
 
 
 def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -> None:
@@ -209,8 +209,8 @@ def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -
     assert measure.duration is None
     untils = [run_spec(variant, measure, tmp_path, 1)["until"] for variant in found.variants]
     assert untils == [{"operations": 1000}, {"operations": 20_000_000}]
-    assert "measure 1,000 or 20,000,000 operations" in describe(found)
-    assert estimate(found)[1] > 6 * 20e6 / 20_000
+    assert "measure 1,000 or 20,000,000 operations" in describe_plan(found)
+    assert estimate_seconds(found)[1] > 6 * 20e6 / 20_000
 
 
 def test_sort_rows_are_not_forecast_as_single_operations(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ clients: 4
 repeats: 6
 """
     # 10 GB, six times as much to and fro at 50 MB/s, six repeats.
-    assert estimate(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
+    assert estimate_seconds(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
 
 
 def test_named_settings_fill_templates(tmp_path: Path) -> None:
@@ -268,8 +268,8 @@ load: {clients: 32, properties: {redis.timeout: "{pause}"}}
 
 def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null"}}\nworkload: WORKLOADS/workloada\nrepeats: 6\n'
-    low, high = estimate(planned(tmp_path, text + "measure: {duration: 100s}\n"))
-    without_low, without_high = estimate(planned(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
+    low, high = estimate_seconds(planned(tmp_path, text + "measure: {duration: 100s}\n"))
+    without_low, without_high = estimate_seconds(planned(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
     # 1.5 windows and twice the window for the pilot's trial, and up to 1.5 windows of warm-up for each of the others.
     assert low - without_low == pytest.approx(350, abs=5)
     assert high - without_high == pytest.approx(350 + 6 * 150, abs=10)
@@ -278,11 +278,11 @@ def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
 def test_the_forecast_includes_network_response_times(tmp_path: Path) -> None:
     text = "systems: {redis: {start: redis}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 1000000}\n"
-    low, high = estimate(planned(tmp_path, text))
+    low, high = estimate_seconds(planned(tmp_path, text))
     trials = 6
     assert trials * 1e6 / (4 / 0.1e-3) < low < high / 50
     assert high > trials * 1e6 / (4 / 10e-3)
-    many_low, many_high = estimate(planned(tmp_path, text, "clients=400"))
+    many_low, many_high = estimate_seconds(planned(tmp_path, text, "clients=400"))
     assert many_low < low
     assert many_high < high / 10
 
@@ -291,10 +291,10 @@ def test_buffered_writes_are_forecast_without_response_times(tmp_path: Path) -> 
     text = "systems: {hbase: {start: hbase}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 10}\n"
     many = "workload.properties.recordcount=10000000"
-    low, high = estimate(planned(tmp_path, text, many))
+    low, high = estimate_seconds(planned(tmp_path, text, many))
     assert high > 6 * 1e7 / (4 / 10e-3)
     for buffered in ("load.properties.clientbuffering=true", "workload.properties.clientbuffering=TRUE"):
-        soon_low, soon_high = estimate(planned(tmp_path, text, many, buffered))
+        soon_low, soon_high = estimate_seconds(planned(tmp_path, text, many, buffered))
         assert soon_low < low / 2
         assert soon_high < high / 20
 
@@ -310,8 +310,8 @@ def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.Mo
     monkeypatch.chdir(ROOT)
     plans = []
     for file, scale in (("quickstart", None), ("hse-vs-rocksdb", "small"), ("hse-vs-rocksdb", "full")):
-        found = load(f"experiments/{file}.yaml", scale, ["directory=/data"])
-        plans.append(f"# {file} {scale or ''}\n\n{describe(plan(found.experiment), found.warnings)}\n")
+        found = load_experiment(f"experiments/{file}.yaml", scale, ["directory=/data"])
+        plans.append(f"# {file} {scale or ''}\n\n{describe_plan(plan_experiment(found.experiment), found.warnings)}\n")
     text = "\n".join(plans)
     assert text == snapshot(FIXTURES / "plans.txt", text)
 
@@ -319,14 +319,16 @@ def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.Mo
 def test_shipped_comparison_accepts_any_two_engines() -> None:
     path = ROOT / "experiments/hse-vs-rocksdb.yaml"
     for settings in (["vary.system=[rocksdb,hse]"], ["systems.redb={}", "vary.system=[redb,lmdb]"]):
-        found = load(path, "small", settings)
-        assert {variant.system for variant in plan(found.experiment).variants} == set(settings[-1][13:-1].split(","))
+        found = load_experiment(path, "small", settings)
+        assert {variant.system for variant in plan_experiment(found.experiment).variants} == set(
+            settings[-1][13:-1].split(",")
+        )
         assert found.warnings == ()
 
 
 def test_warnings_follow_the_plan(tmp_path: Path) -> None:
     found = loaded(tmp_path, TWO, "repeats=2")
-    output = describe(plan(found.experiment), found.warnings)
+    output = describe_plan(plan_experiment(found.experiment), found.warnings)
     assert output.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
 
 
@@ -337,6 +339,6 @@ def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:
     text = TWO.replace("vary: {letter: [a, c]}", f"vary: {{letter: [a, c], n: {list(range(250))}}}")
     found = planned(tmp_path, text, "repeats=10")
     assert (len(found.variants), found.trials_least) == (1000, 10_000)
-    trials = [each.trial for block in found.blocks() for each in block]
+    trials = [each.trial for block in found.plan_blocks() for each in block]
     assert len(set(trials)) == 10_000
     assert all(os.sep not in trial and len(trial) < 100 for trial in trials)

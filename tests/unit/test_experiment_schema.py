@@ -13,13 +13,13 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, loaded
-from loadstone.engine.describe import description
-from loadstone.experiment.file import ExperimentError, load
+from loadstone.engine.describe import describe_engine
+from loadstone.experiment.file import ExperimentError, load_experiment
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model import reference, schema
 from loadstone.experiment.model import ycsb_properties as known
 from loadstone.experiment.model.experiment import LONG, Experiment
-from loadstone.experiment.model.values import flow
+from loadstone.experiment.model.values import flow_yaml
 from loadstone.experiment.reading.refusals import all_paths
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
@@ -40,7 +40,7 @@ SERVERS: dict[str, dict[str, Any]] = {
     "fresh": {},
     "table": {},
 }
-VALIDATOR = Draft202012Validator(schema.schema())
+VALIDATOR = Draft202012Validator(schema.experiment_schema())
 
 
 def complaints(document: Any) -> list[str]:
@@ -49,13 +49,13 @@ def complaints(document: Any) -> list[str]:
 
 
 def test_generated_files_are_checked_in_as_generated() -> None:
-    assert reference.regenerated(PAGE) == PAGE, "run make docs"
-    assert (ROOT / schema.SCHEMA).read_text() == schema.document(), "run make docs"
+    assert reference.regenerate_page(PAGE) == PAGE, "run make docs"
+    assert (ROOT / schema.SCHEMA).read_text() == schema.render_schema(), "run make docs"
 
 
 def test_a_page_without_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="no markers for the generated keys"):
-        reference.regenerated("# The experiment file\n")
+        reference.regenerate_page("# The experiment file\n")
 
 
 def test_writing_generated_files_needs_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,15 +63,15 @@ def test_writing_generated_files_needs_a_repository(tmp_path: Path, capsys: pyte
     (tmp_path / schema.PAGE).write_text(PAGE.replace("`question`", ""))
     assert schema.main([str(tmp_path)]) == 0
     assert (tmp_path / schema.PAGE).read_text() == PAGE
-    assert (tmp_path / schema.SCHEMA).read_text() == schema.document()
+    assert (tmp_path / schema.SCHEMA).read_text() == schema.render_schema()
     assert schema.main([str(tmp_path / "none")]) == 2
     assert "cannot read" in capsys.readouterr().err
 
 
 def test_the_schema_is_valid_and_describes_every_key() -> None:
-    Draft202012Validator.check_schema(schema.schema())
-    document = schema.schema()
-    for part in (document, *(document["$defs"][model.__name__] for _, model in reference.parts())):
+    Draft202012Validator.check_schema(schema.experiment_schema())
+    document = schema.experiment_schema()
+    for part in (document, *(document["$defs"][model.__name__] for _, model in reference.list_parts())):
         for key, each in part["properties"].items():
             assert each.get("description") or "$ref" in each, key
 
@@ -96,7 +96,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     document = yaml.safe_load(path.read_text())
     assert complaints(document) == []
     for scale in (None, *document.get("scales", ())):
-        found = load(path, scale)
+        found = load_experiment(path, scale)
         few = (name, scale) in LOOKS
         no_claim = [f"{found.experiment.repeats.at_least} repeats are too few for any claim"]
         expected = [*CLOSED.get(name, []), *WANTED.get(name, no_claim if few else [])]
@@ -110,16 +110,16 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
 @pytest.mark.parametrize("name", MOVED)
 def test_former_path_is_still_read(name: str) -> None:
     path = ROOT / "experiments" / name
-    assert load(path.parents[1] / path.name).experiment == load(path).experiment
+    assert load_experiment(path.parents[1] / path.name).experiment == load_experiment(path).experiment
 
 
 def test_file_at_former_path_wins(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nquestion: {}\nworkload: {{properties: {{recordcount: 100}}}}\n"
     (tmp_path / "more").mkdir()
     (tmp_path / "more/a.yaml").write_text(text.format("moved"))
-    assert load(tmp_path / "a.yaml").experiment.question == "moved"
+    assert load_experiment(tmp_path / "a.yaml").experiment.question == "moved"
     (tmp_path / "a.yaml").write_text(text.format("mine"))
-    assert load(tmp_path / "a.yaml").experiment.question == "mine"
+    assert load_experiment(tmp_path / "a.yaml").experiment.question == "mine"
 
 
 def test_index_lists_every_experiment() -> None:
@@ -143,10 +143,10 @@ def test_the_page_has_examples() -> None:
 @pytest.mark.parametrize(
     ("title", "key"),
     [("", key) for key in Experiment.model_fields]
-    + [(title, key) for title, model in reference.parts() for key in model.model_fields],
+    + [(title, key) for title, model in reference.list_parts() for key in model.model_fields],
 )
 def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> None:
-    model = dict(reference.parts()).get(title, Experiment)
+    model = dict(reference.list_parts()).get(title, Experiment)
     path = [*title.replace("NAME", "rocksdb").split("."), key] if title else [key]
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
     if path[0] == "systems" and {*path} & SERVERS.keys():
@@ -174,7 +174,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
     if path[:2] == ["rate", "stages"]:
         base["rate"] = {"stages": [{"for": "1s"} if key == "at" else {"for": "1s", "to": 5}]}
     for example in model.model_fields[key].examples or []:
-        value = flow(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
+        value = flow_yaml(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
         document = copy.deepcopy(base)
         holder = document
         for word in path[:-1]:
@@ -255,8 +255,8 @@ def test_lab_properties_exist_in_the_engine() -> None:
         known.WHOLE_NUMBERS,
         known.SHARES,
     ):
-        assert set(names) <= description().properties
-    assert {*registry.SERVED_BY} <= {*description().stores}
+        assert set(names) <= describe_engine().properties
+    assert {*registry.SERVED_BY} <= {*describe_engine().stores}
 
 
 def test_every_key_that_replaces_a_property_exists() -> None:
@@ -265,4 +265,4 @@ def test_every_key_that_replaces_a_property_exists() -> None:
 
 
 def test_dimensions_avoid_the_keys_of_vary() -> None:
-    assert set(schema.schema()["$defs"]["Vary"]["properties"]) == set(LONG)
+    assert set(schema.experiment_schema()["$defs"]["Vary"]["properties"]) == set(LONG)

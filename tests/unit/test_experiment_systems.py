@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, warnings
-from loadstone.experiment.file import load
-from loadstone.experiment.plan.description import describe
-from loadstone.experiment.plan.forecast import estimate, space, starts
-from loadstone.experiment.plan.plan import Plan, plan
-from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
+from loadstone.experiment.file import load_experiment
+from loadstone.experiment.plan.description import describe_plan
+from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts
+from loadstone.experiment.plan.plan import Plan, plan_experiment
+from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"
@@ -24,10 +24,10 @@ READING = "{file: WORKLOADS/workloada, properties: {updateproportion: 0, readpro
 
 def planned(directory: Path, text: str, *settings: str) -> Plan:
     """The plan of an experiment."""
-    return plan(loaded(directory, text if "workload:" in text else text + TAIL, *settings).experiment)
+    return plan_experiment(loaded(directory, text if "workload:" in text else text + TAIL, *settings).experiment)
 
 
-def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
+def servers(directory: Path, text: str, *settings: str) -> list[VariantServers]:
     """The servers of each variant; every variant has some."""
     return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
 
@@ -35,12 +35,14 @@ def servers(directory: Path, text: str, *settings: str) -> list[Servers]:
 def test_a_string_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
         (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
-        assert found == Servers(Started((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {})
+        assert found == VariantServers(
+            StartedSystems((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {}
+        )
 
 
 def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
     (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
-    assert found.how == Started((StartRequest("redis", 1, {}),), keep=True)
+    assert found.how == StartedSystems((StartRequest("redis", 1, {}),), keep=True)
 
 
 def test_system_of_any_name_uses_its_started_store(tmp_path: Path) -> None:
@@ -60,7 +62,7 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 """
     found = servers(tmp_path, text)
     assert [each.how for each in found] == [
-        Started((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False)
+        StartedSystems((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False)
         for nodes in (1, 3)
         for heap in ("1G", "2G")
     ]
@@ -83,7 +85,7 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 )
 def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, below: StartRequest | None) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
-    assert isinstance(found.how, Started)
+    assert isinstance(found.how, StartedSystems)
     assert found.how.system.system == "hbase"
     if below is not None:
         assert found.how.system.nodes > 1 or found.how.system.settings["mode"] == "distributed"
@@ -93,11 +95,11 @@ def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, bel
 def test_settings_with_dots_in_their_names_are_accepted(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
     (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
-    assert isinstance(found.how, Started)
+    assert isinstance(found.how, StartedSystems)
     assert found.how.system.settings == {"hbase.wal.dir": "file:///y"}
     assert found.options == {"family": "cf"}
     (short,) = servers(tmp_path, 'systems: {a: {store: "null"}}\n', "systems.a.start=redis")
-    assert short.how == Started((StartRequest("redis", 1, {}),), keep=False)
+    assert short.how == StartedSystems((StartRequest("redis", 1, {}),), keep=False)
 
 
 def test_system_may_share_its_name_with_open_mappings(tmp_path: Path) -> None:
@@ -119,8 +121,8 @@ vary: {where: [x]}
     (found,) = servers(tmp_path, text)
     assert found.how == Attached(("x.1", "x.2"), 7, "ssh {host} test x {table}", "", "", "")
     assert found.fresh == "none"
-    assert found.how.properties("redis") == {"redis.host": "x.1,x.2", "redis.port": "7"}
-    assert found.how.properties("null") == {}
+    assert found.how.store_properties("redis") == {"redis.host": "x.1,x.2", "redis.port": "7"}
+    assert found.how.store_properties("null") == {}
 
 
 def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
@@ -161,9 +163,9 @@ def test_server_data_are_reused_only_unchanged_or_shared(
 def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
     again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
     anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
-    assert space(planned(tmp_path, again)) == space(anew)
-    assert "copied" not in describe(planned(tmp_path, again))
-    assert "copied" in describe(planned(tmp_path, again.replace("{redis: {start: redis}}", "[lmdb]")))
+    assert estimate_space(planned(tmp_path, again)) == estimate_space(anew)
+    assert "copied" not in describe_plan(planned(tmp_path, again))
+    assert "copied" in describe_plan(planned(tmp_path, again.replace("{redis: {start: redis}}", "[lmdb]")))
 
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
@@ -185,9 +187,9 @@ systems:
     assert list(document["plain"]) == ["store", "properties", "hooks"]
     assert document["hbase"]["start"]["over"] == {"nodes": "3", "settings": {}}
     assert document["hbase"]["fresh"] == "table"
-    again = load(experiment(tmp_path, found.resolved))
+    again = load_experiment(experiment(tmp_path, found.resolved))
     assert again.resolved == found.resolved
-    assert plan(again.experiment).variants == plan(found.experiment).variants
+    assert plan_experiment(again.experiment).variants == plan_experiment(found.experiment).variants
 
 
 COUNTED = """
@@ -204,28 +206,30 @@ def test_starts_are_counted_in_trial_order(tmp_path: Path) -> None:
     found = planned(tmp_path, COUNTED)
     expected: list[str] = []
     up: list[tuple[str, str]] = []
-    for block in found.blocks():
+    for block in found.plan_blocks():
         for trial in block:
             system, size = str(trial.variant.config["system"]), str(trial.variant.config["size"])
             wanted = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
             # HDFS stays up if the next trial needs it.
             expected += [name for name, size in wanted if (name, size) not in up]
             up = wanted
-    assert [each.system for each in starts(found, 6)] == expected
-    low, high = estimate(found)
-    without_low, without_high = estimate(planned(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
+    assert [each.system for each in list_starts(found, 6)] == expected
+    low, high = estimate_seconds(found)
+    without_low, without_high = estimate_seconds(planned(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
     assert low > without_low
     assert high > without_high + 120 * expected.count("hbase")
-    output = describe(found)
+    output = describe_plan(found)
     assert f"servers    hdfs, 3 nodes, started {expected.count('hdfs')} times" in output
     assert "servers    redis, 1 node, maxmemory=1g, started " in output
 
 
 def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: redis, fresh: system}}\nrepeats: 7\n'
-    assert len(starts(planned(tmp_path, text), 7)) == 7
-    assert len(starts(planned(tmp_path, text.replace(", fresh: system", "")), 7)) == 1
-    assert "servers    redis, 1 node, started once" in describe(planned(tmp_path, text.replace("fresh: system", "")))
+    assert len(list_starts(planned(tmp_path, text), 7)) == 7
+    assert len(list_starts(planned(tmp_path, text.replace(", fresh: system", "")), 7)) == 1
+    assert "servers    redis, 1 node, started once" in describe_plan(
+        planned(tmp_path, text.replace("fresh: system", ""))
+    )
 
 
 def test_the_guides_experiments_are_valid(tmp_path: Path) -> None:
@@ -248,7 +252,7 @@ def test_facts_set_by_a_dimension_are_recorded(tmp_path: Path, started: str, gua
     text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
     found = loaded(tmp_path, text + 'hooks: {before: ["true {fsync}"]}\n' + TAIL.replace("\n\n", "\n"))
     assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", ())
-    assert found.question().guarantees == {"fsync": guarantees}
+    assert found.question_for_judge().guarantees == {"fsync": guarantees}
 
 
 def test_systems_with_different_guarantees_are_a_warning(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from lab_support import ROOT
 from loadstone.cli import commands
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 
 GUIDES = sorted(
     [
@@ -44,7 +44,7 @@ def test_the_first_experiment_grows_step_by_step(tmp_path: Path, monkeypatch: py
             document["vary"]["block"] = [4096]
         file = tmp_path / "compression.yaml"
         file.write_text(yaml.safe_dump(document))
-        assert load(file).warnings == (), step
+        assert load_experiment(file).warnings == (), step
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -28,12 +28,14 @@ def write_run(
     """A run of one variant."""
     environment = {"hosts": [{"name": "localhost"}], "git": {"commit": commit * 20, "dirty": commit == "b"}}
     recorded = Question(text=question, by="system")
-    folder = Folder.create(root / f"releases/{time}", "releases", recorded, interleaved=True, environment=environment)
+    folder = Folder.create_folder(
+        root / f"releases/{time}", "releases", recorded, interleaved=True, environment=environment
+    )
     for number, rate in enumerate(rates, 1):
         facts = {**HOST, "version": version, **host}
-        folder.append(trial(f"r{number}", {"system": "a"}, rate, number, facts=facts, order=number))
+        folder.append_trial(trial(f"r{number}", {"system": "a"}, rate, number, facts=facts, order=number))
     # An interrupted attempt never counts.
-    folder.append(trial("r1", {"system": "a"}, 9e9, 1, facts=HOST, order=1, attempt=2, end="interrupted"))
+    folder.append_trial(trial("r1", {"system": "a"}, 9e9, 1, facts=HOST, order=1, attempt=2, end="interrupted"))
     return folder
 
 
@@ -44,8 +46,8 @@ def home(tmp_path: Path) -> Path:
     write_run(results, "2026-01-03", "v10", "a", [100, 101, 102, 103, 104, 105])
     write_run(results, "2026-01-02", "v9", "b", [90, 91, 92, 93, 94, 95])
     write_run(results, "2026-01-01", "v10", "c", [50, 51], cpus=64)
-    other = Folder.create(results / "other/2026-01-01", "other", Question(text="Is it large?"), interleaved=True)
-    other.append(trial("x", {"system": "a"}, 7.0))
+    other = Folder.create_folder(results / "other/2026-01-01", "other", Question(text="Is it large?"), interleaved=True)
+    other.append_trial(trial("x", {"system": "a"}, 7.0))
     return tmp_path
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, figures, one, refusal, written
-from loadstone.importers.read import Imported, read
+from loadstone.importers.read import Imported, read_file
 
 HEADER = "variant,repeat,clients,metric,unit,value\n"
 
@@ -31,7 +31,7 @@ def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
 
 
 def test_read_only_tables_violate_littles_law_22_times() -> None:
-    found = read(FIXTURES / "hbase-read-only.csv", {})
+    found = read_file(FIXTURES / "hbase-read-only.csv", {})
     assert len(found) == 34
     assert sum(not 0.85 <= busy(each) <= 1.05 for each in found) == 22
     assert {each.result.loop for each in found} == {"closed"}
@@ -42,7 +42,7 @@ def test_read_only_tables_violate_littles_law_22_times() -> None:
 
 
 def test_varying_clients_are_a_dimension_and_tables_repeats() -> None:
-    found = read(FIXTURES / "hbase-read-only.csv", {})
+    found = read_file(FIXTURES / "hbase-read-only.csv", {})
     sweep = [each.result for each in found if each.result.config["variant"] == "thread sweep 10M rows"]
     assert sorted({result.clients for result in sweep if result.clients}) == [10, 20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert all(result.config["clients"] == result.clients for result in sweep)
@@ -51,10 +51,12 @@ def test_varying_clients_are_a_dimension_and_tables_repeats() -> None:
 
 
 def test_hdfs_read_table_has_the_facts_of_variants() -> None:
-    found = [each.result for each in read(FIXTURES / "hdfs-read.csv", {})]
+    found = [each.result for each in read_file(FIXTURES / "hdfs-read.csv", {})]
     assert len(found) == 27
     beyond = [
-        result for result in found if (result.value("read.bandwidth") or 0) > (result.fact("device_read_bps") or 0)
+        result
+        for result in found
+        if (result.value("read.bandwidth") or 0) > (result.numeric_fact("device_read_bps") or 0)
     ]
     assert {tuple(result.config.items()) for result in beyond} == {
         (("variant", "no-px"), ("hdfs_replication", 3), ("volume_replication", 1))
@@ -68,7 +70,7 @@ def test_hdfs_read_table_has_the_facts_of_variants() -> None:
         "device_read_bps": 1_690_200_000,
         "network_bps": 125_000_000,
     }
-    assert {result.fact("data_nodes") for result in found if result.config["variant"] == "px"} == {5}
+    assert {result.numeric_fact("data_nodes") for result in found if result.config["variant"] == "px"} == {5}
     assert found[0].clients is None
 
 
@@ -111,7 +113,7 @@ def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str)
 
 def test_remaining_columns_are_dimensions_and_n_counts_operations(tmp_path: Path) -> None:
     table = "Engine,value,unit,metric,cache,n\nhse,5,ms,read.P99,1.5,1000\nrocksdb,6,ms,read.p99,2,2000\n"
-    found = [each.result for each in read(written(tmp_path, table, "a.csv"), {})]
+    found = [each.result for each in read_file(written(tmp_path, table, "a.csv"), {})]
     assert [dict(result.config) for result in found] == [
         {"variant": "a", "engine": "hse", "cache": 1.5},
         {"variant": "a", "engine": "rocksdb", "cache": 2},
@@ -123,7 +125,7 @@ def test_without_a_column_for_them_repeats_are_counted(tmp_path: Path) -> None:
     table = (
         "variant,metric,unit,value\na,throughput,op/s,1\na,read.mean,ms,9\na,throughput,op/s,2\nb,throughput,op/s,3\n"
     )
-    found = [each.result for each in read(written(tmp_path, table, "t.csv"), {})]
+    found = [each.result for each in read_file(written(tmp_path, table, "t.csv"), {})]
     assert [(result.config["variant"], result.repeat, result.value("throughput")) for result in found] == [
         ("a", 1, 1),
         ("a", 2, 2),

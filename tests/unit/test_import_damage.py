@@ -10,7 +10,7 @@ import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, refusal, written
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import FORMATS, read
+from loadstone.importers.read import FORMATS, read_file
 
 RUN = (YCSB / "run_a.out").read_text()
 STATUS = "2026-11-21 09:30:06:491 1 sec: 110 operations; \n"
@@ -23,7 +23,7 @@ LOGS = sorted(
 def refused(path: Path) -> bool:
     """Whether a file is refused, and properly: any other exception fails the test."""
     try:
-        read(path, {})
+        read_file(path, {})
     except LoadstoneError as error:
         shown = error
     else:

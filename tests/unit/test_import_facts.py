@@ -8,7 +8,7 @@ import pytest
 
 from imports_support import FIXTURES, YCSB, one, refusal, written
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import FORMATS, parse_fact, read, read_all, recognised
+from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
 from loadstone.importers.source import text_of
 from loadstone.results.trial_result import Scalar
 
@@ -137,7 +137,7 @@ def test_a_bad_facts_file_is_refused(tmp_path: Path, text: str, message: str) ->
 def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
     path = written(tmp_path, RUN + RUN)
     written(tmp_path, "variants:\n  bench-1: {clients: 4}\n  bench-2: {clients: 8}\n", "bench.facts.yaml")
-    assert [dict(each.result.config) for each in read(path, {})] == [
+    assert [dict(each.result.config) for each in read_file(path, {})] == [
         {"variant": "bench-1", "clients": 4},
         {"variant": "bench-2", "clients": 8},
     ]
@@ -148,16 +148,16 @@ def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
 
 def test_runs_of_a_file_are_numbered_or_repeats(tmp_path: Path) -> None:
     path = written(tmp_path, RUN * 3, "run a.log")
-    results = [each.result for each in read(path, {})]
+    results = [each.result for each in read_file(path, {})]
     assert [result.config["variant"] for result in results] == ["run a-1", "run a-2", "run a-3"]
     assert [result.trial for result in results] == ["run-a-1", "run-a-2", "run-a-3"]
-    named = [each.result for each in read(path, {"variant": "lmdb"})]
+    named = [each.result for each in read_file(path, {"variant": "lmdb"})]
     assert [(result.config["variant"], result.repeat) for result in named] == [("lmdb", 1), ("lmdb", 2), ("lmdb", 3)]
 
 
 def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
     log = "".join(f"ycsb run basic -threads {clients}\n{RUN}" for clients in (1, 2, 4))
-    assert [dict(each.result.config) for each in read(written(tmp_path, log), {})] == [
+    assert [dict(each.result.config) for each in read_file(written(tmp_path, log), {})] == [
         {"variant": "bench", "clients": clients} for clients in (1, 2, 4)
     ]
 
@@ -206,7 +206,7 @@ def test_equal_variants_of_several_files_are_repeats(tmp_path: Path) -> None:
 )
 def test_the_format_is_found_by_content(name: str, format_: str) -> None:
     path = FIXTURES / name
-    assert format_ == recognised(path, text_of(path)).NAME
+    assert format_ == detect_format(path, text_of(path)).NAME
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
@@ -220,11 +220,11 @@ def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
         "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
         "hint: choose one: loadstone import --format ycsb"
     )
-    assert len(read(path, {}, format="ycsb")) == 1
-    assert len(read(path, {}, format="testdfsio")) == 2
+    assert len(read_file(path, {}, format="ycsb")) == 1
+    assert len(read_file(path, {}, format="testdfsio")) == 2
 
 
 def test_unknown_format_is_refused_with_the_known_ones() -> None:
     with pytest.raises(LoadstoneError) as caught:
-        read(FIXTURES / "accelerated.log", {}, format="jmeter")
+        read_file(FIXTURES / "accelerated.log", {}, format="jmeter")
     assert str(caught.value) == f'error: there is no format "jmeter"\nhint: known are {", ".join(FORMATS)}'

@@ -15,7 +15,7 @@ from loadstone.commands.importing import main
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
 from loadstone.importers.json_paths import parse_figure
-from loadstone.importers.read import FORMATS, read
+from loadstone.importers.read import FORMATS, read_file
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "importing-results.md").read_text()
 
@@ -34,12 +34,12 @@ def test_guide_units_are_known_and_mb_is_correct() -> None:
     table = GUIDE[GUIDE.index("| units |") : GUIDE.index("Upper and lower case")]
     for name in re.findall(r"[A-Za-zµ%]+(?:/[a-z]+)?(?=[,;|]| or| \|)", table.partition("| time |")[2]):
         if name not in ("rates", "sizes", "bandwidth", "shares", "s"):
-            assert unit.base(name)
+            assert unit.base_unit(name)
     for text in ("MB/s is 1,000,000", "MiB/s is 1,048,576", "Mb/s is 125,000"):
         assert text in GUIDE
         name, _, number = text.partition(" is ")
-        assert unit.base(name) == (float(number.replace(",", "")), "B/s")
-    assert all(unit.base(each) for each in unit.KNOWN.split(", "))
+        assert unit.base_unit(name) == (float(number.replace(",", "")), "B/s")
+    assert all(unit.base_unit(each) for each in unit.KNOWN.split(", "))
 
 
 def test_its_table_and_its_facts_are_read(tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_its_table_and_its_facts_are_read(tmp_path: Path) -> None:
     rows = "metric,unit,value,variant\nread.bandwidth,MB/s,1803.99,no-px\nread.bandwidth,MB/s,266.38,px\n"
     path = written(tmp_path, rows, "hdfs.csv")
     written(tmp_path, indented("tool: testdfsio"), "hdfs.facts.yaml")
-    found = [each.result for each in read(path, {})]
-    assert [result.fact("device_read_bps") for result in found] == pytest.approx([1690.2e6, 1051.2e6])
-    assert [result.fact("network_bps") for result in found] == pytest.approx([125e6, 1250e6])
+    found = [each.result for each in read_file(path, {})]
+    assert [result.numeric_fact("device_read_bps") for result in found] == pytest.approx([1690.2e6, 1051.2e6])
+    assert [result.numeric_fact("network_bps") for result in found] == pytest.approx([125e6, 1250e6])
 
 
 def test_every_note_it_names_is_one(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_import_commands_of_the_guide_work(line: str, tmp_path: Path) -> None:
 def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:
     path = written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n' * 3, "bench.json")
     written(tmp_path, indented("json:"), "bench.facts.yaml")
-    trials = [imported.result for imported in read(path, {})]
+    trials = [imported.result for imported in read_file(path, {})]
     assert [(trial.repeat, trial.value("throughput"), trial.value("all.p99")) for trial in trials] == [
         (number, 812.5, 4_500_000) for number in (1, 2, 3)
     ]
@@ -132,5 +132,5 @@ def test_paths_without_a_number_are_refused(text: str, message: str, tmp_path: P
 
 def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
     path = written(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
-    trials = [imported.result for imported in read(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
+    trials = [imported.result for imported in read_file(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
     assert [(trial.repeat, trial.value("throughput")) for trial in trials] == [(1, 1000), (2, 2500)]

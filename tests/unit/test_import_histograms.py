@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, refusal, written
-from loadstone.engine.histogram import Histogram, encode
+from loadstone.engine.histogram import Histogram, encode_histogram
 from loadstone.errors import LoadstoneError
 from loadstone.importers.processes import merge_logs
-from loadstone.importers.read import read
-from loadstone.importers.run import bucket, bucketed
+from loadstone.importers.read import read_file
+from loadstone.importers.run import bucket_index, build_histogram
 from loadstone.results import hlog
 from results_support import intervals
 
@@ -59,7 +59,7 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
 
 
 def test_equally_named_jobs_are_merged_by_their_bins() -> None:
-    writer, reader = read(FIXTURES / "fio-two-jobs.json", {})
+    writer, reader = read_file(FIXTURES / "fio-two-jobs.json", {})
     assert [each.result.config["variant"] for each in (writer, reader)] == ["writer", "reader"]
     jobs = [job["read"] for job in report("fio-two-jobs.json")["jobs"] if job["jobname"] == "reader"]
     values = [int(value) for job in jobs for value, n in job["clat_ns"]["bins"].items() for _ in range(n)]
@@ -74,7 +74,7 @@ def test_equally_named_jobs_are_merged_by_their_bins() -> None:
 def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path) -> None:
     document = report("fio-two-jobs.json")
     document["jobs"][-1]["groupid"] += 1
-    found = read(written(tmp_path, json.dumps(document)), {})
+    found = read_file(written(tmp_path, json.dumps(document)), {})
     assert [each.result.config["variant"] for each in found] == ["writer", "reader", "reader-2"]
     expected = [job["read"]["bw_bytes"] for job in document["jobs"][1:]]
     assert [each.result.value("read.bandwidth") for each in found[1:]] == expected
@@ -85,7 +85,7 @@ def test_percentiles_of_jobs_without_bins_are_omitted(tmp_path: Path) -> None:
     for job in document["jobs"]:
         for way in ("read", "write"):
             job[way]["clat_ns"].pop("bins", None)
-    reader = read(written(tmp_path, json.dumps(document)), {})[1].result
+    reader = read_file(written(tmp_path, json.dumps(document)), {})[1].result
     assert "read.p99" not in reader.values
     assert [note.name for note in reader.notes] == ["percentiles-left-out"]
     assert reader.value("read.max") == max(job["read"]["clat_ns"]["max"] for job in document["jobs"][1:])
@@ -186,7 +186,7 @@ def test_buckets_are_those_of_the_layout() -> None:
     values = [0, 1, 2047, 2048, 2049, 4095, 4096, 123_456, 10**9, 2**40 + 17]
     highest = Histogram().layout.highest_equivalent
     lowest = Histogram().layout.lowest_equivalent
-    assert all(lowest(bucket(value)) <= value <= highest(bucket(value)) for value in values)
+    assert all(lowest(bucket_index(value)) <= value <= highest(bucket_index(value)) for value in values)
 
 
 # Tags have the meaning given by the tool that wrote them.
@@ -265,7 +265,7 @@ def test_invalid_times_give_no_throughput(tmp_path: Path) -> None:
 
 def write_process(folder: Path, number: int, seconds: int = 2) -> Path:
     """The log of a process whose operations take `number` ms, 10 in each second."""
-    values = encode(bucketed([(number * 1_000_000, 10)]))
+    values = encode_histogram(build_histogram([(number * 1_000_000, 10)]))
     base = f"#[BaseTime: {1_730_000_000 + number / 1000:.3f} (seconds since epoch)]\n"
     lines = (f"Tag=WRITE-st,{start:.3f},1.000,1,{values}\n" for start in range(seconds))
     return written(folder, f"{STRESS}{base}{HEADER}{''.join(lines)}", f"process-{number}.hlog")

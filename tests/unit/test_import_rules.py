@@ -14,8 +14,8 @@ import pytest
 from imports_support import FIXTURES, YCSB, written
 from loadstone.errors import LoadstoneError
 from loadstone.importers import read as reading
-from loadstone.importers.explain import explain
-from loadstone.importers.read import FORMATS, Imported, read, recognised
+from loadstone.importers.explain import explain_file
+from loadstone.importers.read import FORMATS, Imported, detect_format, read_file
 from loadstone.importers.source import text_of
 
 OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md"]
@@ -34,7 +34,7 @@ every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
 
 @cache
 def format_of(path: Path) -> str:
-    return recognised(path, text_of(path)).NAME
+    return detect_format(path, text_of(path)).NAME
 
 
 def is_json(path: Path) -> bool:
@@ -43,13 +43,13 @@ def is_json(path: Path) -> bool:
 
 @cache
 def read_whole(path: Path) -> list[Imported]:
-    return read(path, {})
+    return read_file(path, {})
 
 
 def try_read(path: Path) -> list[Imported] | None:
     """The runs of a damaged file; None if it is refused with a message and a hint."""
     try:
-        return read(path, {})
+        return read_file(path, {})
     except LoadstoneError as error:
         refusal = error
     assert refusal.hint
@@ -115,7 +115,7 @@ def test_runs_that_follow_stay_apart(path: Path, tmp_path: Path) -> None:
 
 def test_csv_rows_that_follow_are_not_read(tmp_path: Path) -> None:
     text = (FIXTURES / "hdfs-read.csv").read_text() + "\n"
-    assert len(read(written(tmp_path, text * 2, "a.csv"), {})) == len(read_whole(FIXTURES / "hdfs-read.csv"))
+    assert len(read_file(written(tmp_path, text * 2, "a.csv"), {})) == len(read_whole(FIXTURES / "hdfs-read.csv"))
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,12 @@ def test_unknown_lines_and_keys_change_nothing(path: Path, tmp_path: Path) -> No
         lines = text.split("\n")
         # Not within what a shell continues, or a table's rows.
         more = "\n".join(["frobnication 42 frob", *lines, "frobnication 42 frob", ""])
-    changed = read(written(tmp_path, more, path.name), {})
+    changed = read_file(written(tmp_path, more, path.name), {})
     assert [run.result.values for run in changed] == [run.result.values for run in read_whole(path)]
-    assert any("frobnication" in line for line in explain(tmp_path / path.name, {})) or path.suffix in (".hlog", ".hdr")
+    assert any("frobnication" in line for line in explain_file(tmp_path / path.name, {})) or path.suffix in (
+        ".hlog",
+        ".hdr",
+    )
 
 
 UNKNOWN_NAMES = [
@@ -250,7 +253,7 @@ UNKNOWN_NAMES = [
 def test_unknown_figures_are_named(name: str, line: str, more: str, tmp_path: Path) -> None:
     text = (FIXTURES / name).read_text()
     assert line in text
-    runs = read(written(tmp_path, text.replace(line, more)), {})
+    runs = read_file(written(tmp_path, text.replace(line, more)), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole((FIXTURES / name).resolve())]
     notes = [note for run in runs for note in run.result.notes if note.name == "unknown"]
     assert any("spread" in note.message.lower() for note in notes)
@@ -273,7 +276,7 @@ def test_prefixes_of_collectors_are_removed(path: Path, collector: str, tmp_path
         pytest.skip("a long output is read with one prefix, and Markdown has text around it")
     prefix = PREFIXES[collector]
     text = "".join(f"{prefix(number)}{line}\n" for number, line in enumerate(path.read_text().rstrip("\n").split("\n")))
-    runs = read(written(tmp_path, text, path.name), {})
+    runs = read_file(written(tmp_path, text, path.name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
 
 
@@ -281,7 +284,7 @@ def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:
     slow, fast = ((FIXTURES / name).read_text().split("\n") for name in ("pgbench-progress.txt", "pgbench-rate.txt"))
     lines = [f"slow_1 | {line}" for line in slow] + [f"fast_1 | {line}" for line in fast]
     order = sorted(range(len(lines)), key=lambda index: (index % len(slow), index))
-    runs = read(written(tmp_path, "\n".join(lines[index] for index in order) + "\n"), {})
+    runs = read_file(written(tmp_path, "\n".join(lines[index] for index in order) + "\n"), {})
     assert [run.result.value("throughput") for run in runs] == [341.554499, 104.122467]
 
 
@@ -425,19 +428,19 @@ def test_passwords_in_commands_are_hidden(command: str, fact: str) -> None:
 
 @every
 def test_explanation_covers_figures_and_lines(path: Path) -> None:
-    lines = list(explain(path, {}))
+    lines = list(explain_file(path, {}))
     text = "\n".join(lines)
     for imported in read_whole(path):
         assert all(metric in text for metric in imported.result.values)
     source, chosen, _ = reading.open_source(path, {}, None)
-    reading.read_runs(source, chosen)
+    reading.read_source(source, chosen)
     assert len(source.unread) + len(source.used) >= sum(bool(line.strip()) for line in source.lines)
     assert source.used
     assert f"not read, as they have no figure or fact: {len(source.unread)}" in text
 
 
 def test_ignored_json_keys_are_listed() -> None:
-    text = "\n".join(explain(FIXTURES / "fio-mixed.json", {}))
+    text = "\n".join(explain_file(FIXTURES / "fio-mixed.json", {}))
     assert "jobs[…].usr_cpu" in text
     assert "jobs[…].read.slat_ns" in text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, figures, one, written
-from loadstone.importers.read import read
+from loadstone.importers.read import read_file
 
 MEGA = 2**20
 
@@ -121,7 +121,7 @@ def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text()
     settings, _, run = text.partition("Sleeping 2s...\n")
     twice = "".join(run.replace("Running READ with 20 threads", f"Running with {n} threadCount") for n in (4, 8))
-    assert [dict(each.result.config) for each in read(written(tmp_path, settings + twice), {})] == [
+    assert [dict(each.result.config) for each in read_file(written(tmp_path, settings + twice), {})] == [
         {"variant": "bench", "clients": 4},
         {"variant": "bench", "clients": 8},
     ]
@@ -131,7 +131,7 @@ def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
 
 
 def test_testdfsio_bandwidths_are_per_task_in_mib() -> None:
-    write, read_ = read(FIXTURES / "TestDFSIO_results.log", {})
+    write, read_ = read_file(FIXTURES / "TestDFSIO_results.log", {})
     assert figures(write) == {
         "write.bandwidth": (31.9 * MEGA, "B/s", 4),
         "write.io_rate": (32.53 * MEGA, "B/s", 4),
@@ -157,21 +157,21 @@ def test_testdfsio_bandwidths_are_per_task_in_mib() -> None:
 
 def test_its_log_agrees_with_its_results_file() -> None:
     log = one(FIXTURES / "testdfsio-read.txt")
-    assert log.result.values == read(FIXTURES / "TestDFSIO_results.log", {})[1].result.values
+    assert log.result.values == read_file(FIXTURES / "TestDFSIO_results.log", {})[1].result.values
 
 
 def test_results_of_one_file_are_numbered_or_repeats(tmp_path: Path) -> None:
     path = written(tmp_path, (FIXTURES / "TestDFSIO_results.log").read_text() * 3)
-    names = [each.result.config["variant"] for each in read(path, {})]
+    names = [each.result.config["variant"] for each in read_file(path, {})]
     assert names == ["bench-1", "bench-1", "bench-2", "bench-2", "bench-3", "bench-3"]
-    named = [each.result for each in read(path, {"variant": "px"})]
+    named = [each.result for each in read_file(path, {"variant": "px"})]
     assert [(result.config["test"], result.repeat) for result in named[-2:]] == [("write", 3), ("read", 3)]
 
 
 def test_decimal_comma_and_zero_time_are_read(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text()
     text = text.replace("31.9\n", "31,9\n").replace("32.53\n", "NaN\n").replace("read", "random read")
-    write, random = read(written(tmp_path, text), {})
+    write, random = read_file(written(tmp_path, text), {})
     assert figures(write, "write.bandwidth") == {"write.bandwidth": (31.9 * MEGA, "B/s", 4)}
     assert "write.io_rate" not in write.result.values
     assert "random_read.bandwidth" in random.result.values

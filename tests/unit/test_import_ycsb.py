@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, YCSB, figures, one, written
-from loadstone.importers.read import read
-from loadstone.importers.ycsb_command import command
+from loadstone.importers.read import read_file
+from loadstone.importers.ycsb_command import parse_command
 
 # The report on accelerated writes: two logs pasted into Markdown.
 
@@ -33,7 +33,7 @@ def test_logs_within_text_compare_by_their_reports() -> None:
 
 
 def test_markdown_report_gives_both_logs_and_no_tables() -> None:
-    found = read(FIXTURES / "hbase-accelerated-writes.md", {})
+    found = read_file(FIXTURES / "hbase-accelerated-writes.md", {})
     assert [each.result.config["variant"] for each in found] == [
         "hbase-accelerated-writes-1",
         "hbase-accelerated-writes-2",
@@ -244,7 +244,7 @@ def test_timeseries_and_raw_have_what_they_print() -> None:
     ],
 )
 def test_clients_and_rate_come_from_the_command_line(line: str, clients: int | None, target: int | None) -> None:
-    found = command(line)
+    found = parse_command(line)
     assert found is not None
     assert (found.clients, found.target) == (clients, target)
 
@@ -258,7 +258,7 @@ def test_last_command_before_a_report_belongs_to_it(tmp_path: Path) -> None:
     report = (YCSB / "run_a.out").read_text()
     commands = ("bin/ycsb load basic -threads 50\nbin/ycsb run basic -threads 2\n", "bin/ycsb run basic -threads 3\n")
     log = "".join(f"{each}{report}" for each in commands)
-    assert [each.result.clients for each in read(written(tmp_path, log), {})] == [2, 3]
+    assert [each.result.clients for each in read_file(written(tmp_path, log), {})] == [2, 3]
 
 
 # What stands around a log.

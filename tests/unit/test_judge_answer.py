@@ -8,7 +8,7 @@ import pytest
 
 from judge_support import Spoil, asking, both, ended, experiment, given, rocksdb, sound
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 
@@ -18,7 +18,7 @@ COVERAGE = "20 of 22 checks could run"
 
 def answer(results: ResultSet) -> str:
     """The answer."""
-    return judge(results).answer
+    return judge_results(results).answer
 
 
 def scaled(speed: float) -> Spoil:
@@ -196,7 +196,7 @@ def sweep(saturation: float, spoil: Spoil | None = None, repeats: int = 4, colla
 
 @pytest.mark.parametrize("interleaved", [True, False])
 def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
-    judgement = judge(replace(sweep(10), interleaved=interleaved))
+    judgement = judge_results(replace(sweep(10), interleaved=interleaved))
     (curve,) = judgement.curves
     assert curve.context == (("system", "lmdb"),)
     assert list(curve.knee.loads) == [1, 2, 4, 8, 16, 32, 64]
@@ -207,19 +207,19 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
 
 
 def test_late_throughput_collapse_is_reported_with_the_knee() -> None:
-    assert judge(sweep(10, collapse=32)).answer.endswith(
+    assert judge_results(sweep(10, collapse=32)).answer.endswith(
         " and 16 clients; throughput falls below that again between 32 and 64 clients, to 4,990 op/s at 64"
     )
 
 
 def test_a_curve_that_still_rises_has_no_knee() -> None:
-    (curve,) = judge(sweep(1000)).curves
+    (curve,) = judge_results(sweep(1000)).curves
     assert (curve.knee.upper, curve.knee.unclaimed) == (None, "rising")
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
-    assert judge(sweep(10, repeats=repeats)).answer.startswith(
+    assert judge_results(sweep(10, repeats=repeats)).answer.startswith(
         "no knee is named: that takes 3 repeats of each load (plateau "
     )
 
@@ -227,15 +227,15 @@ def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
 def test_repeated_numbers_in_one_context_are_no_blocks() -> None:
     once = sweep(10)
     again = [replace(trial, trial=f"again-{trial.trial}") for trial in once.trials]
-    (curve,) = judge(replace(once, trials=[*once.trials, *again], interleaved=True)).curves
+    (curve,) = judge_results(replace(once, trials=[*once.trials, *again], interleaved=True)).curves
     assert (curve.knee.lower, curve.knee.upper) == (8, 16)
 
 
 def test_invalid_trials_and_open_loops_add_no_points() -> None:
     few = sweep(10, lambda trial: given(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
-    assert judge(few).curves == []
-    assert len(judge(few, rank_invalid=True).curves) == 1
-    assert judge(sweep(10, lambda trial: replace(trial, loop="open"))).curves == []
+    assert judge_results(few).curves == []
+    assert len(judge_results(few, rank_invalid=True).curves) == 1
+    assert judge_results(sweep(10, lambda trial: replace(trial, loop="open"))).curves == []
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
 
 
 def test_latency_is_answered_at_a_rate() -> None:
-    judgement = judge(rate_results(metrics=("throughput", "update.p50", "update.p99")))
+    judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
     assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
@@ -295,7 +295,7 @@ def test_latency_is_answered_at_a_rate() -> None:
 
 
 def test_median_latency_is_compared_by_default() -> None:
-    judgement = judge(rate_results())
+    judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
     assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
     assert len(judgement.further) == 1
@@ -305,14 +305,14 @@ def test_missed_rate_is_answered_by_capacity() -> None:
     def overload(trial: TrialResult) -> TrialResult:
         return given(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
 
-    judgement = judge(rate_results(overload, metrics=("throughput", "update.p50")))
+    judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
     assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
     assert judgement.further[0].startswith("exploratory: lmdb holds 1.421× the throughput of rocksdb")
     assert judgement.further[0].endswith("; the rate is above the capacity of rocksdb")
 
 
 def test_every_listed_metric_is_answered() -> None:
-    judgement = judge(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
+    judgement = judge_results(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
     assert judgement.answer.startswith("lmdb holds 1.333× the throughput of rocksdb")
     assert [text.partition(" (")[0] for text in judgement.further] == [
         "exploratory: no difference of 1 % or more in read p99 between lmdb and rocksdb",
@@ -322,11 +322,11 @@ def test_every_listed_metric_is_answered() -> None:
 
 def test_withheld_metric_is_named() -> None:
     few = experiment(given(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
-    assert judge(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+    assert judge_results(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
 
 
 def test_sweep_answers_latency_at_its_knee() -> None:
-    judgement = judge(replace(sweep(10), question=asking(metrics=("throughput", "read.p99"))))
+    judgement = judge_results(replace(sweep(10), question=asking(metrics=("throughput", "read.p99"))))
     assert judgement.further == ("read p99 is 30.0 ms at 8, 30.0 ms at 16 clients",)
 
 
@@ -368,7 +368,7 @@ def test_withheld_first_metric_leaves_reason_in_answer() -> None:
         few = given(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
         return replace(few(trial), loop="open")
 
-    judgement = judge(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
+    judgement = judge_results(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
     assert "(n=3: no interval, no claim possible" in judgement.answer
     assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
 
@@ -377,6 +377,6 @@ def test_cause_leads_where_every_trial_failed() -> None:
     def refuse(trial: TrialResult) -> TrialResult:
         return replace(ended("failed", "failed", "cannot connect to 127.0.0.1:1")(trial), values={})
 
-    judgement = judge(experiment(refuse))
+    judgement = judge_results(experiment(refuse))
     assert judgement.verdict == Verdict.INVALID
     assert "cannot connect to 127.0.0.1:1" in judgement.all_findings[0].message

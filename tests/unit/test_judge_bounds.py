@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 from judge_support import REPEATS, Spoil, asking, both, experiment, given, rocksdb
-from loadstone.commands.reading import document
+from loadstone.commands.reading import judgement_document
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Comparison, Judgement
 from loadstone.report.charts import intervals, percentiles
 from loadstone.report.comparison import table
@@ -23,7 +23,7 @@ from loadstone.report.terminal import tables
 from loadstone.report.trials import table as trials_table
 from loadstone.report.view import View
 from loadstone.results.export import write_csv
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.run import line
 from loadstone.statistics.percentile import Bound
@@ -45,7 +45,7 @@ def bounded(bound: Bound, *repeats: int, metric: str = P99) -> Spoil:
 
 def judged(spoil: Spoil, *metrics: str, **question: Any) -> Judgement:
     """An experiment that asks for throughput and the p99."""
-    return judge(experiment(spoil, question=asking(metrics=metrics or ("throughput", P99), **question)))
+    return judge_results(experiment(spoil, question=asking(metrics=metrics or ("throughput", P99), **question)))
 
 
 def comparison(judgement: Judgement, metric: str) -> Comparison:
@@ -106,7 +106,7 @@ def test_many_that_are_not_ranked_are_counted() -> None:
         for load in range(5)
     ]
     made = experiment(trials=trials, question=asking(metrics=(P99,), by="system"))
-    assert "not ranked, as operations failed or never ended in 5" in judge(made).answer
+    assert "not ranked, as operations failed or never ended in 5" in judge_results(made).answer
 
 
 SHOWN: list[tuple[Bound, str]] = [("at_least", "at least 30.0 ms"), ("failed", "failed")]
@@ -131,9 +131,9 @@ def test_every_table_shows_what_is_known(bound: Bound, shown: str) -> None:
 @pytest.mark.parametrize(("bound", "shown"), [("at_least", "at least 30.00 ms"), ("failed", "failed")])
 def test_the_terminal_shows_what_is_known(bound: Bound, shown: str) -> None:
     results = experiment(bounded(bound), question=asking(metrics=("throughput", P99)))
-    projected = project(results, Projection())
+    projected = project_results(results, Projection())
     console = Console(file=io.StringIO(), width=200, highlight=False)
-    tables.show(console, judge(projected.results), projected)
+    tables.show(console, judge_results(projected.results), projected)
     assert isinstance(console.file, io.StringIO)
     output = console.file.getvalue()
     assert shown in output
@@ -151,7 +151,7 @@ def test_one_figure_alone_is_shown_as_a_bound() -> None:
     made = experiment(bounded("at_least"), question=asking(metrics=(P99,)))
     alone = replace(made, trials=[each for each in made.trials if each.config["system"] == "rocksdb"])
     alone = replace(alone, trials=[replace(each, values={P99: each.values[P99]}) for each in alone.trials])
-    assert judge(alone).answer.startswith("read p99 is at least 30.0 ms (")
+    assert judge_results(alone).answer.startswith("read p99 is at least 30.0 ms (")
 
 
 def test_charts_draw_no_curve_through_bounds() -> None:
@@ -168,7 +168,7 @@ def test_an_export_and_the_json_have_the_bound() -> None:
     write_csv(results, file)
     rows = [row for row in csv.DictReader(io.StringIO(file.getvalue())) if row["metric"] == P99]
     assert {(row["system"], row["bound"]) for row in rows} == {("rocksdb", "failed"), ("lmdb", "")}
-    exported = document(judge(results))
+    exported = judgement_document(judge_results(results))
     assert {(cell["variant"]["system"], cell["bound"]) for cell in exported["cells"] if cell["metric"] == P99} == {
         ("rocksdb", "failed"),
         ("lmdb", None),

@@ -23,7 +23,7 @@ from judge_support import Case, experiment
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.findings import note_findings
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.settings import DEFAULTS, Settings
 from loadstone.judge.settings import PAGES as PAGE_OF
 from loadstone.results.result_set import Question
@@ -58,7 +58,7 @@ def test_a_check_fires_and_stays_silent(case: Case) -> None:
 
 
 def test_nothing_is_held_against_a_sound_experiment() -> None:
-    judgement = judge(experiment())
+    judgement = judge_results(experiment())
     assert judgement.all_findings == []
     assert judgement.verdict == Verdict.VALID
 
@@ -106,7 +106,7 @@ def test_the_index_names_every_page_and_no_other() -> None:
 
 def test_checks_keep_their_earlier_names() -> None:
     question = Question(checks={"unlike-hosts": {"memory": 0.5}})
-    assert Settings.of(question).threshold("sides-differ", "memory") == 0.5
+    assert Settings.from_question(question).check_threshold("sides-differ", "memory") == 0.5
     note = Note("unlike-hosts", "another machine", "use one")
     trial = replace(next(iter(experiment().trials)), notes=(note,))
     [finding] = note_findings(trial, (), ())

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from judge_support import STEADY, Spoil, asking, both, course, experiment, facts, given, rocksdb, sound, value
-from loadstone.judge.finding import Severity, Verdict, verdict
-from loadstone.judge.findings import look
-from loadstone.judge.judge import judge
+from loadstone.judge.finding import Severity, Verdict, worst_verdict
+from loadstone.judge.findings import check_trial
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
@@ -42,7 +42,7 @@ def times(factor: float, noise: float = 0.001) -> Spoil:
 
 def only(results: ResultSet, metric: str = "throughput") -> Comparison:
     """The one comparison by a metric."""
-    (found,) = [each for each in judge(results).comparisons if each.metric == metric]
+    (found,) = [each for each in judge_results(results).comparisons if each.metric == metric]
     return found
 
 
@@ -95,7 +95,7 @@ def test_our_own_time_makes_a_ratio_a_bound() -> None:
     found = asked(own)
     assert (found.claim, found.bound) == ("better", True)
     assert found.ratio.value == pytest.approx(10 * 0.986, rel=0.002)
-    judged = judge(experiment(own, question=asking(metrics=("throughput",))))
+    judged = judge_results(experiment(own, question=asking(metrics=("throughput",))))
     assert "lmdb holds at least 9.86× the throughput of rocksdb" in judged.answer
     assert found.verdict == Verdict.VALID
 
@@ -195,7 +195,7 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
         for load in range(4)
         for each in experiment(both(times(2), spoil)).trials
     ]
-    found = judge(
+    found = judge_results(
         experiment(trials=trials, interleaved=False, question=asking(metrics=metrics, by="system"))
     ).comparisons
     first = [each for each in found if not each.exploratory]
@@ -207,7 +207,7 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
 
 
 def test_a_verdict_shows_how_many_checks_could_look() -> None:
-    judgement = judge(experiment(both(facts(engine="0.2.0"), given(clock__jumps=0))))
+    judgement = judge_results(experiment(both(facts(engine="0.2.0"), given(clock__jumps=0))))
     assert judgement.trust.startswith("valid (")
     assert {each.check for each in judgement.not_looked} == {"carried-over"}
     assert judgement.trust == "valid (21 of 22 checks could run)"
@@ -219,16 +219,16 @@ OWN = facts(engine="0.2.0")
 @pytest.mark.parametrize("missing", ["errors"])
 def test_own_trial_without_standard_facts_is_suspect(missing: str) -> None:
     trial = both(OWN, given(without=(missing,)))(sound())
-    found, lacking = look(trial, course(STEADY), Settings())
-    assert verdict(found) == Verdict.SUSPECT
+    found, lacking = check_trial(trial, course(STEADY), Settings())
+    assert worst_verdict(found) == Verdict.SUSPECT
     assert {each.check for each in lacking} >= {"errors"}
-    imported, _ = look(replace(trial, facts={}), course(STEADY), Settings())
-    assert verdict(imported) == Verdict.VALID
+    imported, _ = check_trial(replace(trial, facts={}), course(STEADY), Settings())
+    assert worst_verdict(imported) == Verdict.VALID
 
 
 def test_one_verified_value_verifies_nothing() -> None:
     few = given(verified=1, read__count=1_000_000)
-    found, _ = look(few(sound()), course(STEADY), Settings(verify=True))
+    found, _ = check_trial(few(sound()), course(STEADY), Settings(verify=True))
     assert [each.message for each in found if each.severity == Severity.INVALID] == [
         "`verify` was asked for, but only 1 of 1,000,000 reads were"
     ]
@@ -237,26 +237,26 @@ def test_one_verified_value_verifies_nothing() -> None:
 def test_device_blocks_do_not_hide_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the others is a block of 4,096 bytes.
     cached = given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1)
-    found, _ = look(cached(sound()), course(STEADY), Settings(claims="device"))
+    found, _ = check_trial(cached(sound()), course(STEADY), Settings(claims="device"))
     assert [each.check for each in found if each.severity == Severity.INVALID] == ["page-cache"]
     assert "at most 5 % of it was not cached" in found[0].message
 
 
 def test_recurring_drops_are_not_steady() -> None:
     rates = [100.0 if at % 10 else 40.0 for at in range(1, 61)]
-    found, _ = look(sound(), course(tuple(rates)), Settings())
+    found, _ = check_trial(sound(), course(tuple(rates)), Settings())
     assert [each.message for each in found] == ["throughput is below 50 % of its upper quartile 6 times"]
 
 
 def test_drops_may_exceed_half_of_the_time() -> None:
     rates = tuple(40.0 if at % 10 < 6 else 100.0 for at in range(60))
-    found, _ = look(sound(), course(rates), Settings())
+    found, _ = check_trial(sound(), course(rates), Settings())
     assert any("is below 50 % of its upper quartile 6 times" in each.message for each in found)
 
 
 def drops(rates: Iterable[float]) -> list[str]:
     """What is said of drops."""
-    found, _ = look(sound(), course(tuple(rates)), Settings())
+    found, _ = check_trial(sound(), course(tuple(rates)), Settings())
     return [each.message for each in found if "upper quartile" in each.message]
 
 
@@ -319,7 +319,7 @@ def test_bursts_in_the_upper_quartile_are_a_level(share: float, steady: bool) ->
 
 def test_server_activity_before_the_window_is_reported_once() -> None:
     periods: dict[str, Any] = {f"server.{when}postgres.checkpoint_period_seconds": 300.0 for when in ("", "before.")}
-    found, _ = look(given(**periods)(sound()), course(STEADY), Settings())
+    found, _ = check_trial(given(**periods)(sound()), course(STEADY), Settings())
     assert [each.message for each in found] == [
         "postgres begins a checkpoint every 300 s (median), and the window is 100 s long"
     ]
@@ -328,7 +328,7 @@ def test_server_activity_before_the_window_is_reported_once() -> None:
 def test_server_activity_rarer_than_the_window_is_reported() -> None:
     periods = {"postgres.checkpoint": 300.0, "cassandra.flush": 4.0}
     figures: dict[str, Any] = {f"server.{name}_period_seconds": seconds for name, seconds in periods.items()}
-    found, _ = look(given(**figures)(sound()), course(STEADY), Settings())
+    found, _ = check_trial(given(**figures)(sound()), course(STEADY), Settings())
     assert [(each.severity, each.message) for each in found] == [
         (Severity.NOTE, "postgres begins a checkpoint every 300 s (median), and the window is 100 s long")
     ]
@@ -336,8 +336,8 @@ def test_server_activity_rarer_than_the_window_is_reported() -> None:
 
 def test_latencies_that_are_compared_must_be_steady() -> None:
     rising = replace(course(STEADY), p99_ns=tuple(1e6 * (1 + 0.02 * at) for at in range(len(STEADY))))
-    found, _ = look(sound(), rising, Settings(metrics=("throughput", "read.p99")))
+    found, _ = check_trial(sound(), rising, Settings(metrics=("throughput", "read.p99")))
     (only_one,) = found
     assert (only_one.check, only_one.about) == ("not-steady", "latencies")
     assert only_one.message.startswith("the p99 rises from 990 µs to 1.59 ms over the window")
-    assert look(sound(), rising, Settings(metrics=("throughput",)))[0] == ()
+    assert check_trial(sound(), rising, Settings(metrics=("throughput",)))[0] == ()

@@ -10,7 +10,7 @@ import pytest
 
 from judge_support import Spoil, asking, experiment, facts, given, rocksdb, sound, value
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -18,7 +18,7 @@ from loadstone.results.trial_result import TrialResult
 
 def only(results: ResultSet, metric: str = "throughput", rank_invalid: bool = False) -> Comparison:
     """The one comparison by a metric."""
-    (found,) = [each for each in judge(results, rank_invalid=rank_invalid).comparisons if each.metric == metric]
+    (found,) = [each for each in judge_results(results, rank_invalid=rank_invalid).comparisons if each.metric == metric]
     return found
 
 
@@ -61,7 +61,7 @@ def test_impossible_claims_leave_the_correction_unchanged() -> None:
     beside = only(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
     assert alone.p_adjusted == alone.p == beside.p_adjusted
     # The first metric alone is confirmatory: the others are corrected for it, and not it for them.
-    first, more = judge(experiment(question=asking(metrics=("throughput", "all.mean")))).comparisons
+    first, more = judge_results(experiment(question=asking(metrics=("throughput", "all.mean")))).comparisons
     assert (first.exploratory, first.p_adjusted) == (False, alone.p)
     assert more.exploratory
     assert more.p_adjusted is not None
@@ -122,7 +122,7 @@ def test_changed_question_excludes_consequences_of_its_dimension(by: str, claim:
 
 def test_a_withheld_figure_is_not_compared() -> None:
     results = experiment(given(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
-    judgement = judge(results)
+    judgement = judge_results(results)
     assert [each.metric for each in judgement.comparisons] == ["throughput"]
     cell = judgement.cells[judgement.comparisons[0].contender.variant, "read.p99.9"]
     assert cell.withheld == "fewer than 10 of 9,999 operations lie beyond p99.9"
@@ -130,7 +130,7 @@ def test_a_withheld_figure_is_not_compared() -> None:
 
 def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:
     results = experiment(question=asking(metrics=("throughput", "all.mean", "read.mean")))
-    found = judge(results).comparisons
+    found = judge_results(results).comparisons
     assert len(found) == 3
     for each in found:
         assert each.p is not None
@@ -177,7 +177,7 @@ def variants(*configs: Mapping[str, str | int]) -> ResultSet:
 def test_what_is_compared_with_what(
     configs: list[dict[str, str | int]], question: Question, expected: tuple[str, str | int, list[str | int]] | None
 ) -> None:
-    found = judge(replace(variants(*configs), question=replace(question, metrics=("throughput",)))).comparisons
+    found = judge_results(replace(variants(*configs), question=replace(question, metrics=("throughput",)))).comparisons
     if expected is None:
         assert found == []
         return
@@ -191,7 +191,7 @@ def test_contexts_are_compared_apart() -> None:
     systems, counts = ("rocksdb", "lmdb"), (1, 2)
     configs: list[dict[str, str | int]] = [{"system": each, "clients": count} for each in systems for count in counts]
     results = variants(*configs)
-    found = [each for each in judge(results).comparisons if each.metric == "throughput"]
+    found = [each for each in judge_results(results).comparisons if each.metric == "throughput"]
     assert [each.context for each in found] == [(("clients", 1),), (("clients", 2),)]
 
 
@@ -199,11 +199,11 @@ def test_higher_is_better_metrics_replace_missing_usual_ones() -> None:
     results = experiment(
         lambda trial: replace(trial, values={"read.bandwidth": value("read.bandwidth", 1e8 + trial.repeat)})
     )
-    assert {each.metric for each in judge(results).comparisons} == {"read.bandwidth"}
+    assert {each.metric for each in judge_results(results).comparisons} == {"read.bandwidth"}
 
 
 def test_cells_are_made_when_asked_for() -> None:
-    cells = judge(experiment()).cells
+    cells = judge_results(experiment()).cells
     key = ((("system", "lmdb"),), "read.p99")
     assert key in cells
     assert cells[key] is cells[key]

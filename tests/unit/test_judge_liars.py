@@ -17,7 +17,7 @@ from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
 from liar_cases_table import SCENARIOS
 from liar_support import plant_difference, show_results
-from loadstone.experiment.file import load
+from loadstone.experiment.file import load_experiment
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
@@ -178,7 +178,7 @@ def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
         "vary: {system: [a, b]}\n"
     )
     with pytest.raises(Exception, match="readproportion"):
-        load(file)
+        load_experiment(file)
 
 
 def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:

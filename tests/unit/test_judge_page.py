@@ -12,7 +12,7 @@ from known_truth_support import MS, faster, on
 from known_truth_support import world as craft_results
 from lab_support import ROOT
 from loadstone.judge.claim import TABLE
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal.tables import findings, scenario_table
 
@@ -24,7 +24,7 @@ def example() -> Judgement:
     stolen = on("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
     alter = both(stolen, set_figures(driver=0.8 * MS))
     question = asking(metrics=("throughput",))
-    return judge(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=alter, question=question))
+    return judge_results(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=alter, question=question))
 
 
 def print_judgement(judgement: Judgement) -> str:

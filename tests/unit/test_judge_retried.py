@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from judge_support import REPEATS, Spoil, asking, experiment, failing, given, rocksdb, sound
-from loadstone.judge.checks.attempts import turns
-from loadstone.judge.finding import Verdict, verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.checks.attempts import failures_reverse_claim
+from loadstone.judge.finding import Verdict, worst_verdict
+from loadstone.judge.judge import judge_results
 from loadstone.results.trial_result import TrialResult
 
 INFINITY = float("inf")
@@ -28,30 +28,34 @@ def spread(failures: int) -> Spoil:
 
 
 def test_without_failures_the_faster_one_wins() -> None:
-    assert [each.claim for each in judge(experiment()).comparisons if each.metric == "throughput"] == ["better"]
+    assert [each.claim for each in judge_results(experiment()).comparisons if each.metric == "throughput"] == ["better"]
 
 
 def test_six_successes_after_nine_crashes_do_not_win() -> None:
-    judged = judge(experiment(spread(9)))
+    judged = judge_results(experiment(spread(9)))
     assert {each.claim for each in judged.comparisons} <= {"refused", "none", "impossible"}
     (throughput,) = [each for each in judged.comparisons if each.metric == "throughput"]
-    assert verdict(throughput.findings) == Verdict.INVALID
+    assert worst_verdict(throughput.findings) == Verdict.INVALID
     assert "attempts failed: 0 of rocksdb, 9 of lmdb" in throughput.findings[-1].message
     (ranked,) = [
-        each for each in judge(experiment(spread(9)), rank_invalid=True).comparisons if each.metric == "throughput"
+        each
+        for each in judge_results(experiment(spread(9)), rank_invalid=True).comparisons
+        if each.metric == "throughput"
     ]
     assert ranked.claim == "better"
 
 
 def test_one_failure_does_not_cost_a_clear_answer() -> None:
-    (throughput,) = [each for each in judge(experiment(spread(1))).comparisons if each.metric == "throughput"]
+    (throughput,) = [each for each in judge_results(experiment(spread(1))).comparisons if each.metric == "throughput"]
     assert throughput.claim == "better"
-    assert verdict(throughput.findings) == Verdict.SUSPECT
+    assert worst_verdict(throughput.findings) == Verdict.SUSPECT
 
 
 def test_failures_of_the_slower_side_only_confirm_it() -> None:
     (throughput,) = [
-        each for each in judge(experiment(rocksdb(failing("crashed")))).comparisons if each.metric == "throughput"
+        each
+        for each in judge_results(experiment(rocksdb(failing("crashed")))).comparisons
+        if each.metric == "throughput"
     ]
     assert throughput.claim == "better"
 
@@ -61,20 +65,20 @@ def test_latencies_are_infinite_where_an_attempt_failed() -> None:
     faster = experiment(
         lambda trial: given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial, question=question
     )
-    claims = {each.metric: each.claim for each in judge(faster).comparisons}
+    claims = {each.metric: each.claim for each in judge_results(faster).comparisons}
     assert claims["read.p99"] == "better"
     failed = experiment(
         lambda trial: spread(9)(given(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial),
         question=question,
     )
-    assert {each.metric: each.claim for each in judge(failed).comparisons}["read.p99"] == "refused"
+    assert {each.metric: each.claim for each in judge_results(failed).comparisons}["read.p99"] == "refused"
 
 
 @pytest.mark.parametrize(("failures", "turned"), [((0, 1), False), ((0, 2), True), ((6, 6), True), ((9, 0), False)])
 def test_the_claim_falls_by_rank_or_by_median(failures: tuple[int, int], turned: bool) -> None:
     slow, fast = [100.0 + i for i in range(6)], [150.0 + i for i in range(6)]
-    assert turns(slow, fast, failures, 0) is turned
-    assert turns(fast, slow, failures, INFINITY) is turned
+    assert failures_reverse_claim(slow, fast, failures, 0) is turned
+    assert failures_reverse_claim(fast, slow, failures, INFINITY) is turned
 
 
 def test_a_sound_trial_has_no_failures() -> None:
@@ -89,7 +93,7 @@ def test_trial_without_success_is_a_failure() -> None:
         return replace(trial, end="failed", values={}, failures=("crashed", "crashed"))
 
     found = experiment(spoil, repeats=8)
-    (throughput,) = [each for each in judge(found).comparisons if each.metric == "throughput"]
+    (throughput,) = [each for each in judge_results(found).comparisons if each.metric == "throughput"]
     assert throughput.claim == "refused"
-    (ranked,) = [each for each in judge(found, rank_invalid=True).comparisons if each.metric == "throughput"]
+    (ranked,) = [each for each in judge_results(found, rank_invalid=True).comparisons if each.metric == "throughput"]
     assert "attempts failed: 0 of rocksdb, 6 of lmdb" in ranked.findings[-1].message

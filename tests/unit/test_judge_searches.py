@@ -8,17 +8,17 @@ import pytest
 
 from judge_support import Spoil, both, given, sound
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Search
 from loadstone.report.probes import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.search.explore import look
-from loadstone.search.objective import objective
-from loadstone.search.outcome import Outcome
-from loadstone.search.probe import Sample
+from loadstone.search.explore import next_step
+from loadstone.search.objective import parse_objective
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
-from loadstone.search.sentence import sentence
+from loadstone.search.sentence import outcome_sentence
 from loadstone.statistics.percentile import Bound
 
 LOADS = (1, 2, 4)
@@ -39,11 +39,11 @@ def searched(such_that: str, spoil: Spoil) -> Search:
         for load in LOADS
         for repeat in range(1, REPEATS + 1)
     ]
-    (found,) = judge(ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))).searches
+    (found,) = judge_results(ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))).searches
     return found
 
 
-def outcome(such_that: str, spoil: Spoil) -> Outcome:
+def outcome(such_that: str, spoil: Spoil) -> SearchOutcome:
     """What it came to."""
     found = searched(such_that, spoil).outcome
     assert found is not None, "every trial that it needs is there"
@@ -81,7 +81,7 @@ def fail_trial(trial: TrialResult) -> TrialResult:
 def test_load_that_never_ran_is_no_limit() -> None:
     result = outcome("p99 < 1s", both(given(all__p99=3e7), from_two_clients_on(fail_trial)))
     assert (result.kind, result.load) == ("wall", 1)
-    assert "; at 2 clients the probe is invalid: incomplete: " in sentence(result)
+    assert "; at 2 clients the probe is invalid: incomplete: " in outcome_sentence(result)
 
 
 def test_load_that_failed_once_does_not_hold() -> None:
@@ -95,20 +95,20 @@ def test_load_that_failed_once_does_not_hold() -> None:
 def test_errors_outside_the_objective_make_a_probe_invalid() -> None:
     found = outcome("p99 < 1s", both(FEW, given(all__p99=3e7)))
     assert found.kind == "nothing"
-    assert "errors: 500 of 100,000 operations failed (0.5 %)" in sentence(found)
+    assert "errors: 500 of 100,000 operations failed (0.5 %)" in outcome_sentence(found)
 
 
 @pytest.mark.parametrize("measured", [0, 500, 5_000])
 def test_load_errors_make_a_probe_invalid(measured: int) -> None:
     found = outcome("errors < 1%", both(given(errors=measured), LOADING))
     assert found.kind == "nothing"
-    assert "errors: 500 of 1,000 operations of the load failed (50 %)" in sentence(found)
+    assert "errors: 500 of 1,000 operations of the load failed (50 %)" in outcome_sentence(found)
 
 
 def test_further_findings_make_a_probe_with_errors_invalid() -> None:
     found = outcome("errors < 1%", both(FEW, given(wrong=1)))
     assert found.kind == "nothing"
-    assert "unverified: 1 of 50,000 values" in sentence(found)
+    assert "unverified: 1 of 50,000 values" in outcome_sentence(found)
 
 
 def test_permitted_errors_of_a_trial_are_still_reported() -> None:
@@ -117,7 +117,7 @@ def test_permitted_errors_of_a_trial_are_still_reported() -> None:
 
     trials = [spoil(sound(repeat=repeat)) for repeat in (1, 2, 3)]
     find: dict[str, Scalar | None] = {"such_that": "errors < 1%", "over": "clients", "from": 1, "to": 2}
-    assert judge(ResultSet("searched", trials, Question(find=find))).verdict == Verdict.INVALID
+    assert judge_results(ResultSet("searched", trials, Question(find=find))).verdict == Verdict.INVALID
 
 
 def test_two_conditions_on_errors_have_a_figure_each() -> None:
@@ -126,7 +126,9 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
     found = searched(such_that, given(errors=20))
     assert found.outcome is not None
     assert found.outcome.kind == "below"
-    assert sentence(found.outcome).startswith(f"{such_that} does not hold even at 1 client: errors 20, errors 0.02 %; ")
+    assert outcome_sentence(found.outcome).startswith(
+        f"{such_that} does not hold even at 1 client: errors 20, errors 0.02 %; "
+    )
     assert rows(found)[0][2:4] == ("20", "0.02 %")
     assert outcome(such_that, given(errors=9)).kind == "beyond"
     # And few, but more than one in a hundred.
@@ -136,15 +138,15 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
 def test_an_impossible_search_is_noted() -> None:
     # As earlier versions accepted it.
     find: dict[str, Scalar | None] = {"such_that": "throughput > 10", "over": "clients", "from": 1, "to": 4}
-    found = judge(ResultSet("old", [sound()], Question(find=find)))
+    found = judge_results(ResultSet("old", [sound()], Question(find=find)))
     assert found.searches == []
     assert [each.message for each in found.findings] == ["what was searched for is not an objective: throughput > 10"]
 
 
 def test_table_distinguishes_a_narrowly_missed_rate() -> None:
-    asked = Rule("rate", 1_000, 2_000, objective("p99 < 10ms"))
-    samples = {load: [Sample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
-    found = Search((), asked, samples, look(asked, samples))
+    asked = Rule("rate", 1_000, 2_000, parse_objective("p99 < 10ms"))
+    samples = {load: [ProbeSample(0.9485 * load, True, figures={"all.p99": 1e6})] * 3 for load in (1_000.0, 2_000.0)}
+    found = Search((), asked, samples, next_step(asked, samples))
     assert [row[-1] for row in rows(found)] == ["does not hold: 94.8 % of the rate done"] * 2
 
 
@@ -161,7 +163,7 @@ def rates(spoil: Spoil) -> Search:
             trial = replace(sound(repeat=repeat), trial=f"{rate}-{repeat}", config={"rate": rate}, loop="open")
             trials.append(spoil(done(trial)))
     results = ResultSet("searched", trials, Question(at_least=REPEATS, at_most=6, find=find))
-    (found,) = judge(results).searches
+    (found,) = judge_results(results).searches
     return found
 
 
@@ -190,7 +192,9 @@ def test_sentence_and_table_report_a_missed_rate() -> None:
     assert found.outcome is not None
     assert found.outcome.kind == "below"
     why = "the rate was not held: 2 % of the 100,000 operations that were due never ended"
-    assert sentence(found.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 30.0 ms, {why}; ")
+    assert outcome_sentence(found.outcome).startswith(
+        f"p99 < 1s does not hold even at 1,000 op/s: p99 30.0 ms, {why}; "
+    )
     assert rows(found)[0][-1] == f"does not hold: {why}"
 
 
@@ -201,11 +205,11 @@ def test_bound_below_the_limit_does_not_meet_it(bound: Bound, shown: str) -> Non
 
     found = rates(spoil)
     assert found.outcome is not None
-    assert sentence(found.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 {shown}; ")
+    assert outcome_sentence(found.outcome).startswith(f"p99 < 1s does not hold even at 1,000 op/s: p99 {shown}; ")
     assert rows(found)[0][2] == shown
 
 
 def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:
     found = outcome("errors < 1%", given(unclosed=1))
     assert found.kind == "nothing"
-    assert "errors: 1 client did not close" in sentence(found)
+    assert "errors: 1 client did not close" in outcome_sentence(found)

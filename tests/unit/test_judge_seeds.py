@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from conftest import FIXTURES
-from loadstone.commands.reading import document
-from loadstone.importers.read import read
+from loadstone.commands.reading import judgement_document
+from loadstone.importers.read import read_file
 from loadstone.judge.finding import Severity
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import Question, ResultSet
 
@@ -17,7 +17,7 @@ IMPORTS = FIXTURES / "imports"
 
 def judged(name: str) -> Judgement:
     """A fixture, imported with its facts file and judged."""
-    return judge(ResultSet(name, [each.result for each in read(IMPORTS / name, {})]))
+    return judge_results(ResultSet(name, [each.result for each in read_file(IMPORTS / name, {})]))
 
 
 def test_littles_law_names_the_22_impossible_values() -> None:
@@ -80,9 +80,9 @@ def test_only_the_impossible_point_is_refused() -> None:
 
 
 def test_single_runs_give_figures_and_no_claim() -> None:
-    trials = [each.result for each in read(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
+    trials = [each.result for each in read_file(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
     question = Question(baseline="hbase-accelerated-writes-2", metrics=("throughput", "insert.p95"))
-    judgement = judge(ResultSet("logs", trials, question))
+    judgement = judge_results(ResultSet("logs", trials, question))
     throughput, p95 = judgement.comparisons
     assert (throughput.claim, p95.claim) == ("impossible", "impossible")
     assert throughput.contender.estimate.value == pytest.approx(1770.70, abs=0.01)
@@ -99,8 +99,8 @@ def test_single_runs_give_figures_and_no_claim() -> None:
 
 
 def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
-    trials = [each.result for each in read(IMPORTS / "cassandra-scale.csv", {})]
-    judgement = judge(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
+    trials = [each.result for each in read_file(IMPORTS / "cassandra-scale.csv", {})]
+    judgement = judge_results(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
     knees = {
         (config["scenario"], config["operation"], config["rf"], config["cl"]): (
             curve.knee.reached,
@@ -115,7 +115,7 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
     assert "that takes 3 repeats of each load" in judgement.answer
     assert "95 % of it first reached between 400 and 800 clients, as an estimate" in judgement.answer
-    curve = document(judgement)["curves"][0]
+    curve = judgement_document(judgement)["curves"][0]
     assert (curve["reached"], curve["lower"], curve["unclaimed"]) == (800, None, "few-repeats")
     ends = (".p50", ".p95", ".p99")
     withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]

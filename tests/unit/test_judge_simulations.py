@@ -15,12 +15,12 @@ import pytest
 
 from judge_support import FACTS, asking, course, value
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.pilot import group, warm_up
-from loadstone.statistics.stopping import enough
+from loadstone.statistics.stopping import stopping_reason
 from statistics_support import chance, count_experiments
 
 EXPERIMENTS = count_experiments(2_000)
@@ -87,7 +87,7 @@ def claim(
     trials: list[TrialResult] = []
     rates: dict[str, list[float]] = {"a": [], "b": []}
     repeat = 0
-    while enough(rates.values(), at_least, 3 * at_least, until) is None:
+    while stopping_reason(rates.values(), at_least, 3 * at_least, until) is None:
         repeat += 1
         drift = 1 + 0.1 * repeat / at_least
         for system, level, each in zip("ab", (1000.0, 1000.0 * ratio), warm_ups, strict=True):
@@ -95,7 +95,7 @@ def claim(
             rates[system].append(level * drift * window * float(random.lognormal(0, variation)))
             trials.append(trial(system, repeat, rates[system][-1], faults, random))
     question = replace(asking(metrics=("throughput",)), at_least=at_least, until=until, matters=matters)
-    (judged,) = judge(ResultSet("simulated", trials, question, interleaved=True)).comparisons
+    (judged,) = judge_results(ResultSet("simulated", trials, question, interleaved=True)).comparisons
     return judged.claim, repeat
 
 
@@ -170,7 +170,9 @@ def test_disturbed_third_of_one_side_decides_nothing(ratio: float, repeats: int,
                 rate = level * (0.9 if slow else 1) * float(random.lognormal(0, 0.05))
                 crafted = trial(system, repeat + 1, rate, 0, random)
                 trials.append(replace(crafted, values={**crafted.values, "cpu.steal": value("cpu.steal", 0.1 * slow)}))
-        (judged,) = judge(ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)).comparisons
+        (judged,) = judge_results(
+            ResultSet("simulated", trials, asking(metrics=("throughput",)), interleaved=True)
+        ).comparisons
         counts[judged.claim] += 1
     print(f"ratio {ratio}, n={repeats}, a third of {hit} is a tenth slower: {dict(counts)}")
     assert counts["worse"] / EXPERIMENTS <= 0.025 + chance(0.025, EXPERIMENTS)
@@ -217,7 +219,7 @@ def test_alternating_runs_tell_days_from_systems(ratio: float, least: float, mos
     random = np.random.default_rng([23, int(ratio * 10)])
     counts: Counter[Claim] = Counter()
     for _ in range(RUNS):
-        (judged,) = judge(alternate_runs(random, ratio)).comparisons
+        (judged,) = judge_results(alternate_runs(random, ratio)).comparisons
         counts[judged.claim] += 1
     claimed = (counts["better"] + counts["worse"]) / RUNS
     print(f"ratio {ratio}, six runs on days that differ by {DAYS:.0%}: {dict(counts)}, {claimed:.1%} claimed")

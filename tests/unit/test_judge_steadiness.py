@@ -14,7 +14,7 @@ from known_truth_support import course as minute
 from known_truth_support import faster, on, world
 from known_truth_support import given as observed
 from loadstone.judge.finding import Finding, Severity, Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
@@ -33,7 +33,7 @@ def judged(
         step = steps[trial.repeat - 1] if trial.config["system"] == "lmdb" and trial.repeat <= len(steps) else 1.0
         rates = [1000 * (step if at >= POINTS / 2 else 1.0) * random.lognormvariate(0, noise) for at in range(POINTS)]
         courses[trial.trial] = course(tuple(rates))
-    return judge(replace(results, series=courses.__getitem__, interleaved=interleaved))
+    return judge_results(replace(results, series=courses.__getitem__, interleaved=interleaved))
 
 
 def findings_of(
@@ -94,7 +94,7 @@ def disturbed(repeats: range) -> ResultSet:
 
 
 def test_host_disturbance_is_suspect_only_in_many_repeats() -> None:
-    few, many = judge(disturbed(range(1, 3))), judge(disturbed(range(1, 4)))
+    few, many = judge_results(disturbed(range(1, 3))), judge_results(disturbed(range(1, 4)))
     assert (few.verdict, many.verdict) == (Verdict.VALID, Verdict.SUSPECT)
     assert len(findings_of(few, Severity.NOTE, "interference")) == 2
     assert len(findings_of(many, Severity.SUSPECT, "interference")) == 3
@@ -102,7 +102,7 @@ def test_host_disturbance_is_suspect_only_in_many_repeats() -> None:
 
 def claimed(results: ResultSet) -> tuple[str, Verdict]:
     """What is claimed of the throughput, and how far it is trusted."""
-    (found,) = [each for each in judge(results).comparisons if each.metric == "throughput"]
+    (found,) = [each for each in judge_results(results).comparisons if each.metric == "throughput"]
     return found.claim, found.verdict
 
 
@@ -128,7 +128,7 @@ def test_disturbed_third_does_not_separate_equal_stores(repeats: int, hit: int) 
 
 def test_difference_only_in_disturbed_repeats_is_suspect() -> None:
     stolen = on("rocksdb", lambda one: observed(cpu__steal=0.2)(faster(0.8)(one)), *range(1, 5))
-    judgement = judge(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
+    judgement = judge_results(world(FLAT, 12, spoil=stolen, question=asking(metrics=("throughput",))))
     assert judgement.verdict == Verdict.SUSPECT
     (found,) = findings_of(judgement, check="interference")
     assert found.message.endswith("does not hold in the scenario: clean trials only")
@@ -160,7 +160,7 @@ def test_repeats_that_nobody_could_look_at_excuse_nothing() -> None:
             return minute(one)
         return fallen(one) if one.repeat <= 2 else minute(one, seconds=4)
 
-    judgement = judge(world(minute=course_of))
+    judgement = judge_results(world(minute=course_of))
     assert judgement.verdict == Verdict.SUSPECT
     assert "the window has fewer than 5 intervals" in {each.reason for each in judgement.not_looked}
 
@@ -174,7 +174,7 @@ def test_gaps_in_p99_exclude_no_latency_repeats() -> None:
         made = minute(one)
         return replace(made, p99_ns=(None, *made.p99_ns[1:]))
 
-    judgement = judge(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
+    judgement = judge_results(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
     verdicts = {each.metric: each.verdict for each in judgement.comparisons}
     assert verdicts == {"throughput": Verdict.VALID, "read.p99": Verdict.SUSPECT}
     assert "some intervals have no p99" in {each.reason for each in judgement.not_looked}
@@ -185,8 +185,8 @@ def test_invalid_repeats_excuse_nothing() -> None:
         return fallen(one) if one.config["system"] == "lmdb" and one.repeat <= 3 else minute(one)
 
     invalid = on("lmdb", observed(clock__jumps=5), 9)
-    assert not findings_of(judge(world(repeats=9, minute=course_of)))
-    assert {each.trials for each in findings_of(judge(world(repeats=9, minute=course_of, spoil=invalid)))} == {
+    assert not findings_of(judge_results(world(repeats=9, minute=course_of)))
+    assert {each.trials for each in findings_of(judge_results(world(repeats=9, minute=course_of, spoil=invalid)))} == {
         ("lmdb-1",),
         ("lmdb-2",),
         ("lmdb-3",),
@@ -209,7 +209,9 @@ def test_common_shape_with_equal_halves_is_suspect(shape: str) -> None:
         rates = [1000 * level(at / POINTS) * random.lognormvariate(0, NOISE) for at in range(POINTS)]
         courses[trial.trial] = course(tuple(rates))
     (found,) = [
-        each for each in findings_of(judge(replace(results, series=courses.__getitem__))) if len(each.trials) > 1
+        each
+        for each in findings_of(judge_results(replace(results, series=courses.__getitem__)))
+        if len(each.trials) > 1
     ]
     assert "quarter, throughput " in found.message
     assert set(found.trials) == {f"lmdb-{repeat}" for repeat in range(1, REPEATS + 1)}
@@ -219,14 +221,14 @@ def test_p99_shape_of_all_repeats_affects_only_latencies() -> None:
     def course_of(one: TrialResult) -> Series:
         return minute(one, latencies=lambda at: 1.2 if at >= 30 and one.config["system"] == "lmdb" else 1.0)
 
-    judgement = judge(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
+    judgement = judge_results(world(minute=course_of, question=asking(metrics=("throughput", "read.p99"))))
     verdicts = {each.metric: each.verdict for each in judgement.comparisons}
     assert verdicts == {"throughput": Verdict.VALID, "read.p99": Verdict.SUSPECT}
 
 
 def test_windows_without_throughput_or_intervals_are_judged() -> None:
     for rates in ((0.0,) * 30, (100.0,) * 15 + (0.0,) * 15, (100.0,), (100.0, 90.0), ()):
-        assert judge(experiment(rates=rates)).comparisons
+        assert judge_results(experiment(rates=rates)).comparisons
 
 
 def twice(factor: float) -> Judgement:
@@ -254,7 +256,8 @@ def test_metric_without_time_series_has_unknown_drift() -> None:
         for trial in base.trials
     }
     found = {
-        each.metric: (each.claim, each.verdict) for each in judge(replace(base, series=courses.__getitem__)).comparisons
+        each.metric: (each.claim, each.verdict)
+        for each in judge_results(replace(base, series=courses.__getitem__)).comparisons
     }
     assert found["throughput"] == ("better", Verdict.VALID)
     assert found["read.p99"] == ("better", Verdict.SUSPECT)
@@ -278,4 +281,4 @@ def test_movements_of_both_sides_add_up() -> None:
         )
         for trial in results.trials
     }
-    assert judge(replace(results, series=courses.__getitem__)).verdict == Verdict.SUSPECT
+    assert judge_results(replace(results, series=courses.__getitem__)).verdict == Verdict.SUSPECT

@@ -10,11 +10,11 @@ import pytest
 from judge_support import STEADY, both, course, ended, experiment, facts, given, noting, sound
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
-from loadstone.judge.figures import attempted
+from loadstone.judge.figures import attempt_rate
 from loadstone.judge.finding import Severity
-from loadstone.judge.findings import judge_trial, look
-from loadstone.judge.judge import judge
-from loadstone.judge.settings import DEFAULTS, Settings, unknown
+from loadstone.judge.findings import check_trial, judge_trial
+from loadstone.judge.judge import judge_results
+from loadstone.judge.settings import DEFAULTS, Settings, find_unknown_names
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
@@ -52,7 +52,7 @@ def test_the_mean_of_all_operations(trial: TrialResult, mean_ms: tuple[float, fl
 
 @pytest.mark.parametrize(("read", "update", "fires"), [(1, 3, False), (1, 1.6, True), (2.2, 3, True)])
 def test_without_counts_neither_mean_must_do(read: float, update: float, fires: bool) -> None:
-    findings = list(littles_law.check(means(read=(read, 0), update=(update, 0)), Settings()))
+    findings = list(littles_law.check_littles_law(means(read=(read, 0), update=(update, 0)), Settings()))
     assert bool(findings) == fires
 
 
@@ -65,8 +65,8 @@ def test_mean_of_one_digit_has_bounds() -> None:
 def test_failed_operations_keep_clients_busy_too() -> None:
     # Half of the operations failed: throughput counts the successful ones only.
     trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())
-    assert attempted(trial) == 1000
-    assert list(littles_law.check(trial, Settings())) == []
+    assert attempt_rate(trial) == 1000
+    assert list(littles_law.check_littles_law(trial, Settings())) == []
 
 
 OPERATIONS_FAILED = 50_000
@@ -101,9 +101,9 @@ def test_note_and_its_check_are_reported_once() -> None:
 
 def test_thresholds_are_settings() -> None:
     checks = {"errors": {"share": 0.01}}
-    settings = Settings.of(Question(checks=checks))
-    assert settings.threshold("errors", "share") == 0.01
-    assert settings.threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
+    settings = Settings.from_question(Question(checks=checks))
+    assert settings.check_threshold("errors", "share") == 0.01
+    assert settings.check_threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
     (finding,) = judge_trial(given(errors=900)(sound()), None, settings)
     assert finding.severity == Severity.NOTE
 
@@ -117,9 +117,9 @@ def test_thresholds_are_settings() -> None:
     ],
 )
 def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, float]], message: str, hint: str) -> None:
-    assert list(unknown(checks))
+    assert list(find_unknown_names(checks))
     with pytest.raises(LoadstoneError) as raised:
-        judge(replace(experiment(), question=Question(checks=checks)))
+        judge_results(replace(experiment(), question=Question(checks=checks)))
     assert (raised.value.args[0], raised.value.hint) == (message, hint)
 
 
@@ -127,14 +127,14 @@ def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
     cached = both(facts(engine="0.2.0"), given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4))
     reason = "the reads that the device served were not counted"
-    findings, lacking = look(cached(sound()), course(STEADY), Settings(claims="device"))
+    findings, lacking = check_trial(cached(sound()), course(STEADY), Settings(claims="device"))
     assert reason in {gap.reason for gap in lacking}
     assert (Severity.SUSPECT, f"{reason}: page-cache could not look") in {
         (finding.severity, finding.message) for finding in findings
     }
-    assert reason not in {gap.reason for gap in look(cached(sound()), course(STEADY), Settings())[1]}
+    assert reason not in {gap.reason for gap in check_trial(cached(sound()), course(STEADY), Settings())[1]}
     large = given(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
-    assert reason not in {gap.reason for gap in look(large, course(STEADY), Settings(claims="device"))[1]}
+    assert reason not in {gap.reason for gap in check_trial(large, course(STEADY), Settings(claims="device"))[1]}
 
 
 @pytest.mark.parametrize(
@@ -151,10 +151,12 @@ def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
 def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) -> None:
     engine = facts(engine="0.2.0")
     read_back: dict[str, Any] = {"ledger__acknowledged": 1000, "ledger__proven": 0.96, "ledger__settled": 1}
-    findings, lacking = look(both(engine, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings())
+    findings, lacking = check_trial(
+        both(engine, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings()
+    )
     assert reason in {gap.reason for gap in lacking}
     assert (Severity.SUSPECT, f"{reason}: unverified could not look") in {
         (finding.severity, finding.message) for finding in findings
     }
-    _, lacking = look(both(engine, given(**read_back))(sound()), course(STEADY), Settings())
+    _, lacking = check_trial(both(engine, given(**read_back))(sound()), course(STEADY), Settings())
     assert "unverified" not in {gap.check for gap in lacking}

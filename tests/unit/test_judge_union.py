@@ -10,15 +10,15 @@ from collections.abc import Mapping
 import pytest
 
 from judge_support import Spoil, asking, both, experiment, given
-from loadstone.commands.reading import document, finite
+from loadstone.commands.reading import judgement_document, replace_infinite
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.results.export import write_csv
-from loadstone.results.projection import Projection, project
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import Question, ResultSet
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 CACHED = given(device__read=1e8)
 UNVERIFIED = given(without=("verified",))
@@ -28,7 +28,9 @@ FAILING = given(errors=5_000)
 def joined(spoil: Spoil, first: Question, second: Question) -> ResultSet:
     """Two runs of the same speed, of two experiments that ask these of them."""
     later = both(spoil, given(cpu__steal=0.011))
-    return union([experiment(spoil, name="before", question=first), experiment(later, name="after", question=second)])
+    return join_results(
+        [experiment(spoil, name="before", question=first), experiment(later, name="after", question=second)]
+    )
 
 
 def invalid(judgement: Judgement) -> Mapping[str, set[bool]]:
@@ -44,25 +46,25 @@ def invalid(judgement: Judgement) -> Mapping[str, set[bool]]:
     [(CACHED, asking(claims="device"), "page-cache"), (UNVERIFIED, asking(verify=True), "unverified")],
 )
 def test_sides_invalid_in_their_sets_are_not_ranked(spoil: Spoil, question: Question, check: str) -> None:
-    both = judge(joined(spoil, question, question))
+    both = judge_results(joined(spoil, question, question))
     assert invalid(both) == {"before": {True}, "after": {True}}
     assert {each.claim for each in both.comparisons} == {"refused"}
     assert check in {finding.check for finding in both.all_findings}
     # It is the sets that ask for it.
-    assert judge(joined(spoil, asking(), asking())).verdict == Verdict.SUSPECT
+    assert judge_results(joined(spoil, asking(), asking())).verdict == Verdict.SUSPECT
 
 
 def test_loosened_threshold_applies_only_to_its_set() -> None:
     loose = asking(checks={"errors": {"share": 0.1}})
-    assert invalid(judge(joined(FAILING, loose, asking()))) == {"before": {False}, "after": {True}}
-    assert invalid(judge(joined(FAILING, asking(), loose))) == {"before": {True}, "after": {False}}
-    assert invalid(judge(joined(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
+    assert invalid(judge_results(joined(FAILING, loose, asking()))) == {"before": {False}, "after": {True}}
+    assert invalid(judge_results(joined(FAILING, asking(), loose))) == {"before": {True}, "after": {False}}
+    assert invalid(judge_results(joined(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
 
 
 def test_threshold_of_a_set_withholds_its_figures() -> None:
     few = given(n=1_000, read__p99__9=5e7)
     loose = asking(checks={"too-few-samples": {"beyond": 1}})
-    cells = judge(joined(few, loose, asking())).cells
+    cells = judge_results(joined(few, loose, asking())).cells
     assert {
         dict(variant)["run"]: bool(cell.withheld) for (variant, metric), cell in cells.items() if metric == "read.p99.9"
     } == {"before": False, "after": True}
@@ -79,18 +81,18 @@ def test_threshold_of_a_set_withholds_its_figures() -> None:
 )
 def test_a_projection_keeps_what_each_set_asks(asked: Projection) -> None:
     claiming = asking(claims="device")
-    found = invalid(judge(project(joined(CACHED, claiming, asking()), asked).results))
+    found = invalid(judge_results(project_results(joined(CACHED, claiming, asking()), asked).results))
     assert found == {"before": {True}, "after": {False}}
 
 
 def test_unknown_threshold_of_one_set_is_named() -> None:
     with pytest.raises(LoadstoneError, match=r"there is no threshold or check error\b"):
-        judge(joined(FAILING, asking(), asking(checks={"error": {"share": 0.1}})))
+        judge_results(joined(FAILING, asking(), asking(checks={"error": {"share": 0.1}})))
 
 
 def test_joined_results_are_ordinary_data_and_tables() -> None:
     both = joined(CACHED, asking(claims="device"), asking())
-    exported = json.loads(json.dumps(finite(document(judge(both))), allow_nan=False))
+    exported = json.loads(json.dumps(replace_infinite(judgement_document(judge_results(both))), allow_nan=False))
     assert exported["verdict"] == "invalid"
     assert {each["claim"] for each in exported["comparisons"]} == {"refused"}
     table = io.StringIO()

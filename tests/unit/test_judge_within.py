@@ -8,9 +8,9 @@ import pytest
 
 from judge_support import course, given, sound
 from lab_support import ROOT
-from loadstone.importers.read import read
+from loadstone.importers.read import read_file
 from loadstone.judge.findings import judge_trial
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series
@@ -44,10 +44,10 @@ def test_short_series_and_partial_interval_are_ignored() -> None:
 
 
 def test_imported_run_with_status_lines_has_error_bars() -> None:
-    (log,) = read(ROOT / "tests/fixtures/imports/cassandra-stress-write.txt", {})
+    (log,) = read_file(ROOT / "tests/fixtures/imports/cassandra-stress-write.txt", {})
     assert log.series is not None
     results = ResultSet(name="log", trials=[log.result], question=Question(), series={log.result.trial: log.series}.get)
-    (run,) = judge(results).within.values()
+    (run,) = judge_results(results).within.values()
     assert run.low is not None
     assert run.high is not None
     assert run.low < run.value < run.high
@@ -58,10 +58,10 @@ def test_premature_window_has_a_hint_with_warm_up() -> None:
     draw = random.Random(7)
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates
-    (finding,) = judge_trial(given()(sound()), made(late), Settings.of(Question()))
+    (finding,) = judge_trial(given()(sound()), made(late), Settings.from_question(Question()))
     # In batches of five seconds, of which the third holds the last of the rise.
     assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
-    (finding,) = judge_trial(given()(sound()), made(falling), Settings.of(Question()))
+    (finding,) = judge_trial(given()(sound()), made(falling), Settings.from_question(Question()))
     assert finding.hint == "warm up longer, measure longer, or let the store settle first"
-    assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.of(Question()))) == []
+    assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.from_question(Question()))) == []

@@ -14,9 +14,9 @@ from event_support import SECOND, earlier, encoded, executor, interval, outcome,
 from loadstone.engine import __main__ as event_types
 from loadstone.engine.events import Interval, Note, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import EngineLaunch, Launched
+from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.fleet.interface import Observations
-from loadstone.importers.read import read as imported
+from loadstone.importers.read import read_file as imported
 from loadstone.results import hlog
 from loadstone.results.trial_result import Series
 from loadstone.results.value import PERCENTILES, Value
@@ -34,7 +34,7 @@ LOAD = EngineLaunch("load", "prepare", lambda *_: {})
 
 
 def test_event_types_match_the_schema() -> None:
-    assert event_types.TYPES.read_text() == event_types.render(json.loads(event_types.SCHEMA.read_text())), (
+    assert event_types.TYPES.read_text() == event_types.render_module(json.loads(event_types.SCHEMA.read_text())), (
         "run make docs"
     )
 
@@ -192,16 +192,16 @@ def test_facts_about_the_work_come_from_its_kind() -> None:
     spec = {"phase": "run", "work": work, "store": {"name": "lmdb"}}
     run = EngineLaunch("run", "measure", lambda _, __: spec)
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
-    moved = {value.metric: value.value for value in ycsb.figures(run, [Launched("run", spec, result(outcomes))])}
+    moved = {value.metric: value.value for value in ycsb.figures(run, [EndedLaunch("run", spec, result(outcomes))])}
     assert moved == {"returned": 4_000, "stored": 200}
-    assert ycsb.facts([Launched("run", spec, result(outcomes))]) == {
+    assert ycsb.facts([EndedLaunch("run", spec, result(outcomes))]) == {
         "records": 1_000,
         "record_bytes": 1_000,
         "mix": "50 % read, 50 % update",
     }
     series = {"phase": "run", "work": {"type": "time_series", "records": 7}}
-    assert [*ycsb.figures(run, [Launched("run", series, result(outcomes))])] == []
-    assert ycsb.facts([Launched("run", series, result(outcomes))]) == {"records": 7}
+    assert [*ycsb.figures(run, [EndedLaunch("run", series, result(outcomes))])] == []
+    assert ycsb.facts([EndedLaunch("run", series, result(outcomes))]) == {"records": 7}
 
 
 def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,9 +298,9 @@ def logged(path: Path, *documents: dict[str, Any]) -> Path:
         writer = hlog.Writer(file)
         for event in parsed(*documents):
             if isinstance(event, Interval):
-                writer.take(event)
+                writer.write_interval(event)
             elif isinstance(event, Summary):
-                writer.finish(event)
+                writer.write_censored(event)
     return path
 
 
@@ -331,7 +331,7 @@ def test_log_suffices_for_every_percentile(tmp_path: Path) -> None:
     ours = measured(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
     for beside, tag in (("", "-response"), (".service", "")):
         of = Population(merged[f"READ{tag}"], merged[f"READ-ERROR{tag}"].count, merged[f"READ-CENSORED{tag}"])
-        for name, found in zip(PERCENTILES, of.percentiles(list(PERCENTILES.values())), strict=True):
+        for name, found in zip(PERCENTILES, of.read_percentiles(list(PERCENTILES.values())), strict=True):
             assert known(ours[f"read{beside}.{name}"]) == (found.value, found.bound, of.count)
     (log,) = imported(path, {})
     theirs = log.result.values

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from loadstone.experiment.plan.servers import Servers, Started
+from loadstone.experiment.plan.servers import StartedSystems, VariantServers
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.process import stat
-from loadstone.observe.servers import Watched, ticks
+from loadstone.observe.process import read_stat
+from loadstone.observe.servers import Watched, sum_ticks
 from loadstone.runner.servers import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
 from loadstone.runner.started import Stack
@@ -67,7 +67,7 @@ def test_servers_are_idle_after_one_quiet_second(use: list[float], seconds: floa
 def test_the_wait_for_busy_servers_is_limited() -> None:
     waited = Course([1.0]).waited()
     assert waited == Waited(LONGEST_S, idle=False)
-    wanted = Servers(Started((), keep=False), fresh="table", table="usertable", options={})
+    wanted = VariantServers(StartedSystems((), keep=False), fresh="table", table="usertable", options={})
     at = TrialServers(wanted, Stack(), None, must_load=True, waited=waited)
     (note,) = at.still_busy()
     assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
@@ -86,17 +86,17 @@ def worker() -> Iterator[subprocess.Popen[str]]:
 def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> None:
     assert worker.stdin
     assert worker.stdout
-    found = stat(worker.pid)
+    found = read_stat(worker.pid)
     assert found is not None
     watched = [Watched("worker", "127.0.0.1:1", worker.pid, found.start_ticks)]
-    before = ticks(watched)
+    before = sum_ticks(watched)
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
     assert wait(watched).idle
     # If others use the processors, it may seem idle too early; the end of the wait is tested above.
     assert worker.stdout.readline() == "done\n"
-    assert ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
+    assert sum_ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
     worker.kill()
     worker.wait()
-    assert ticks(watched) == 0
+    assert sum_ticks(watched) == 0
     assert wait(watched).idle

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.observe.device import Device, backing_of, file_system_of, flush
-from loadstone.observe.host_counters import disks
+from loadstone.observe.device import Device, backing_of, file_system_of, flush_file_system
+from loadstone.observe.host_counters import read_disks
 from observe_support import Host
 
 
@@ -95,7 +95,7 @@ def test_without_mountinfo_nothing_is_claimed(host: Host) -> None:
 
 def test_bytes_are_sectors_of_512_with_discards_apart(host: Host) -> None:
     host.write("proc/diskstats", "   8       0 sda 10 0 1000 5 20 0 2000 7 0 300 12 4 0 800 1 0 0\n")
-    assert disks(host.proc) == {"sda": (512_000, 1_024_000, 409_600, 300, 10)}
+    assert read_disks(host.proc) == {"sda": (512_000, 1_024_000, 409_600, 300, 10)}
 
 
 def test_device_without_accounting_is_reported(host: Host) -> None:
@@ -107,4 +107,4 @@ def test_device_without_accounting_is_reported(host: Host) -> None:
 
 def test_flushing_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LoadstoneError, match=r"cannot open .*/nowhere to flush its file system: No such file"):
-        flush(tmp_path / "nowhere")
+        flush_file_system(tmp_path / "nowhere")

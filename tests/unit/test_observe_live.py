@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.observe.device import flush
+from loadstone.observe.device import flush_file_system
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.observer import Observer
-from loadstone.observe.process import stat
+from loadstone.observe.process import read_stat
 from loadstone.observe.sample import LAB
-from loadstone.observe.summary import figures as figures_of
+from loadstone.observe.summary import window_figures as figures_of
 from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
@@ -45,27 +45,27 @@ def stranger() -> Iterator[Callable[[], int]]:
 
 
 def figures(observer: Observer, phase: str) -> dict[str, float]:
-    return {value.metric: value.value for value in observer.summary(phase)}
+    return {value.metric: value.value for value in observer.phase_figures(phase)}
 
 
 def observe(observer: Observer, seconds: float = 1.5) -> None:
     """A phase `measure` of that length."""
-    observer.mark("measure")
+    observer.begin_phase("measure")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         time.sleep(0.05)
-        observer.poll()
-    observer.mark("after")
+        observer.poll_sample()
+    observer.begin_phase("after")
 
 
 def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], int], tmp_path: Path) -> None:
     pid = stranger()
     with Observer(tmp_path) as observer:
-        start, before = time.monotonic(), stat(pid)
+        start, before = time.monotonic(), read_stat(pid)
         observe(observer)
-        after, seconds = stat(pid), time.monotonic() - start
+        after, seconds = read_stat(pid), time.monotonic() - start
         blamed = figures(observer, "measure")["cpu.others"]
-        observer.watch("engine", pid)
+        observer.watch_process("engine", pid)
         observe(observer)
         known = figures(observer, "measure")
     assert before is not None
@@ -82,11 +82,11 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
 
 def test_bytes_flushed_in_a_phase_are_device_bytes(tmp_path: Path) -> None:
     with Observer(tmp_path) as observer:
-        flush(tmp_path)
-        observer.mark("measure")
+        flush_file_system(tmp_path)
+        observer.begin_phase("measure")
         (tmp_path / "file").write_bytes(os.urandom(8_000_000))
-        flush(tmp_path)
-        observer.mark("after")
+        flush_file_system(tmp_path)
+        observer.begin_phase("after")
         assert observer.backing is not None
         if observer.backing.device is None:
             pytest.skip(f"the tests run where bytes cannot be counted: {observer.backing.description}")
@@ -98,7 +98,7 @@ def test_file_of_samples_reproduces_its_figures(tmp_path: Path) -> None:
     with Observer(tmp_path, {"engine": os.getpid()}, interval_seconds=0.1, path=path) as observer:
         observe(observer, 0.6)
         measured = figures(observer, "measure")
-        looks = observer.summary("measure")[0].n
+        looks = observer.phase_figures("measure")[0].n
         device = observer.backing.device if observer.backing else None
     samples = list(read(path))
     assert [sample.mark for sample in samples if sample.mark] == ["measure", "after"]
@@ -113,19 +113,19 @@ def test_file_of_samples_reproduces_its_figures(tmp_path: Path) -> None:
 
 def test_sample_waits_for_the_end_of_its_interval(tmp_path: Path) -> None:
     with Observer(tmp_path, interval_seconds=3600) as observer:
-        assert observer.poll() is not None
-        assert observer.poll() is None
-        assert observer.look().processes.keys() == {LAB}
+        assert observer.poll_sample() is not None
+        assert observer.poll_sample() is None
+        assert observer.take_sample().processes.keys() == {LAB}
 
 
 def test_ended_process_is_no_longer_observed(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as engine:
         observer = Observer(tmp_path, {"engine": engine.pid})
-        assert "engine" in observer.mark("measure").processes
+        assert "engine" in observer.begin_phase("measure").processes
         engine.communicate(b"\n")
-    assert "engine" not in observer.look().processes
-    observer.watch("ghost", engine.pid)
-    assert "ghost" not in observer.mark("after").processes
+    assert "engine" not in observer.take_sample().processes
+    observer.watch_process("ghost", engine.pid)
+    assert "ghost" not in observer.begin_phase("after").processes
     assert figures(observer, "measure")["engine.memory_max"] > 0
 
 
@@ -133,13 +133,13 @@ def test_unwritable_file_is_reported_without_ending_the_phase() -> None:
     with Observer(path=Path("/dev/full")) as observer:
         observe(observer, 0.3)
         assert observer.problem == "cannot write /dev/full: No space left on device"
-        assert observer.summary("measure")[0].n >= 2
+        assert observer.phase_figures("measure")[0].n >= 2
 
 
 def test_opaque_host_is_observed_without_figures(tmp_path: Path) -> None:
     with Observer(tmp_path, {"engine": 1}, proc=tmp_path / "proc", sys=tmp_path / "sys") as observer:
         observe(observer, 0.1)
-        assert observer.summary("measure") == []
+        assert observer.phase_figures("measure") == []
         assert observer.backing is not None
         assert observer.backing.description == "unknown"
 
@@ -148,6 +148,6 @@ def test_observed_figures_are_in_the_reference(tmp_path: Path) -> None:
     reference = (Path(__file__).parents[2] / "docs/reference/observation.md").read_text()
     with Observer(tmp_path, {"engine": os.getpid()}) as observer:
         observe(observer, 0.6)
-        found = observer.summary("measure")
+        found = observer.phase_figures("measure")
     assert found
     assert [value.metric for value in found if f"`{value.metric}`" not in reference] == []

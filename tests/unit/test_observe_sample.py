@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.observe.control_group import control_group
-from loadstone.observe.process import census, process
-from loadstone.observe.sample import Clocks, Sample, look
+from loadstone.observe.process import read_process, take_census
+from loadstone.observe.sample import Clocks, HostSample, take_sample
 from observe_support import Host, read
 
 NOW = Clocks(5_000_000_000, 1_700_000_000_000_000_000, 90_000)
@@ -41,7 +41,7 @@ def full(host: Host) -> None:
 def test_one_look_as_a_line(host: Host) -> None:
     full(host)
     host.process(42, name="a (strange) name", ticks=17)
-    line = look({"engine": 42, "gone": 43}, proc=host.proc, clocks=NOW).to_json()
+    line = take_sample({"engine": 42, "gone": 43}, proc=host.proc, clocks=NOW).to_json()
     assert line == {
         "observed": 1,
         "unix_ns": 1_700_000_000_000_000_000,
@@ -74,27 +74,27 @@ def test_one_look_as_a_line(host: Host) -> None:
 def test_sample_survives_a_round_trip_and_truncation_not(host: Host) -> None:
     full(host)
     host.process(42)
-    taken = look({"engine": 42}, proc=host.proc, clocks=NOW)
+    taken = take_sample({"engine": 42}, proc=host.proc, clocks=NOW)
     line = json.dumps(taken.to_json())
     host.write("observed.jsonl", f"{line}\n{line[:50]}")
     assert list(read(host.root / "observed.jsonl")) == [taken]
 
 
 def test_opaque_host_is_an_empty_sample(host: Host) -> None:
-    taken = look({"engine": 1}, control_group(host.proc), host.proc, NOW)
-    assert taken == Sample(NOW)
+    taken = take_sample({"engine": 1}, control_group(host.proc), host.proc, NOW)
+    assert taken == HostSample(NOW)
 
 
 @pytest.mark.parametrize("torn", ["cpu  1 2", "cpu  a b c d e f g h", "", "\0\0"])
 def test_what_makes_no_sense_is_absent(host: Host, torn: str) -> None:
     for file in ("stat", "meminfo", "diskstats", "net/dev", "pressure/io", "42/stat", "42/io"):
         host.write(f"proc/{file}", torn)
-    assert look({"engine": 42}, proc=host.proc, clocks=NOW) == Sample(NOW)
+    assert take_sample({"engine": 42}, proc=host.proc, clocks=NOW) == HostSample(NOW)
 
 
 def test_unreadable_bytes_do_not_hide_the_process(host: Host) -> None:
     host.process(42, ticks=3, io=None)
-    found = process(42, host.proc)
+    found = read_process(42, host.proc)
     assert found is not None
     assert (found.cpu_ticks, found.read_bytes, found.written_bytes) == (3, None, None)
     assert "read_bytes" not in found.to_json()
@@ -119,7 +119,7 @@ def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None
     assert group.throttled_ns == 250_000
     assert group.processes == (200, top / "pod")
     full(host)
-    taken = look({}, group, host.proc, NOW)
+    taken = take_sample({}, group, host.proc, NOW)
     # The host has 6 MB, the group no more than its limit less what is in use and not idle cache.
     assert taken.memory["available"] == 4_194_304 - 3_000_000 + 1_500_000
     assert taken.throttled_ns == 250_000
@@ -171,7 +171,7 @@ def crowd(host: Host) -> None:
 
 def test_census_separates_lab_kernel_and_foreign_work(host: Host) -> None:
     crowd(host)
-    found = census([11, 20], host.proc, us=10)
+    found = take_census([11, 20], host.proc, us=10)
     assert found.kernel == {(2, 100): 0, (3, 100): 70}
     assert found.family == {(10, 100): 1, (11, 100): 2, (12, 100): 4, (20, 100): 8}
     assert found.heads == {(20, 100)}
@@ -181,9 +181,9 @@ def test_census_separates_lab_kernel_and_foreign_work(host: Host) -> None:
 def test_partial_view_of_the_host_claims_no_bytes(host: Host) -> None:
     crowd(host)
     (host.proc / "30/io").unlink()
-    assert census([11], host.proc, us=10).others_bytes is None
+    assert take_census([11], host.proc, us=10).others_bytes is None
     crowd(host)
-    assert census([11], host.proc, us=10).others_bytes is not None
+    assert take_census([11], host.proc, us=10).others_bytes is not None
     (host.proc / "2/stat").unlink()
-    found = census([11], host.proc, us=10)
+    found = take_census([11], host.proc, us=10)
     assert (found.family_bytes, found.others_bytes) == (None, None)

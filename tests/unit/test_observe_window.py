@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from loadstone.observe.device import Device
-from loadstone.observe.sample import LAB, Sample
-from loadstone.observe.summary import figures as figures_of
-from loadstone.observe.window import delta
+from loadstone.observe.sample import LAB, HostSample
+from loadstone.observe.summary import window_figures as figures_of
+from loadstone.observe.window import counter_delta
 from observe_support import counted, process, sample, window_of
 
 SDA = Device(("sda1",), ("sda",))
@@ -17,7 +17,7 @@ MB = 1_000_000
 
 
 def figures(
-    *samples: Sample, device: Device | None = None, interfaces: frozenset[str] | None = None
+    *samples: HostSample, device: Device | None = None, interfaces: frozenset[str] | None = None
 ) -> dict[str, float]:
     return {value.metric: value.value for value in figures_of(window_of(samples), device, interfaces)}
 
@@ -113,7 +113,7 @@ def test_missing_accounting_gives_no_figures() -> None:
 
 
 def test_reset_counter_has_gained_its_value() -> None:
-    assert [delta(40, 100), delta(5000, 20)] == [60, 20]
+    assert [counter_delta(40, 100), counter_delta(5000, 20)] == [60, 20]
 
 
 def others_io(written: int, ours: int | None, others: int | None, busy_ms: int = 5000) -> dict[str, float]:

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.runner import command
 from loadstone.runner.command import CommandError
 from loadstone.runner.progress import PlainLines
@@ -39,7 +39,7 @@ class Seen(Watch):
 
 
 def run(directory: Path, script: str, timeout: float = 60.0, seen: Seen | None = None) -> Ended:
-    phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: Run())
+    phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: ImportedRun())
     return command.run(phase, CommandContext(directory, directory), SHOWN, seen, timeout)
 
 
@@ -98,7 +98,7 @@ def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
 
 
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
-    phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: Run())
+    phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: ImportedRun())
     with pytest.raises(CommandError, match="cannot run no-such-program: it is not installed"):
         command.run(phase, CommandContext(tmp_path, tmp_path), SHOWN, None, 1.0)
 

@@ -8,14 +8,14 @@ from fractions import Fraction
 import pytest
 
 from loadstone.engine.histogram import Histogram
-from loadstone.importers.run import bucketed
-from loadstone.statistics.percentile import BOUNDS, Bound, Percentile, Population, worst
+from loadstone.importers.run import build_histogram
+from loadstone.statistics.percentile import BOUNDS, Bound, Percentile, Population, weakest_bound
 
 
 def population(well: int, failed: int = 0, censored: int = 0, bound: int = 5_000) -> Population:
     """Latencies of 1 to `well`, failures, and operations that were waited for at least `bound`."""
     return Population(
-        bucketed((value, 1) for value in range(1, well + 1)),
+        build_histogram((value, 1) for value in range(1, well + 1)),
         failed,
         Histogram(counts=Counter({bound_index(bound): censored} if censored else {})),
     )
@@ -23,21 +23,21 @@ def population(well: int, failed: int = 0, censored: int = 0, bound: int = 5_000
 
 def bound_index(value: int) -> int:
     """The bucket of a value."""
-    (index,) = bucketed([(value, 1)]).counts
+    (index,) = build_histogram([(value, 1)]).counts
     return index
 
 
 def percentile(of: Population, share: float) -> tuple[int, Bound | None]:
     """One percentile."""
-    (found,) = of.percentiles([share])
+    (found,) = of.read_percentiles([share])
     return found.value, found.bound
 
 
 def test_without_failures_it_is_the_histograms_own_quantile() -> None:
     of = population(1_000)
     shares = [0.1, 0.5, 0.999, 1.0]
-    assert [(each.value, each.bound) for each in of.percentiles(shares)] == [
-        (value, None) for value in map(of.well.quantile, shares)
+    assert [(each.value, each.bound) for each in of.read_percentiles(shares)] == [
+        (value, None) for value in map(of.well.value_at_quantile, shares)
     ]
 
 
@@ -86,26 +86,26 @@ def test_rank_among_failures_is_failed_despite_censoring() -> None:
 
 def test_percentiles_never_fall() -> None:
     of = population(500, failed=20, censored=300, bound=77)
-    values = [each.value for each in of.percentiles([share / 1000 for share in range(1, 1001)])]
+    values = [each.value for each in of.read_percentiles([share / 1000 for share in range(1, 1001)])]
     assert values == sorted(values)
 
 
 def test_only_failures_have_no_latency_at_all() -> None:
     assert percentile(Population(failed=3), 0.5) == (0, "failed")
     with pytest.raises(ValueError, match="without operations"):
-        Population().percentiles([0.5])
+        Population().read_percentiles([0.5])
 
 
 def test_decimal_percentile_has_its_exact_rank() -> None:
     for count in (1_000, 9_999):
         for share in (0.999, 0.9995):
-            (found,) = population(count).percentiles([share])
-            assert found == Percentile(population(count).well.quantile(float(Fraction(str(share)))))
+            (found,) = population(count).read_percentiles([share])
+            assert found == Percentile(population(count).well.value_at_quantile(float(Fraction(str(share)))))
 
 
 def test_populations_add_up() -> None:
     whole, part = population(1_000, 3, 4), population(1_000, 3, 4)
-    whole.add(part)
+    whole.add_population(part)
     assert (whole.count, whole.failed, whole.censored.count) == (2_014, 6, 8)
     assert part.count == 1_007
 
@@ -114,4 +114,4 @@ def test_populations_add_up() -> None:
     ("bounds", "expected"), [([], None), ([None, "at_least"], "at_least"), ([*BOUNDS, None], "failed")]
 )
 def test_several_figures_are_as_certain_as_the_worst(bounds: list[Bound | None], expected: Bound | None) -> None:
-    assert worst(bounds) == expected
+    assert weakest_bound(bounds) == expected

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from judge_support import experiment, given
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.report.sections import opening, sections
 from loadstone.report.view import View
-from loadstone.results.result_set import Question, deciding, first_metric, order_metrics
+from loadstone.results.result_set import Question, deciding_metrics, first_metric, order_metrics
 from loadstone.results.trial_result import TrialResult
 
 
@@ -45,8 +45,8 @@ def test_latency_decides_where_requested_metrics_are_missing() -> None:
 def test_one_metric_decides_stopping_claim_and_chart() -> None:
     trials = [replace(trial, loop="open") for trial in experiment().trials]
     results = replace(experiment(), trials=trials, question=Question(metrics=("throughput", "read.p99"), until=0.2))
-    judgement = judge(results)
-    stopping = next(iter(deciding(trials, results.question.metrics, 0.2)))
+    judgement = judge_results(results)
+    stopping = next(iter(deciding_metrics(trials, results.question.metrics, 0.2)))
     view = View(judgement)
     chart, _ = opening(view, sections(view))
     assert chart is not None
@@ -67,7 +67,7 @@ def test_judge_uses_a_figure_of_all_variants() -> None:
             return trial
         return given(without=("read.p99",), update__p99=3e7 * (1 + trial.repeat / 10))(trial)
 
-    found = judge(replace(experiment(spoil), question=Question(until=0.2)))
+    found = judge_results(replace(experiment(spoil), question=Question(until=0.2)))
     noisy = [each for findings in found.variants.values() for each in findings if each.check == "noisy"]
     assert [each.metric for each in noisy] == ["update.p99"]
 
@@ -77,6 +77,6 @@ def test_each_figure_that_until_names_must_be_narrow() -> None:
         return given(throughput=1e4 * (1 + trial.repeat / 100), read__p99=1e6 * (1 + trial.repeat / 10))(trial)
 
     limits = {"throughput": 0.2, "read.p99": 0.2, "scan.p99": 0.01}
-    found = judge(replace(experiment(spread), question=Question(until=limits)))
+    found = judge_results(replace(experiment(spread), question=Question(until=limits)))
     noisy = {each.metric for findings in found.variants.values() for each in findings if each.check == "noisy"}
     assert noisy == {"read.p99"}

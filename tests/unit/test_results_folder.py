@@ -19,9 +19,9 @@ import pytest
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
-from loadstone.results.folder import Folder, find, latest, new_path
+from loadstone.results.folder import Folder, find_folders, latest_folder, new_path
 from loadstone.results.result_set import Question
-from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from results_support import trial
 
@@ -29,7 +29,9 @@ from results_support import trial
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
     """An empty folder of an experiment."""
-    return Folder.create(tmp_path / "results/demo/now", "demo", Question(text="why?", by="system"), interleaved=True)
+    return Folder.create_folder(
+        tmp_path / "results/demo/now", "demo", Question(text="why?", by="system"), interleaved=True
+    )
 
 
 def test_trial_files_are_synced_before_their_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,17 +43,17 @@ def test_trial_files_are_synced_before_their_line(tmp_path: Path, monkeypatch: p
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noted)
-    folder = Folder.create(tmp_path / "results/demo/now", "demo", Question(), interleaved=True)
+    folder = Folder.create_folder(tmp_path / "results/demo/now", "demo", Question(), interleaved=True)
     assert synced[:3] == ["results/demo", "results", "."]
     assert synced[-1] == "results/demo/now"
     synced.clear()
-    with folder.trial("0000-a-r1") as files:
+    with folder.open_attempt("0000-a-r1") as files:
         (files / "series.json").write_text("{}")
-    folder.append(TrialResult("0000-a-r1", {"system": "a"}, 1, {}))
+    folder.append_trial(TrialResult("0000-a-r1", {"system": "a"}, 1, {}))
     part, now = "results/demo/now/trials/0000-a-r1.part", "results/demo/now"
     assert synced == [f"{part}/series.json", part, f"{now}/trials", f"{now}/values.jsonl", now]
     synced.clear()
-    folder.append(TrialResult("0001-a-r2", {"system": "a"}, 2, {}))
+    folder.append_trial(TrialResult("0001-a-r2", {"system": "a"}, 2, {}))
     assert synced == [f"{now}/values.jsonl"]
 
 
@@ -60,7 +62,9 @@ def test_a_trial_is_read_as_it_was_written(folder: Folder) -> None:
         trial="0000-lmdb-r1",
         config={"system": "lmdb", "clients": 2, "fast": True, "share": 0.5},
         repeat=1,
-        values=values(Value("throughput", 1770.7012685303887, "op/s", 1_000_000), Value("read.p99.9", 1e6, "ns", 10)),
+        values=values_by_metric(
+            Value("throughput", 1770.7012685303887, "op/s", 1_000_000), Value("read.p99.9", 1e6, "ns", 10)
+        ),
         clients=2,
         loop="closed",
         facts={"durability": "os", "how": "a «quoted», thing"},
@@ -69,18 +73,18 @@ def test_a_trial_is_read_as_it_was_written(folder: Folder) -> None:
         order=0,
         start_unix_ns=1_700_000_000_000_000_000,
     )
-    folder.append(written)
-    results = Folder(folder.path).load()
+    folder.append_trial(written)
+    results = Folder(folder.path).load_results()
     assert list(results.trials) == [written]
     assert results.question == Question(text="why?", by="system")
     assert (results.interleaved, results.name, results.warnings) == (True, "demo", ())
 
 
 def test_later_line_of_a_trial_counts(folder: Folder) -> None:
-    folder.append(trial("a", {"system": "lmdb"}, 1.0, end="lost"))
-    folder.append(trial("b", {"system": "lmdb"}, 2.0, repeat=2))
-    folder.append(trial("a", {"system": "lmdb"}, 3.0))
-    assert [(each.trial, each.end, each.value("throughput")) for each in folder.load().trials] == [
+    folder.append_trial(trial("a", {"system": "lmdb"}, 1.0, end="lost"))
+    folder.append_trial(trial("b", {"system": "lmdb"}, 2.0, repeat=2))
+    folder.append_trial(trial("a", {"system": "lmdb"}, 3.0))
+    assert [(each.trial, each.end, each.value("throughput")) for each in folder.load_results().trials] == [
         ("a", "done", 3.0),
         ("b", "done", 2.0),
     ]
@@ -88,33 +92,33 @@ def test_later_line_of_a_trial_counts(folder: Folder) -> None:
 
 @pytest.mark.parametrize("tear", range(1, 200, 23))
 def test_a_torn_last_line_costs_its_trial_only(folder: Folder, tear: int) -> None:
-    folder.append(trial("a", {"system": "lmdb"}, 1.0))
-    folder.append(trial("b", {"system": "lmdb"}, 2.0))
+    folder.append_trial(trial("a", {"system": "lmdb"}, 1.0))
+    folder.append_trial(trial("b", {"system": "lmdb"}, 2.0))
     table = folder.path / "values.jsonl"
     table.write_bytes(table.read_bytes()[:-tear])
-    results = folder.load()
+    results = folder.load_results()
     assert [each.trial for each in results.trials] == (["a"] if tear > 1 else ["a", "b"])
     assert results.warnings == (() if tear == 1 else ("values.jsonl:2 is damaged and left out",))
-    folder.repair()
-    folder.append(trial("c", {"system": "lmdb"}, 3.0))
-    assert [each.trial for each in folder.load().trials][-1] == "c"
-    assert folder.load().warnings == ()
+    folder.repair_lines()
+    folder.append_trial(trial("c", {"system": "lmdb"}, 3.0))
+    assert [each.trial for each in folder.load_results().trials][-1] == "c"
+    assert folder.load_results().warnings == ()
 
 
 def test_damaged_lines_are_moved_and_preserved(folder: Folder) -> None:
-    folder.append(trial("a", {"system": "lmdb"}, 1.0))
-    folder.append(trial("b", {"system": "lmdb"}, 2.0))
+    folder.append_trial(trial("a", {"system": "lmdb"}, 1.0))
+    folder.append_trial(trial("b", {"system": "lmdb"}, 2.0))
     table = folder.path / "values.jsonl"
     first, second = table.read_bytes().splitlines()
     table.write_bytes(b"\0\xff garbage \n" + first + b"\n[]\n" + second[:40])
-    assert folder.repair() == ["values.jsonl: moved damaged lines (1, 3, 4) to values.jsonl.damaged"]
+    assert folder.repair_lines() == ["values.jsonl: moved damaged lines (1, 3, 4) to values.jsonl.damaged"]
     assert table.read_bytes() == first + b"\n"
     assert (folder.path / "values.jsonl.damaged").read_bytes() == b"\0\xff garbage \n[]\n" + second[:40] + b"\n"
 
 
 def test_foreign_line_is_omitted_with_a_message(folder: Folder) -> None:
-    lines.append(folder.path / "values.jsonl", {"trial": "x"})
-    assert folder.load().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
+    lines.append_line(folder.path / "values.jsonl", {"trial": "x"})
+    assert folder.load_results().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
 
 
 def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
@@ -127,16 +131,16 @@ def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (150, 150))
         path = Path(sys.argv[1])
-        lines.append(path, {"a": "x" * 80})
+        lines.append_line(path, {"a": "x" * 80})
         try:
-            lines.append(path, {"b": "y" * 80})
+            lines.append_line(path, {"b": "y" * 80})
         except LoadstoneError as error:
             print(error.args[0].rpartition(": ")[2])
     """)
     path = tmp_path / "values.jsonl"
     done = subprocess.run([sys.executable, "-c", script, path], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == os.strerror(errno.EFBIG)
-    assert lines.read(path) == lines.Lines([{"a": "x" * 80}], [])
+    assert lines.read_lines(path) == lines.Lines([{"a": "x" * 80}], [])
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 150
 
 
@@ -146,72 +150,72 @@ def test_killed_writer_leaves_complete_lines(tmp_path: Path) -> None:
         from pathlib import Path
         from loadstone.results import lines
         for i in itertools.count():
-            lines.append(Path(sys.argv[1]), {"i": i, "fill": "x" * 20_000})
+            lines.append_line(Path(sys.argv[1]), {"i": i, "fill": "x" * 20_000})
             print(i, flush=True)
     """)
     path = tmp_path / "values.jsonl"
     for _ in range(3):
-        already = len(lines.read(path).documents)
+        already = len(lines.read_lines(path).documents)
         with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             acknowledged = [int(process.stdout.readline()) for _ in range(random.Random(already).randint(1, 40))]
             process.kill()
             acknowledged += [int(line) for line in process.stdout]
         assert process.returncode == -signal.SIGKILL
-        lines.mend(path)
-        kept = [document["i"] for document in lines.read(path).documents[already:]]
+        lines.mend_file(path)
+        kept = [document["i"] for document in lines.read_lines(path).documents[already:]]
         assert kept in (acknowledged, [*acknowledged, len(acknowledged)])
 
 
 def test_two_labs_do_not_write_to_one_folder(folder: Folder) -> None:
-    with folder.locked(), pytest.raises(LoadstoneError, match="another loadstone is writing to"), folder.locked():
+    with folder.hold_lock(), pytest.raises(LoadstoneError, match="another loadstone is writing to"), folder.hold_lock():
         pass
-    with folder.locked():
+    with folder.hold_lock():
         pass
 
 
 def test_files_of_an_unended_trial_are_deleted(folder: Folder) -> None:
     def fails() -> None:
-        with folder.trial("a") as files:
+        with folder.open_attempt("a") as files:
             (files / "x").write_text("x")
             raise KeyError
 
     with pytest.raises(KeyError):
         fails()
-    with folder.trial("b") as files:
+    with folder.open_attempt("b") as files:
         (files / "x").write_text("x")
-    folder.repair()
+    folder.repair_lines()
     assert [each.name for each in (folder.path / "trials").iterdir()] == ["b"]
 
 
 def test_plan_is_read_as_written_before_blocks(folder: Folder) -> None:
-    folder.plan(1, {"a": {"system": "lmdb"}, "b": {"system": "redb"}})
-    folder.plan(2, {"c": {"system": "redb"}})
+    folder.record_block(1, {"a": {"system": "lmdb"}, "b": {"system": "redb"}})
+    folder.record_block(2, {"c": {"system": "redb"}})
     assert folder.blocks == [1, 2]
-    assert folder.load().planned == {"a": {"system": "lmdb"}, "b": {"system": "redb"}, "c": {"system": "redb"}}
+    assert folder.load_results().planned == {"a": {"system": "lmdb"}, "b": {"system": "redb"}, "c": {"system": "redb"}}
 
 
 def test_series_is_read_back_and_damage_ignored(folder: Folder) -> None:
     series = Series((0.0, 1.0), (1.0, 1.0), (10.0, 20.0), (1.0, None), (2.0, None), (0, 1))
-    with folder.trial("a") as files:
+    with folder.open_attempt("a") as files:
         (files / "series.json").write_text(json.dumps(series.to_json()))
-    assert folder.series("a") == series
+    assert folder.load_series("a") == series
     (folder.path / "trials/a/series.json").write_text('{"start_seconds": [0]')
-    assert (folder.series("a"), folder.series("b")) == (None, None)
+    assert (folder.load_series("a"), folder.load_series("b")) == (None, None)
 
 
 def test_folder_names_are_unique_and_contain_the_time(tmp_path: Path) -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     first = new_path(tmp_path, "demo", now)
-    Folder.create(first, "demo", Question(), interleaved=True)
+    Folder.create_folder(first, "demo", Question(), interleaved=True)
     second = new_path(tmp_path, "demo", now)
-    Folder.create(second, "demo", Question(), interleaved=True)
+    Folder.create_folder(second, "demo", Question(), interleaved=True)
     assert [first.name, second.name] == ["2026-01-02T03-04-05Z", "2026-01-02T03-04-05Z-1"]
-    assert [each.path for each in find(tmp_path)] == [first, second]
-    newest = latest(tmp_path, "demo")
+    assert [each.path for each in find_folders(tmp_path)] == [first, second]
+    newest = latest_folder(tmp_path, "demo")
     assert newest is not None
     assert newest.path == second
-    assert latest(tmp_path, "other") is None
+    assert latest_folder(tmp_path, "other") is None
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.results.filter import Names, parse
-from loadstone.results.projection import Projection, project
+from loadstone.results.filter import Names, parse_filter
+from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import variant_name
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 from results_support import matrix
 
 RESULTS = matrix(
@@ -43,7 +43,7 @@ NAMES: Names = {"system": "lmdb", "clients": 2, "letter": "a", "how": "not synce
     ],
 )
 def test_a_filter_lets_the_right_trials_pass(expression: str, passes: bool) -> None:
-    assert parse(expression)(NAMES) is passes
+    assert parse_filter(expression)(NAMES) is passes
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,11 @@ def test_a_filter_lets_the_right_trials_pass(expression: str, passes: bool) -> N
 )
 def test_a_filter_that_makes_no_sense_is_refused(expression: str) -> None:
     with pytest.raises(LoadstoneError, match=r"the filter `.*` cannot be read: "):
-        parse(expression)
+        parse_filter(expression)
 
 
 def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
-    projected = project(RESULTS, Projection())
+    projected = project_results(RESULTS, Projection())
     assert (projected.table, projected.row, projected.col) == ((), ("letter",), "system")
     assert projected.results.question.by == "system"
     assert projected.results.interleaved
@@ -64,7 +64,7 @@ def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
 
 
 def test_omitted_key_is_pooled_and_reported() -> None:
-    projected = project(RESULTS, Projection(row=()))
+    projected = project_results(RESULTS, Projection(row=()))
     assert projected.results.warnings == ("pooled over letter: what differs in it counts as repeats",)
     assert projected.results.pooled
     assert {
@@ -76,13 +76,13 @@ def test_omitted_key_is_pooled_and_reported() -> None:
 
 
 def test_several_column_keys_make_one_dimension() -> None:
-    projected = project(RESULTS, Projection(col=("letter", "system"), row=()))
+    projected = project_results(RESULTS, Projection(col=("letter", "system"), row=()))
     assert list(projected.results.dimensions["letter,system"]) == ["a,lmdb", "c,lmdb", "a,redb", "c,redb"]
     assert projected.results.interleaved
 
 
 def test_filter_removes_trials_and_their_plan() -> None:
-    projected = project(RESULTS, Projection(filter="letter:a"))
+    projected = project_results(RESULTS, Projection(filter="letter:a"))
     assert {each.config["letter"] for each in projected.results.trials} == {"a"}
 
 
@@ -96,14 +96,14 @@ def test_filter_removes_trials_and_their_plan() -> None:
 )
 def test_a_wish_that_cannot_be_met_is_named(asked: Projection, message: str) -> None:
     with pytest.raises(LoadstoneError) as caught:
-        project(RESULTS, asked)
+        project_results(RESULTS, asked)
     assert message in str(caught.value)
 
 
 def test_runs_are_compared_by_their_dimension() -> None:
     first = matrix({("lmdb", "a"): [1.0]}, ("system", "letter"), name="first")
     second = matrix({("lmdb", "a"): [2.0]}, ("system", "letter"), name="second")
-    both = union([first, second])
+    both = join_results([first, second])
     assert [each.config for each in both.trials] == [
         {"run": "first", "system": "lmdb", "letter": "a"},
         {"run": "second", "system": "lmdb", "letter": "a"},
@@ -114,6 +114,9 @@ def test_runs_are_compared_by_their_dimension() -> None:
 def test_dimension_repeating_the_run_is_omitted() -> None:
     first = matrix({("accelerated",): [4.0]}, ("variant",), name="first")
     second = matrix({("regular",): [1.0]}, ("variant",), name="second")
-    assert [each.config for each in union([first, second]).trials] == [{"run": "first"}, {"run": "second"}]
-    assert [each.trial for each in union([first, first]).trials] == ["first#1:accelerated-r1", "first#2:accelerated-r1"]
-    assert len({each.trial for each in union([first, first]).trials}) == 2
+    assert [each.config for each in join_results([first, second]).trials] == [{"run": "first"}, {"run": "second"}]
+    assert [each.trial for each in join_results([first, first]).trials] == [
+        "first#1:accelerated-r1",
+        "first#2:accelerated-r1",
+    ]
+    assert len({each.trial for each in join_results([first, first]).trials}) == 2

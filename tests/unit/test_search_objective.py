@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.search.objective import HINT, LIMIT_HINT, Term, objective
+from loadstone.search.objective import HINT, LIMIT_HINT, Term, parse_objective
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from loadstone.search.objective import HINT, LIMIT_HINT, Term, objective
     ],
 )
 def test_objectives_are_read(text: str, terms: list[Term]) -> None:
-    assert list(objective(text).terms) == terms
+    assert list(parse_objective(text).terms) == terms
 
 
 @pytest.mark.parametrize(
@@ -62,30 +62,30 @@ def test_throughput_is_refused_as_an_objective(sign: str) -> None:
 def test_the_hints_are_objectives_themselves() -> None:
     for example in ("p99 < 10ms", "read.p99.9 < 5ms", "errors == 0", "errors < 0.1%"):
         assert example in HINT
-        assert objective(example).text == example
+        assert parse_objective(example).text == example
 
 
 def test_two_conditions_on_one_figure_are_separate() -> None:
-    asked = objective("errors < 10 and errors < 1%")
+    asked = parse_objective("errors < 10 and errors < 1%")
     assert [term.key for term in asked.terms] == ["errors", "errors%"]
-    assert asked.holds({"errors": 9, "errors%": 0.009})
-    assert not asked.holds({"errors": 10, "errors%": 0.009})
-    assert not asked.holds({"errors": 9, "errors%": 0.01})
+    assert asked.is_met_by({"errors": 9, "errors%": 0.009})
+    assert not asked.is_met_by({"errors": 10, "errors%": 0.009})
+    assert not asked.is_met_by({"errors": 9, "errors%": 0.01})
     with pytest.raises(KeyError):
-        asked.holds({"errors": 9})
+        asked.is_met_by({"errors": 9})
 
 
 @pytest.mark.parametrize(
     ("text", "about"), [("errors < 1%", True), ("p99 < 1s and errors == 0", True), ("p99 < 1s", False)]
 )
 def test_an_objective_knows_whether_it_is_about_errors(text: str, about: bool) -> None:
-    assert objective(text).about_errors is about
+    assert parse_objective(text).about_errors is about
 
 
 def refused(text: str) -> tuple[str, str]:
     """What is said of an objective that is none: message and hint."""
     try:
-        objective(text)
+        parse_objective(text)
     except ValueError as error:
         message, hint = error.args
         return message, hint

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from loadstone.search.explore import look
-from loadstone.search.objective import objective
-from loadstone.search.outcome import Outcome
-from loadstone.search.probe import Sample
+from loadstone.search.explore import next_step
+from loadstone.search.objective import parse_objective
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import CONFIDENCE, Rule
 from loadstone.statistics.knee import TOLERANCE
-from loadstone.statistics.usl import curve
+from loadstone.statistics.usl import law_curve
 from statistics_support import chance, count_experiments
 
 CASES = count_experiments(500)
@@ -42,7 +42,7 @@ class System:
         return cls(1000.0, 10 ** random.uniform(-3, -0.7), 10 ** random.uniform(-7, -2.5))
 
     def throughput(self, clients: float) -> float:
-        return float(curve(np.array([clients], dtype=float), self.lam, self.sigma, self.kappa)[0])
+        return float(law_curve(np.array([clients], dtype=float), self.lam, self.sigma, self.kappa)[0])
 
     def latency_ns(self, clients: float) -> float:
         """By Little's law; a percentile is taken to be three times the mean."""
@@ -68,10 +68,10 @@ def first(holds: Callable[[int], bool], most: int) -> int:
     return high
 
 
-def searched(rule: Rule, draw: Callable[[float], Sample]) -> Outcome:
+def searched(rule: Rule, draw: Callable[[float], ProbeSample]) -> SearchOutcome:
     """A search from its first trial to its end."""
-    samples: dict[float, list[Sample]] = {}
-    while not isinstance(step := look(rule, samples), Outcome):
+    samples: dict[float, list[ProbeSample]] = {}
+    while not isinstance(step := next_step(rule, samples), SearchOutcome):
         assert rule.least <= step <= rule.most
         samples.setdefault(step, []).append(draw(step))
         assert len(samples[step]) <= max(rule.at_most, rule.confirmations)
@@ -88,8 +88,8 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
     for _ in range(KNEES):
         system = System.drawn(random)
 
-        def draw(load: float, at: System = system) -> Sample:
-            return Sample(at.throughput(load) * float(np.exp(noise * random.normal())))
+        def draw(load: float, at: System = system) -> ProbeSample:
+            return ProbeSample(at.throughput(load) * float(np.exp(noise * random.normal())))
 
         outcome = searched(rule, draw)
         trials.append(outcome.trials)
@@ -114,13 +114,13 @@ def test_bracket_contains_the_limit_of_an_objective(noise: float) -> None:
     for _ in range(CASES):
         system = System.drawn(random)
         bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
-        asked = objective(f"p99 < {bound / 1e6}ms")
+        asked = parse_objective(f"p99 < {bound / 1e6}ms")
         rule = Rule(most=1000, objective=asked)
 
-        def draw(load: float, at: System = system, rule: Rule = rule) -> Sample:
+        def draw(load: float, at: System = system, rule: Rule = rule) -> ProbeSample:
             latency = at.latency_ns(load) * float(np.exp(noise * random.normal()))
             assert rule.objective is not None
-            return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
+            return ProbeSample(at.throughput(load), rule.objective.is_met_by({"all.p99": latency}))
 
         outcome = searched(rule, draw)
         kinds[outcome.kind] += 1
@@ -147,16 +147,16 @@ def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: in
     for _ in range(CASES):
         system = System.drawn(random)
         bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
-        rule = Rule(most=1000, objective=objective(f"p99 < {bound / 1e6}ms"))
+        rule = Rule(most=1000, objective=parse_objective(f"p99 < {bound / 1e6}ms"))
         level = [float(random.normal())]
 
-        def draw(load: float, at: System = system, rule: Rule = rule, level: list[float] = level) -> Sample:
+        def draw(load: float, at: System = system, rule: Rule = rule, level: list[float] = level) -> ProbeSample:
             level.append(correlation * level[-1] + float(random.normal()) * (1 - correlation**2) ** 0.5)
             if exits_from and load >= exits_from and random.random() < 0.25:
-                return Sample(meets=False, failed=True)
+                return ProbeSample(meets=False, failed=True)
             assert rule.objective is not None
             latency = at.latency_ns(load) * float(np.exp(noise * level[-1]))
-            return Sample(at.throughput(load), rule.objective.holds({"all.p99": latency}))
+            return ProbeSample(at.throughput(load), rule.objective.is_met_by({"all.p99": latency}))
 
         outcome = searched(rule, draw)
         truth = min(system.limit(bound, 100_000), 1000, exits_from - 1 if exits_from else 1000)
@@ -172,8 +172,8 @@ def test_rate_is_held_up_to_the_capacity() -> None:
     for _ in range(KNEES):
         capacity = 10 ** random.uniform(3.5, 5.5)
 
-        def draw(load: float, capacity: float = capacity) -> Sample:
-            return Sample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
+        def draw(load: float, capacity: float = capacity) -> ProbeSample:
+            return ProbeSample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
 
         outcome = searched(Rule("rate", 1000, 1_000_000), draw)
         assert outcome.load is not None

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from loadstone.statistics.centre import median_rank, order_interval, summary, t_interval
+from loadstone.statistics.centre import median_rank, order_interval, summarize_samples, t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
 
 REPEATS = [101.0, 97.5, 103.2, 99.0, 100.4, 110.0, 95.1, 98.8, 102.0, 100.1]
 
 
 def test_range_of_six_has_level_31_of_32() -> None:
-    shown = summary([6.0, 1, 5, 2, 4, 3])
+    shown = summarize_samples([6.0, 1, 5, 2, 4, 3])
     assert (shown.value, shown.n, shown.low, shown.high, shown.level) == (3.5, 6, 1, 6, 0.96875)
 
 
@@ -34,7 +34,7 @@ def test_ranks_are_the_innermost_whose_level_suffices(n: int, rank: int, level: 
 def test_median_interval_equals_scipys_quantile_test(n: int) -> None:
     samples = np.random.default_rng(n).normal(size=n)
     theirs: Any = stats.quantile_test(samples, p=0.5).confidence_interval(0.95)
-    ours = summary(samples.tolist())
+    ours = summarize_samples(samples.tolist())
     assert (ours.low, ours.high) == (theirs.low, theirs.high)
     assert ours.level is not None
     assert ours.level >= 0.95
@@ -49,14 +49,14 @@ def test_the_mean_has_students_interval() -> None:
 
 def test_fewer_than_six_repeats_have_no_interval() -> None:
     for n in range(REPEATS_MIN):
-        estimate = summary(REPEATS[:n])
+        estimate = summarize_samples(REPEATS[:n])
         assert (estimate.n, estimate.low, estimate.high, estimate.level) == (n, None, None, None)
         assert math.isnan(estimate.value) == (n == 0)
 
 
 def test_what_could_not_be_measured_is_no_repeat() -> None:
-    shown = summary([*REPEATS, math.nan, math.inf])
-    assert (shown.n, shown) == (10, summary(REPEATS))
+    shown = summarize_samples([*REPEATS, math.nan, math.inf])
+    assert (shown.n, shown) == (10, summarize_samples(REPEATS))
 
 
 def test_equal_repeats_have_an_interval_of_zero_width() -> None:
@@ -78,6 +78,6 @@ def test_arrays_are_taken_row_by_row() -> None:
     rows = np.random.default_rng(1).lognormal(size=(4, 3, 8))
     order, (means, _) = order_interval(rows), t_interval(rows)
     for at in np.ndindex(4, 3):
-        one, (other, _) = summary(rows[at].tolist()), t_interval(rows[at])
+        one, (other, _) = summarize_samples(rows[at].tolist()), t_interval(rows[at])
         assert (one.value, one.low, one.high) == (order.value[at], order.low[at], order.high[at])
         assert (other.low, other.high) == pytest.approx((means.low[at], means.high[at]))

@@ -14,13 +14,13 @@ from loadstone.statistics.centre import t_interval
 from loadstone.statistics.comparison import (
     ALPHA,
     Evidence,
-    between,
-    blocked,
+    adjust_holm,
     cliffs_delta,
-    critical,
-    holm,
+    compare_blocks,
+    compare_runs,
+    critical_u,
+    estimate_shift,
     rank_sum_p,
-    shift,
 )
 from statistics_support import Floats
 
@@ -49,7 +49,7 @@ def claims(evidence: Evidence) -> tuple[bool, bool]:
 
 
 def test_blocks_are_compared_by_paired_logarithmic_t_test() -> None:
-    found = blocked(numbered(BASELINE), numbered(CONTENDER))
+    found = compare_blocks(numbered(BASELINE), numbered(CONTENDER))
     theirs = stats.ttest_rel(np.log(CONTENDER), np.log(BASELINE))
     ends = theirs.confidence_interval(0.95)
     assert found.p == pytest.approx(theirs.pvalue)
@@ -62,9 +62,9 @@ def test_blocks_are_compared_by_paired_logarithmic_t_test() -> None:
 def test_only_blocks_that_both_have_count() -> None:
     baseline, contender = numbered(BASELINE), numbered(CONTENDER)
     alone = {**baseline, 7: 5.0, 9: 100.0}
-    assert blocked(alone, {**contender, 8: 1e9, 9: math.nan}) == blocked(baseline, contender)
+    assert compare_blocks(alone, {**contender, 8: 1e9, 9: math.nan}) == compare_blocks(baseline, contender)
     del alone[3]
-    few = blocked(alone, contender)
+    few = compare_blocks(alone, contender)
     assert (few.n, few.p, few.ratio.low, few.method) == (5, None, None, "too few blocks")
     rest = [0, 1, 3, 4, 5]
     assert few.ratio.value == pytest.approx(
@@ -75,18 +75,19 @@ def test_only_blocks_that_both_have_count() -> None:
 def test_the_drift_of_a_block_cancels() -> None:
     drift = np.array([1, 2, 0.5, 3, 0.7, 1.4])
     still, moved = (
-        blocked(numbered(np.array(BASELINE) * each), numbered(np.array(CONTENDER) * each)) for each in (1.0, drift)
+        compare_blocks(numbered(np.array(BASELINE) * each), numbered(np.array(CONTENDER) * each))
+        for each in (1.0, drift)
     )
     assert moved.p == pytest.approx(still.p)
     assert moved.ratio.high == pytest.approx(still.ratio.high)
 
 
 def test_runs_are_compared_by_mann_whitney() -> None:
-    found = between(BASELINE, CONTENDER)
+    found = compare_runs(BASELINE, CONTENDER)
     assert found.p == stats.mannwhitneyu(BASELINE, CONTENDER).pvalue
     ratios = np.sort(np.divide.outer(CONTENDER, BASELINE).ravel())
     # The critical value of U at 6 and 6 is 5 (Mann & Whitney 1947), so the sixth ratios from the ends.
-    assert critical(6, 6) == 5
+    assert critical_u(6, 6) == 5
     assert (found.ratio.low, found.ratio.high) == pytest.approx((ratios[5], ratios[-6]))
     assert found.ratio.value == pytest.approx(np.median(ratios), rel=1e-3)
     assert found.ratio.level == pytest.approx(1 - 0.0411, abs=1e-4)
@@ -100,7 +101,7 @@ def test_a_rank_sums_p_is_scipys(m: int, n: int) -> None:
         baseline, contender = random.normal(size=m), random.normal(step, 1, n)
         u = int((contender[:, None] > baseline).sum())
         assert rank_sum_p(u, m, n) == pytest.approx(stats.mannwhitneyu(baseline, contender).pvalue)
-    cut = critical(m, n)
+    cut = critical_u(m, n)
     assert rank_sum_p(cut, m, n) < ALPHA <= rank_sum_p(cut + 1, m, n)
 
 
@@ -113,8 +114,8 @@ def test_ratio_interval_excludes_one_exactly_for_significant_p(n: int) -> None:
         # Whole numbers have ties; around 0 there is no ratio; coarse steps have many equal differences.
         baseline, contender = (values, np.round(values), values - 100, np.round(values / 5) * 5)[experiment % 4]
         for found in (
-            blocked(numbered(baseline), numbered(contender)),
-            between(baseline.tolist(), contender.tolist()),
+            compare_blocks(numbered(baseline), numbered(contender)),
+            compare_runs(baseline.tolist(), contender.tolist()),
         ):
             by_p, by_interval = claims(found)
             assert by_p == by_interval, (baseline, contender, found)
@@ -125,11 +126,11 @@ def test_ratio_interval_excludes_one_exactly_for_significant_p(n: int) -> None:
 def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
     values = np.random.default_rng(3).lognormal(0, 0.05, (40, 8, 2))
     (_, low, high), p = t_interval(np.log(values[..., 1] / values[..., 0]))
-    apart, u = shift(np.log(values[..., 0]), np.log(values[..., 1]))
+    apart, u = estimate_shift(np.log(values[..., 0]), np.log(values[..., 1]))
     for at, (baseline, contender) in enumerate(values.swapaxes(1, 2)):
         inside, across = (
-            blocked(numbered(baseline), numbered(contender)),
-            between(baseline.tolist(), contender.tolist()),
+            compare_blocks(numbered(baseline), numbered(contender)),
+            compare_runs(baseline.tolist(), contender.tolist()),
         )
         assert inside.p == pytest.approx(p[at])
         assert (inside.ratio.low, inside.ratio.high) == pytest.approx((np.exp(low[at]), np.exp(high[at])))
@@ -139,40 +140,45 @@ def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
 
 def test_one_run_per_side_has_no_claim() -> None:
     # The accelerated write-ahead log against the plain one, one YCSB run each.
-    found = between([388.46], [1770.70])
+    found = compare_runs([388.46], [1770.70])
     assert found.ratio.value == pytest.approx(4.558, abs=1e-3)
     assert (found.n, found.p, found.ratio.low, found.ratio.level) == (1, None, None, None)
-    assert between([1.0] * 5, [2.0] * 9).p is None
+    assert compare_runs([1.0] * 5, [2.0] * 9).p is None
 
 
 def test_equal_figures_are_no_evidence() -> None:
     for value in (0.0, 1.0, -3.0, 1e9):
         same = [value] * 6
-        for found in (blocked(numbered(same), numbered(same)), between(same, same)):
+        for found in (compare_blocks(numbered(same), numbered(same)), compare_runs(same, same)):
             assert (found.p, found.effect, claims(found)) == (1.0, 0.0, (False, False))
     # Equal but for the last bit.
-    assert blocked(numbered([0.1 + 0.2] * 6), numbered([0.3] * 6)).p == 1
+    assert compare_blocks(numbered([0.1 + 0.2] * 6), numbered([0.3] * 6)).p == 1
 
 
 def test_ratio_without_variance_uses_the_signed_rank_test() -> None:
-    found = blocked(numbered([1.0] * 6), numbered([2.0] * 6))
+    found = compare_blocks(numbered([1.0] * 6), numbered([2.0] * 6))
     assert (found.ratio.low, found.ratio.value, found.ratio.high) == pytest.approx((2, 2, 2))
     assert (found.p, found.ratio.level, found.method) == (0.03125, 0.96875, "exact signed-rank on logs within blocks")
 
 
 def test_non_positive_figures_are_compared_by_differences() -> None:
     baseline, contender = [0.0, 1, 0, 2, 0, 1, 1], [5.0, 6, 4, 8, 5, 7, 5]
-    for found in (blocked(numbered(baseline), numbered(contender)), between(baseline, contender)):
+    for found in (compare_blocks(numbered(baseline), numbered(contender)), compare_runs(baseline, contender)):
         assert math.isnan(found.ratio.value)
         assert found.ratio.low is None
         assert found.difference is not None
         assert found.difference.value == pytest.approx(5, abs=0.5)
         assert claims(found) == (True, True)
-    assert math.isnan(blocked({1: 0.0}, {1: 1.0}).ratio.value)
+    assert math.isnan(compare_blocks({1: 0.0}, {1: 1.0}).ratio.value)
 
 
 def test_nothing_to_compare_is_no_crash() -> None:
-    for found in (blocked({}, {}), blocked({1: 2.0}, {2: 2.0}), between([], [1.0]), between([math.nan], [])):
+    for found in (
+        compare_blocks({}, {}),
+        compare_blocks({1: 2.0}, {2: 2.0}),
+        compare_runs([], [1.0]),
+        compare_runs([math.nan], []),
+    ):
         assert (found.n, found.p, found.effect) == (0, None, None)
         assert math.isnan(found.ratio.value)
 
@@ -183,7 +189,7 @@ def test_effect_is_the_probability_above_minus_below() -> None:
 
 def test_holm_adjusts_from_the_smallest_up() -> None:
     # Holm's step-down by hand: 4 x 0.01, 3 x 0.02, 2 x 0.03 and then never less than the one before.
-    assert holm([0.03, 0.01, None, 0.5, 0.02]) == pytest.approx([0.06, 0.04, None, 0.5, 0.06])
-    assert holm([0.04, 0.03]) == [0.06, 0.06]
-    assert holm([0.7, 0.9]) == [1.0, 1.0]
-    assert (holm([]), holm([None]), holm([0.02])) == ([], [None], [0.02])
+    assert adjust_holm([0.03, 0.01, None, 0.5, 0.02]) == pytest.approx([0.06, 0.04, None, 0.5, 0.06])
+    assert adjust_holm([0.04, 0.03]) == [0.06, 0.06]
+    assert adjust_holm([0.7, 0.9]) == [1.0, 1.0]
+    assert (adjust_holm([]), adjust_holm([None]), adjust_holm([0.02])) == ([], [None], [0.02])

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from loadstone.statistics import distributions
-from loadstone.statistics.comparison import rank_sum_p, unpaired
+from loadstone.statistics.comparison import compare_unpaired, rank_sum_p
 from loadstone.statistics.steady import kendall_test
 
 PRECISION = 1e-10
@@ -83,7 +83,7 @@ def test_welchs_test_equals_scipys() -> None:
     for m, n in ((4, 4), (5, 12), (30, 6)):
         baseline, contender = random.normal(0, 1, m), random.normal(0.7, 3, n)
         assert min(baseline.min(), contender.min()) < 0
-        evidence = unpaired(baseline.tolist(), contender.tolist())
+        evidence = compare_unpaired(baseline.tolist(), contender.tolist())
         expected = stats.ttest_ind(contender, baseline, equal_var=False)
         ends = expected.confidence_interval(0.95)
         assert evidence.difference is not None

@@ -12,8 +12,8 @@ import pytest
 
 from loadstone.format import units
 from loadstone.search.rule import Over
-from loadstone.search.sentence import reached
-from loadstone.statistics.knee import TOLERANCE, Knee, knee
+from loadstone.search.sentence import knee_text
+from loadstone.statistics.knee import TOLERANCE, Knee, find_knee
 from statistics_support import Floats, Generator
 from test_statistics_usl import HBASE
 
@@ -56,26 +56,26 @@ def law(peak: float, sigma: float) -> Curve:
 
 @pytest.mark.parametrize(("blocks", "variation"), [(3, 0.01), (6, 0.02), (10, 0.02)])
 def test_the_example_saturates_between_16_and_20_clients(blocks: int, variation: float) -> None:
-    found = knee(sweep(flat_from(20), blocks=blocks, variation=variation))
+    found = find_knee(sweep(flat_from(20), blocks=blocks, variation=variation))
     assert (found.lower, found.upper, found.collapse, found.unclaimed) == (16, 20, None, None)
     assert found.plateau == pytest.approx(20_000, rel=0.05)
 
 
 def test_noiseless_bracket_is_the_gap_around_the_knee() -> None:
-    found = knee(sweep(flat_from(20), variation=0))
+    found = find_knee(sweep(flat_from(20), variation=0))
     assert (found.lower, found.upper, found.unclaimed) == (16, 20, None)
     # Of what all loads of a block share nothing is left in the bracket.
     assert found.reached == 20
 
 
 def test_throughput_that_collapses_late_has_both_brackets() -> None:
-    found = knee(sweep(lambda n: 1000 * np.minimum(n, 8) * np.where(n > 32, 0.5, 1.0), variation=0.01))
+    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 8) * np.where(n > 32, 0.5, 1.0), variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (4, 8, None)
     assert found.collapse == (32, 64)
 
 
 def test_a_collapse_does_not_pull_the_plateau_down() -> None:
-    found = knee(sweep(law(16, 0.02), (1, 2, 4, 8, 16, 32, 64, 128)))
+    found = find_knee(sweep(law(16, 0.02), (1, 2, 4, 8, 16, 32, 64, 128)))
     assert found.plateau == pytest.approx(law(16, 0.02)(np.array([16.0]))[0], rel=0.06)
     assert found.collapse is not None
     assert found.collapse[1] <= 64
@@ -84,50 +84,50 @@ def test_a_collapse_does_not_pull_the_plateau_down() -> None:
 @pytest.mark.parametrize("curve", [lambda n: 1000 * n, lambda n: 1000 * n**0.6, lambda n: 1000 * n / (1 + n / 100)])
 @pytest.mark.parametrize("variation", [0, 0.02, 0.08])
 def test_what_still_rises_has_no_knee(curve: Curve, variation: float) -> None:
-    found = knee(sweep(curve, variation=variation))
+    found = find_knee(sweep(curve, variation=variation))
     assert (found.upper, found.unclaimed) == (None, "rising")
 
 
 def test_close_loads_at_the_end_are_no_plateau() -> None:
-    assert knee(sweep(lambda n: 1000 * n, (64, 96, 120, 124, 128))).unclaimed == "rising"
+    assert find_knee(sweep(lambda n: 1000 * n, (64, 96, 120, 124, 128))).unclaimed == "rising"
 
 
 def test_repeats_that_scatter_too_much_claim_nothing() -> None:
-    found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
+    found = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
     assert (found.upper, found.unclaimed) == (None, "scatter")
 
 
 def test_plateau_from_the_start_has_no_lower_end() -> None:
-    found = knee(sweep(lambda n: 5000 + 0 * n, blocks=8, variation=0.01))
+    found = find_knee(sweep(lambda n: 5000 + 0 * n, blocks=8, variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (None, 1, None)
 
 
 def test_falling_throughput_is_highest_at_the_first_load() -> None:
-    found = knee(sweep(lambda n: 5000 / n))
+    found = find_knee(sweep(lambda n: 5000 / n))
     assert (found.lower, found.upper, found.collapse) == (None, 1, (1, 2))
 
 
 def test_dent_on_the_way_up_is_no_knee() -> None:
-    found = knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where(n == 8, 0.45, 1.0)))
+    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where(n == 8, 0.45, 1.0)))
     assert (found.lower, found.upper, found.collapse) == (16, 20, None)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_recovering_curve_has_not_collapsed(seed: int) -> None:
-    found = knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
+    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
     assert found.collapse is None
     assert found.departing
 
 
 def test_noise_is_not_taken_for_a_second_rise() -> None:
-    every = [knee(sweep(law(40, 0.1), variation=0.05, seed=seed)).departing for seed in range(200)]
+    every = [find_knee(sweep(law(40, 0.1), variation=0.05, seed=seed)).departing for seed in range(200)]
     print(f"not monotone by noise alone: {np.mean([bool(each) for each in every]):.1%} of 200 sweeps")
     assert np.mean([bool(each) for each in every]) <= 0.05
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_two_repeats_claim_nothing_but_give_an_estimate(blocks: int) -> None:
-    found = knee(sweep(flat_from(20), blocks=blocks, variation=0.01))
+    found = find_knee(sweep(flat_from(20), blocks=blocks, variation=0.01))
     assert (found.lower, found.upper, found.unclaimed) == (None, None, "few-repeats")
     assert found.reached == 20
     assert found.plateau == pytest.approx(20_000, rel=0.1)
@@ -145,7 +145,7 @@ def test_two_repeats_claim_nothing_but_give_an_estimate(blocks: int) -> None:
     ],
 )
 def test_no_curve_claims_nothing(points: Mapping[float, Mapping[int, float]]) -> None:
-    found = knee(points)
+    found = find_knee(points)
     assert (found.lower, found.upper, found.unclaimed) == (None, None, "few-loads")
 
 
@@ -154,7 +154,7 @@ def test_missing_cells_and_failed_trials_are_left_out() -> None:
     del points[12][0], points[16][3], points[32][5], points[32][4]
     points[24] = {0: 0.0, 1: math.nan}
     points[64] = {}
-    found = knee(points)
+    found = find_knee(points)
     assert 24 not in found.loads
     assert 64 not in found.loads
     assert (found.lower, found.upper) == (16, 20)
@@ -164,13 +164,13 @@ def test_load_with_few_repeats_stays_uncertain() -> None:
     points = sweep(flat_from(20), blocks=5)
     # A single figure, 30 % too high: it must not become the plateau.
     points[128] = {0: 26_000.0}
-    found = knee(points)
+    found = find_knee(points)
     assert found.plateau == pytest.approx(20_000, rel=0.05)
     assert (found.lower, found.upper) == (16, 20)
 
 
 def test_real_sweep_ending_after_its_knee_claims_none() -> None:
-    found = knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
+    found = find_knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
     # Its author named 31 or 32 clients, the highest of the averages. 10 clients were measured once.
     assert list(found.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert (found.lower, found.reached, found.unclaimed) == (20, 28, "scatter")
@@ -178,28 +178,28 @@ def test_real_sweep_ending_after_its_knee_claims_none() -> None:
 
 def test_unblocked_repeats_are_resampled_by_load() -> None:
     points = sweep(flat_from(20), blocks=6)
-    assert (knee(points, blocks=False).lower, knee(points, blocks=False).upper) == (16, 20)
+    assert (find_knee(points, blocks=False).lower, find_knee(points, blocks=False).upper) == (16, 20)
     # As a search has them: as many repeats as each load needed.
     for load in (1, 2, 64, 128):
         points[load] = dict(list(points[load].items())[:3])
-    assert (knee(points, blocks=False).lower, knee(points, blocks=False).upper) == (16, 20)
+    assert (find_knee(points, blocks=False).lower, find_knee(points, blocks=False).upper) == (16, 20)
 
 
 def test_bracket_is_independent_of_point_order() -> None:
     points = sweep(law(40, 0.1), variation=0.06)
     turned = {load: dict(reversed(found.items())) for load, found in reversed(points.items())}
-    assert knee(points) == knee(turned)
+    assert find_knee(points) == find_knee(turned)
 
 
 def test_the_unit_of_throughput_does_not_matter() -> None:
     points = sweep(flat_from(20), variation=0.05)
     small = {load: {block: value * 1e-9 for block, value in found.items()} for load, found in points.items()}
-    one, other = knee(points), knee(small)
+    one, other = find_knee(points), find_knee(small)
     assert (one.lower, one.upper, one.unclaimed) == (other.lower, other.upper, other.unclaimed)
 
 
 def test_fit_is_monotone_on_both_sides() -> None:
-    found = knee(sweep(law(16, 0.05), variation=0.08))
+    found = find_knee(sweep(law(16, 0.05), variation=0.08))
     top = found.fit.index(max(found.fit))
     assert list(found.fit[: top + 1]) == sorted(found.fit[: top + 1])
     assert list(found.fit[top:]) == sorted(found.fit[top:], reverse=True)
@@ -208,7 +208,7 @@ def test_fit_is_monotone_on_both_sides() -> None:
 
 def test_the_estimate_without_a_bracket_is_the_same() -> None:
     points = sweep(flat_from(20), variation=0.05)
-    assert knee(points, resamples=0).reached == knee(points).reached
+    assert find_knee(points, resamples=0).reached == find_knee(points).reached
 
 
 # Tried loads of simulated sweeps: doublings, finer ones, and evenly spaced ones.
@@ -266,7 +266,7 @@ def test_bracket_contains_the_knee_in_90_percent() -> None:
         tried = GRIDS[random.integers(len(GRIDS))]
         curve = drawn(shape, tried[0], tried[-1], random)
         variation = random.uniform(0.02, 0.08)
-        found = knee(sweep(curve, tried, int(random.integers(3, 11)), variation, number))
+        found = find_knee(sweep(curve, tried, int(random.integers(3, 11)), variation, number))
         truth = curve(np.array(tried, dtype=float))
         claimed[shape].append(found.unclaimed is None)
         brackets.append(covers(found, tried, truth))
@@ -305,7 +305,7 @@ def test_bracket_contains_the_knee_in_90_percent() -> None:
 @pytest.mark.parametrize("saturation", [1, 3, 20])
 def test_lower_end_of_scattered_repeats_is_reliable(saturation: float) -> None:
     least = min(load for load in TRIED if load >= 0.95 * saturation)
-    found = [knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
+    found = [find_knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
     scattered = [each for each in found if each.unclaimed == "scatter"]
     assert scattered
     # 2.5 % of all sweeps, and what chance makes of them.
@@ -315,15 +315,15 @@ def test_lower_end_of_scattered_repeats_is_reliable(saturation: float) -> None:
 
 @pytest.mark.parametrize(("over", "unit"), [("clients", "clients"), ("rate", "op/s")])
 def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str) -> None:
-    found = knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
-    text = reached(found, over, "redis")
+    found = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
+    text = knee_text(found, over, "redis")
     least = units.load_over(found.lower or 0, over)
     assert text.startswith(
         f"throughput of redis reaches 95 % of its plateau above {least}; no upper end is named: the repeats"
         f" differ too much to tell whether throughput still rises at 128 {unit} ("
     )
     assert "between" not in text
-    bare = reached(replace(found, lower=None), over)
+    bare = knee_text(replace(found, lower=None), over)
     assert bare.startswith(
         f"no knee is named: the repeats differ too much to tell whether throughput still rises at 128 {unit} ("
     )

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from loadstone.judge.checks.rate import rises
+from loadstone.judge.checks.rate import rise_text
 from loadstone.judge.settings import Settings
-from loadstone.statistics.steady import RISE_POINTS_MIN, rise
+from loadstone.statistics.steady import RISE_POINTS_MIN, find_rise
 from statistics_support import Floats, Generator, autoregressive
 
 SETTINGS = Settings()
@@ -19,7 +19,7 @@ MS = 1e6
 
 def fires(latencies: Sequence[float] | Floats, seconds: float) -> bool:
     """Whether the check fires on these medians of intervals, ns."""
-    return bool(rises([float(each) for each in latencies], seconds, SETTINGS))
+    return bool(rise_text([float(each) for each in latencies], seconds, SETTINGS))
 
 
 @pytest.mark.parametrize("n", [20, 30, 60, 120, 600])
@@ -60,7 +60,7 @@ def test_one_slow_interval_is_no_trend() -> None:
 
 
 def test_a_line_is_found_as_it_is() -> None:
-    found = rise([2.0 * at for at in range(60)])
+    found = find_rise([2.0 * at for at in range(60)])
     assert found is not None
     assert found.p < 1e-6
     assert found.rise == pytest.approx(120)
@@ -68,7 +68,7 @@ def test_a_line_is_found_as_it_is() -> None:
 
 
 def test_what_falls_or_stays_does_not_rise() -> None:
-    falling, level = rise([60.0 - at for at in range(60)]), rise([1.0] * 60)
+    falling, level = find_rise([60.0 - at for at in range(60)]), find_rise([1.0] * 60)
     assert falling is not None
     assert level is not None
     assert (falling.rise < 0, falling.p) == (True, 1.0)
@@ -76,5 +76,5 @@ def test_what_falls_or_stays_does_not_rise() -> None:
 
 
 def test_too_few_points_say_nothing() -> None:
-    assert rise([float(at) for at in range(RISE_POINTS_MIN - 1)]) is None
-    assert rise([float(at) for at in range(RISE_POINTS_MIN)]) is not None
+    assert find_rise([float(at) for at in range(RISE_POINTS_MIN - 1)]) is None
+    assert find_rise([float(at) for at in range(RISE_POINTS_MIN)]) is not None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from loadstone.statistics.autocorrelation import autocovariance, effective_size, run_interval, run_mean
-from loadstone.statistics.steady import ALPHA, EFFECT_MIN, steadiness, warm_up_end
+from loadstone.statistics.steady import ALPHA, EFFECT_MIN, assess_steadiness, warm_up_end
 from statistics_support import EXPERIMENTS, VARIATION, Floats, autoregressive, contaminated, share
 
 
@@ -70,7 +70,9 @@ def test_noise_is_steady(n: int) -> None:
     plain = random.normal(100, 20, (EXPERIMENTS // 2, n))
     skewed = random.lognormal(4.6, 0.3, (EXPERIMENTS // 8, n))
     dips = contaminated(0.5).draw(random, (EXPERIMENTS // 8, n))
-    alarms = [share([not steadiness(each.tolist()).steady for each in series]) for series in (plain, skewed, dips)]
+    alarms = [
+        share([not assess_steadiness(each.tolist()).steady for each in series]) for series in (plain, skewed, dips)
+    ]
     print(f"n={n}: false alarms {alarms[0]:.1%}, skewed {alarms[1]:.1%}, with dips {alarms[2]:.1%}")
     assert max(alarms) <= 0.05
 
@@ -82,7 +84,7 @@ def test_noise_is_steady(n: int) -> None:
 )
 def test_long_autocorrelated_runs_are_steady(phi: float, n: int, most: float) -> None:
     series = autoregressive(np.random.default_rng(4), phi, (EXPERIMENTS // 4, n))
-    alarms = share([not steadiness(each.tolist()).steady for each in series])
+    alarms = share([not assess_steadiness(each.tolist()).steady for each in series])
     print(f"AR(1) {phi}, {n} points: false alarms {alarms:.1%}")
     assert alarms <= most
 
@@ -101,7 +103,7 @@ def test_what_is_not_steady_is_found(name: str, n: int) -> None:
     found = [
         share(
             [
-                not steadiness((each * SHAPES[name](np.arange(n) / n)).tolist()).steady
+                not assess_steadiness((each * SHAPES[name](np.arange(n) / n)).tolist()).steady
                 for each in autoregressive(random, phi, (100, n))
             ]
         )
@@ -112,49 +114,49 @@ def test_what_is_not_steady_is_found(name: str, n: int) -> None:
 
 
 def test_trend_is_its_share_of_the_window_median() -> None:
-    found = steadiness((noise(120) * (0.9 + 0.2 * np.arange(120) / 120)).tolist())
+    found = assess_steadiness((noise(120) * (0.9 + 0.2 * np.arange(120) / 120)).tolist())
     assert "trend" in found.reasons
     assert found.trend_share == pytest.approx(0.2, abs=0.05)
     assert found.trend_p < ALPHA
 
 
 def test_late_change_is_located_with_its_size() -> None:
-    found = steadiness((noise(120) * np.where(np.arange(120) < 90, 1, 0.7)).tolist())
+    found = assess_steadiness((noise(120) * np.where(np.arange(120) < 90, 1, 0.7)).tolist())
     assert "change" in found.reasons
     assert found.change_at == pytest.approx(90, abs=2)
     assert found.change_share == pytest.approx(-0.3, abs=0.04)
     # Without noise it is exact.
-    exact = steadiness([100.0] * 20 + [80.0] * 10)
+    exact = assess_steadiness([100.0] * 20 + [80.0] * 10)
     assert (exact.change_at, exact.change_share, exact.change_p) == (20, -0.2, 0.0)
 
 
 def test_what_is_sure_but_slight_is_steady() -> None:
-    found = steadiness([100 + 0.01 * at for at in range(300)])
+    found = assess_steadiness([100 + 0.01 * at for at in range(300)])
     assert (found.steady, found.reasons) == (True, ())
     assert found.trend_p < 1e-6
     assert 0 < found.trend_share < EFFECT_MIN
-    assert not steadiness([100 + 0.01 * at for at in range(300)], effect_min=0.02).steady
+    assert not assess_steadiness([100 + 0.01 * at for at in range(300)], effect_min=0.02).steady
 
 
 def test_slow_last_interval_is_no_change() -> None:
     for n in (5, 20, 60):
-        assert steadiness([*noise(n - 1).tolist(), 10.0]).steady
+        assert assess_steadiness([*noise(n - 1).tolist(), 10.0]).steady
 
 
 def test_short_equal_and_empty_series_are_steady() -> None:
     for series in ([], [1.0], [1.0, 2.0], [1.0, 5.0, 9.0], [0.0] * 50, [7.0] * 50, [0.0] * 40 + [1.0]):
-        found = steadiness(series)
+        found = assess_steadiness(series)
         assert found.steady, series
         assert found.n == len(series)
     # Five points that only fall are the least that can be told: p = 2 / 5!.
-    fall = steadiness([100.0, 90, 80, 70, 60])
+    fall = assess_steadiness([100.0, 90, 80, 70, 60])
     assert (fall.reasons, fall.change_at) == (("trend",), None)
     assert fall.trend_p == pytest.approx(2 / 120)
 
 
 def test_day_of_seconds_is_averaged_before_the_test() -> None:
     series = noise(86_400) * np.where(np.arange(86_400) < 60_000, 1, 0.9)
-    found = steadiness(series.tolist())
+    found = assess_steadiness(series.tolist())
     assert found.change_at == pytest.approx(60_000, abs=500)
     assert found.n == 86_400
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from loadstone.statistics.autocorrelation import run_interval
-from loadstone.statistics.centre import median_rank, order_interval, summary, t_interval
-from loadstone.statistics.comparison import ALPHA, holm, rank_sum_p, shift
-from loadstone.statistics.stopping import enough, narrow
+from loadstone.statistics.centre import median_rank, order_interval, summarize_samples, t_interval
+from loadstone.statistics.comparison import ALPHA, adjust_holm, estimate_shift, rank_sum_p
+from loadstone.statistics.stopping import is_narrow, stopping_reason
 from statistics_support import (
     EXPERIMENTS,
     POPULATIONS,
@@ -62,15 +62,17 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
     population, at_most = POPULATIONS[name], 40
     hits, repeats, hasty = [], [], []
     for samples in population.draw(np.random.default_rng(3), (EXPERIMENTS, at_most)).tolist():
-        n = next(n for n in range(6, at_most + 1) if enough([samples[:n]], 6, at_most, until))
-        shown = summary(samples[:n])
+        n = next(n for n in range(6, at_most + 1) if stopping_reason([samples[:n]], 6, at_most, until))
+        shown = summarize_samples(samples[:n])
         assert shown.low is not None
         assert shown.high is not None
         hits.append(shown.low <= population.median <= shown.high)
         repeats.append(n)
         if until == 0.06:
             # The rule that does not wait for a second look.
-            early = summary(samples[: next((n for n in range(6, at_most) if narrow(samples[:n], until)), at_most)])
+            early = summarize_samples(
+                samples[: next((n for n in range(6, at_most) if is_narrow(samples[:n], until)), at_most)]
+            )
             hasty.append(
                 early.low is not None and early.high is not None and early.low <= population.median <= early.high
             )
@@ -87,7 +89,7 @@ def test_stopping_rule_seldom_separates_equal_variants() -> None:
     random, at_most = np.random.default_rng([4, 20]), 20
     claims = []
     for pair in POPULATIONS["normal"].draw(random, (3 * EXPERIMENTS, 2, at_most)):
-        n = next(n for n in range(6, at_most + 1) if enough(pair[:, :n].tolist(), 6, at_most, 2 * VARIATION))
+        n = next(n for n in range(6, at_most + 1) if stopping_reason(pair[:, :n].tolist(), 6, at_most, 2 * VARIATION))
         claims.append(t_interval(np.log(pair[1, :n] / pair[0, :n]))[1] < ALPHA)
     print(f"A/A under the rule of stopping: {share(claims):.1%} claimed")
     assert share(claims) <= 0.065
@@ -101,7 +103,7 @@ def test_equal_variants_are_seldom_claimed_to_differ(name: str, n: int) -> None:
     _, steady = t_interval(np.log(pairs[..., 1] / pairs[..., 0]))
     drifted = drifting(random, pairs, 0.2)
     _, drift = t_interval(np.log(drifted[..., 1] / drifted[..., 0]))
-    apart, _ = shift(np.log(pairs[..., 0]), np.log(pairs[..., 1]))
+    apart, _ = estimate_shift(np.log(pairs[..., 0]), np.log(pairs[..., 1]))
     claims = [share(steady < ALPHA), share(drift < ALPHA), 1 - covers(apart.low, apart.high, 0)]
     print(f"{name}, n={n}: A/A in blocks {claims[0]:.1%}, under drift {claims[1]:.1%}, between runs {claims[2]:.1%}")
     assert max(claims) <= 0.065
@@ -115,10 +117,10 @@ def test_holm_seldom_separates_a_family_of_equals(n: int) -> None:
     drifted = drifting(random, values, 0.2)
     _, blocks = t_interval(np.log(drifted[..., 1:] / drifted[..., :1]).swapaxes(1, 2))
     logs = np.log(values).swapaxes(1, 2)
-    _, u = shift(np.repeat(logs[:, :1], 4, axis=1), logs[:, 1:])
+    _, u = estimate_shift(np.repeat(logs[:, :1], 4, axis=1), logs[:, 1:])
     apart = [[rank_sum_p(each, n, n) for each in family] for family in u.tolist()]
     claims = [
-        share([any(p is not None and p < ALPHA for p in holm(family)) for family in families])
+        share([any(p is not None and p < ALPHA for p in adjust_holm(family)) for family in families])
         for families in (blocks.tolist(), apart)
     ]
     unadjusted = share((blocks < ALPHA).any(axis=1))

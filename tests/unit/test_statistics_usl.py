@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from loadstone.statistics.usl import COUNTS_MIN, curve, fit, parameters
+from loadstone.statistics.usl import COUNTS_MIN, fit_law, fit_parameters, law_curve
 
 # A read-only sweep of YCSB's threads against HBase, 10,000,000 records, op/s as its author typed them.
 HBASE: dict[float, list[float]] = {
@@ -40,31 +40,31 @@ def sweep(
 ) -> list[tuple[float, float]]:
     random = np.random.default_rng(seed)
     clients = np.repeat(np.array(counts, dtype=float), repeats)
-    throughput = curve(clients, *law) * (1 + variation * random.normal(size=len(clients)))
+    throughput = law_curve(clients, *law) * (1 + variation * random.normal(size=len(clients)))
     return list(zip(clients.tolist(), throughput.tolist(), strict=True))
 
 
 def test_a_real_sweep_is_fitted() -> None:
-    found = fit([(clients, each) for clients, values in HBASE.items() for each in values])
+    found = fit_law([(clients, each) for clients, values in HBASE.items() for each in values])
     assert found is not None
     for clients, values in HBASE.items():
-        assert found.throughput(clients) == pytest.approx(np.mean(values), rel=0.03)
+        assert found.predict_throughput(clients) == pytest.approx(np.mean(values), rel=0.03)
 
 
 @pytest.mark.parametrize("law", [LAW, (50.0, 0.3, 0.01), (200_000.0, 0.0, 0.002), (3.0, 0.9, 0.0004)])
 def test_known_parameters_are_found_again(law: tuple[float, float, float]) -> None:
     points = sweep(law, POWERS)
-    found = parameters(np.array([n for n, _ in points]), np.array([x for _, x in points]))
+    found = fit_parameters(np.array([n for n, _ in points]), np.array([x for _, x in points]))
     assert found == pytest.approx(law, rel=1e-3, abs=1e-6)
 
 
 def test_the_law_is_gunthers() -> None:
     # 100 · 4 ÷ (1 + 0.1 · 3 + 0.01 · 4 · 3)
-    assert curve(np.array([1.0, 4.0]), 100, 0.1, 0.01) == pytest.approx([100, 400 / 1.42])
+    assert law_curve(np.array([1.0, 4.0]), 100, 0.1, 0.01) == pytest.approx([100, 400 / 1.42])
 
 
 def test_fitting_law_is_drawn_in_95_percent() -> None:
-    drawn = [fit(sweep(LAW, POWERS, 4, 0.05, seed)) is not None for seed in range(300)]
+    drawn = [fit_law(sweep(LAW, POWERS, 4, 0.05, seed)) is not None for seed in range(300)]
     print(f"scalability law: drawn for {np.mean(drawn):.0%} of 300 sweeps that follow it")
     assert 0.9 < np.mean(drawn) < 0.99
 
@@ -74,20 +74,20 @@ def test_ill_fitting_law_is_not_drawn(repeats: int) -> None:
     random = np.random.default_rng(5)
     counts = (1, 2, 4, 8, 12, 16, 20, 24, 32, 64, 128)
     points = [(float(n), 1000 * min(n, 20) * (1 + 0.02 * random.normal())) for n in counts for _ in range(repeats)]
-    assert fit(points) is None
+    assert fit_law(points) is None
 
 
 def test_law_without_repeats_has_unknown_fit() -> None:
-    assert fit(sweep(LAW, POWERS)) is None
+    assert fit_law(sweep(LAW, POWERS)) is None
 
 
 def test_three_numbers_of_clients_are_too_few() -> None:
     assert COUNTS_MIN == 4
-    assert fit(sweep(LAW, (1, 8, 64), 5, 0.02)) is None
+    assert fit_law(sweep(LAW, (1, 8, 64), 5, 0.02)) is None
     for points in ([], [(1.0, 0.0)] * 9, [(0.0, 5.0), (math.nan, 1.0), (2.0, math.inf), (1.0, -1.0)]):
-        assert fit(points) is None
+        assert fit_law(points) is None
 
 
 def test_repeats_that_are_all_equal_fit_only_exactly() -> None:
-    assert fit(sweep(LAW, POWERS, 3)) is not None
-    assert fit([(n, 1000 * min(n, 20)) for n in POWERS for _ in range(3)]) is None
+    assert fit_law(sweep(LAW, POWERS, 3)) is not None
+    assert fit_law([(n, 1000 * min(n, 20)) for n in POWERS for _ in range(3)]) is None

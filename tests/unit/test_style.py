@@ -26,6 +26,8 @@ TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchma
 # The texts of the generated types are those of the Rust types.
 EXCLUDED = ("tests/fixtures/", "tests/unit/test_style.py", "python/loadstone/engine/event_types.py")
 TEST_WORDS_MAX = 8
+# Of the names of the lab's functions.
+ONE_WORD_SHARE_MAX = 0.3
 # Verbs, nouns of the field and conventions of a language that end like participles.
 NO_PARTICIPLES = {"embed", "exceed", "elapsed", "expected", "feed", "need", "proceed", "seed", "speed", "succeed"}
 
@@ -274,6 +276,14 @@ def shrink(baseline: Counts, counts: Counts) -> Counts:
 def test_changed_code_follows_style() -> None:
     messages = additions(present(), parse_baseline(BASELINE.read_text()), load_rules())
     assert not messages, "see STYLE.md:\n" + "\n".join(messages)
+
+
+def test_most_function_names_have_an_object() -> None:
+    sources = [path.read_text() for path in (ROOT / "python/loadstone").rglob("*.py")]
+    items = [name for source in sources for _, item, name in python_items(source) if item == "function"]
+    names = [name for name in items if not name.startswith("__")]
+    one_word = [name for name in names if "_" not in name.strip("_")]
+    assert len(one_word) <= ONE_WORD_SHARE_MAX * len(names), Counter(one_word).most_common(20)
 
 
 def test_baseline_lists_only_present_offenders() -> None:

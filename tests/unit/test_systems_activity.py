@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from loadstone.systems.base.activity import READ_BYTES, figures
-from loadstone.systems.registry import system as named
+from loadstone.systems.base.activity import READ_BYTES, activity_figures
+from loadstone.systems.registry import load_system as named
 
 LINES = {
     "postgres": "2026-11-24 02:%M:%S.044 UTC [71] LOG:  checkpoint starting: time",
@@ -40,7 +40,7 @@ def log(path: Path, system: str, minutes: Sequence[int]) -> Path:
 @pytest.mark.parametrize("system", LINES)
 def test_starts_are_counted_with_their_median_period(tmp_path: Path, system: str) -> None:
     since = datetime(2026, 11, 24, 2, 0).timestamp()
-    found = figures([(log(tmp_path / "log", system, [1, 5, 10, 15]), since)], named(system).activities)
+    found = activity_figures([(log(tmp_path / "log", system, [1, 5, 10, 15]), since)], named(system).activities)
     name = NAMES[system]
     plural = name + ("es" if name == "flush" else "s")
     assert (found[plural], found[f"{name}_period_seconds"]) == (4, 300)
@@ -48,7 +48,7 @@ def test_starts_are_counted_with_their_median_period(tmp_path: Path, system: str
 
 def test_lines_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     since = datetime(2026, 11, 24, 2, 5).timestamp()
-    found = figures([(log(tmp_path / "log", "postgres", [1, 2, 5, 10]), since)], named("postgres").activities)
+    found = activity_figures([(log(tmp_path / "log", "postgres", [1, 2, 5, 10]), since)], named("postgres").activities)
     # Two beginnings have one gap between them, and that is no period yet.
     assert found == {"checkpoints": 2}
 
@@ -56,12 +56,12 @@ def test_lines_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
 def test_gaps_are_those_of_one_server(tmp_path: Path) -> None:
     since = datetime(2026, 11, 24, 2, 0).timestamp()
     logs = [(log(tmp_path / str(first), "cassandra", [first, first + 10, first + 20]), since) for first in (1, 2, 3)]
-    found = figures(logs, named("cassandra").activities)
+    found = activity_figures(logs, named("cassandra").activities)
     assert (found["flushes"], found["flush_period_seconds"]) == (9, 600)
 
 
 def test_a_log_that_is_not_there_has_none(tmp_path: Path) -> None:
-    assert figures([(tmp_path / "none", 0.0)], {"checkpoint": "checkpoint starting"}) == {"checkpoints": 0}
+    assert activity_figures([(tmp_path / "none", 0.0)], {"checkpoint": "checkpoint starting"}) == {"checkpoints": 0}
 
 
 CHECKPOINT = "%Y-%m-%d %H:%M:%S.044 UTC [71] LOG:  checkpoint starting: time"
@@ -71,7 +71,7 @@ START = datetime(2026, 11, 24, 2, 0)
 def counted(path: Path, content: bytes, since: datetime = START) -> dict[str, float]:
     """What a log of PostgreSQL says since a start."""
     path.write_bytes(content)
-    return figures([(path, since.timestamp())], named("postgres").activities)
+    return activity_figures([(path, since.timestamp())], named("postgres").activities)
 
 
 def at(*minutes: float) -> bytes:

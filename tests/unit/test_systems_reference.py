@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / reference.PAGE
 
 def test_the_page_is_up_to_date() -> None:
     page = PAGE.read_text()
-    assert reference.renewed(page) == page, "run `make docs`"
+    assert reference.renew_page(page) == page, "run `make docs`"
 
 
 def test_the_page_has_every_system_and_every_verb() -> None:
@@ -27,4 +27,4 @@ def test_the_page_has_every_system_and_every_verb() -> None:
 
 def test_a_page_without_a_place_for_the_tables() -> None:
     with pytest.raises(ValueError, match="no place"):
-        reference.renewed("# Systems\n")
+        reference.renew_page("# Systems\n")

@@ -30,12 +30,12 @@ ARGV = [sys.executable, "-c", PROGRAM]
 def resident() -> Iterator[Resident]:
     one = Resident()
     yield one
-    one.end()
+    one.end_program()
 
 
 def asked(resident: Resident, word: str, *more: str) -> tuple[int, str]:
     """Which process answered, and what."""
-    pid, _, answer = resident.ask([*ARGV, *more], word, 10).partition(" ")
+    pid, _, answer = resident.ask_program([*ARGV, *more], word, 10).partition(" ")
     return int(pid), answer
 
 
@@ -83,13 +83,13 @@ def test_a_killed_program_is_started_again(resident: Resident) -> None:
 def test_unresponsive_helper_is_killed(resident: Resident) -> None:
     first, _ = asked(resident, "one")
     with pytest.raises(SilentError):
-        resident.ask(ARGV, "sleep", 0.2)
+        resident.ask_program(ARGV, "sleep", 0.2)
     assert not alive(first)
     assert asked(resident, "two")[1] == "two"
 
 
 def test_nothing_is_left(resident: Resident) -> None:
     first, _ = asked(resident, "one")
-    resident.end()
-    resident.end()
+    resident.end_program()
+    resident.end_program()
     assert not alive(first)

@@ -46,20 +46,20 @@ def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], uni
     ],
 )
 def test_figure_has_the_digits_of_its_interval(value: float, side: float, unit: str, expected: str) -> None:
-    assert units.figure(value, unit, units.precision(value, side)) == expected
+    assert units.format_figure(value, unit, units.digit_carried(value, side)) == expected
 
 
 def test_figure_interval_and_table_share_the_last_digit() -> None:
     estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
-    assert wording.figure(estimate, "ns") == "32.7 µs"
-    assert wording.interval(estimate, "ns") == "21.4 µs – 1.0440 ms"
+    assert wording.estimate_text(estimate, "ns") == "32.7 µs"
+    assert wording.interval_text(estimate, "ns") == "21.4 µs – 1.0440 ms"
     assert units.in_one_unit([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_table_and_report_show_equal_small_bytes(number: float) -> None:
     (text,) = units.in_one_unit([number], "B/op")
-    shown = units.figure(number, "B/op")
+    shown = units.format_figure(number, "B/op")
     assert float(text.split()[0]) == pytest.approx(float(shown.split()[0]), rel=0.005)
     assert text.split()[1] == shown.split()[1]
 

@@ -11,9 +11,9 @@ import pytest
 
 from event_support import parsed, ready, summary
 from loadstone.engine.events import Files, Reached, Ready, Result, Sorted, Summary, Validation
-from loadstone.experiment.kind import EngineLaunch, Launched
+from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.fleet.merge import Merger
-from loadstone.results.trial_result import values
+from loadstone.results.trial_result import values_by_metric
 from loadstone.results.value import Value
 from loadstone.workloads import dfsio, sort
 
@@ -61,7 +61,7 @@ def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: objec
 
 def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
     phase = EngineLaunch(operation, "measure", lambda *_: {})
-    return values(*dfsio.figures(phase, [Launched(operation, {"work": {}}, result(files=found))]))
+    return values_by_metric(*dfsio.figures(phase, [EndedLaunch(operation, {"work": {}}, result(files=found))]))
 
 
 SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
@@ -141,13 +141,13 @@ STAGES = [
 ]
 
 
-def launched(stages: list[Sorted]) -> list[Launched]:
-    return [Launched(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
+def launched(stages: list[Sorted]) -> list[EndedLaunch]:
+    return [EndedLaunch(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
 
 
 def test_sort_time_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
-    figures = values(*sort.figures(phase, launched(STAGES)))
+    figures = values_by_metric(*sort.figures(phase, launched(STAGES)))
     assert figures["runtime"].value == 2 * S
     assert figures["throughput"].value == 1_000 * 100 / 2
     assert (figures["returned"].value, figures["stored"].value) == (200_000, 200_000)

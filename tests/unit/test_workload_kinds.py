@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from experiment_support import loaded, mistakes, warnings
-from loadstone.experiment.plan.plan import plan
+from loadstone.experiment.plan.plan import plan_experiment
 
 JOB = "[write]\\nrw=write\\nbs={bs}\\n"
 FIO = f'systems: {{disk: {{}}}}\nworkload: {{fio: {{job: "{JOB}"}}}}\nvary: {{bs: [4k, 64k]}}\n'
@@ -27,9 +27,9 @@ def test_section_without_a_required_key_reports_further_mistakes(tmp_path: Path)
 
 
 def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
-    jobs = {variant.work.job for variant in plan(loaded(tmp_path, FIO).experiment).variants}
+    jobs = {variant.work.job for variant in plan_experiment(loaded(tmp_path, FIO).experiment).variants}
     assert jobs == {"[write]\nrw=write\nbs=4k\n", "[write]\nrw=write\nbs=64k\n"}
-    variants = plan(loaded(tmp_path, DFSIO).experiment).variants
+    variants = plan_experiment(loaded(tmp_path, DFSIO).experiment).variants
     assert {(each.work.operation, each.work.files, each.work.direct) for each in variants} == {
         (what, count, past) for what in ("write", "read") for count in (2, 4) for past in (True, False)
     }
@@ -86,7 +86,7 @@ vary:
 
 
 def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
-    variants = plan(loaded(tmp_path, SEVERAL).experiment).variants
+    variants = plan_experiment(loaded(tmp_path, SEVERAL).experiment).variants
     found = [(each.kind, each.config["workload"], each.store) for each in variants]
     assert found == [("dfsio", "write", "file")] * 2 + [("fio", "job", "fio")]
     assert loaded(tmp_path, loaded(tmp_path, SEVERAL).resolved).experiment == loaded(tmp_path, SEVERAL).experiment
@@ -106,7 +106,7 @@ def test_workload_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
 
 def test_single_workload_may_vary_by_dimension_workload(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {file: 'WORKLOADS/workload{workload}'}\nvary: {workload: [a, c]}\n"
-    variants = plan(loaded(tmp_path, text).experiment).variants
+    variants = plan_experiment(loaded(tmp_path, text).experiment).variants
     assert [Path(each.work.file).name for each in variants] == ["workloada", "workloadc"]
     assert warnings(tmp_path, text) == []
 

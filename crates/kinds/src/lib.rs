@@ -94,6 +94,7 @@ pub mod records;
 pub mod retry;
 pub mod series;
 pub mod sort;
+pub mod statement_actor;
 pub mod statements;
 pub mod stores;
 pub mod stress;

@@ -1,31 +1,23 @@
 //! The predefined operations of cassandra-stress: statements on one partition each.
 
-use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use loadstone_load::kind_sequence::KindSequence;
 use loadstone_load::{Kind, Status, StepId, Workload};
-use loadstone_session::erased::Driving;
-use loadstone_session::statements::{Cells, NullStatements, Statement, StatementStore, Statements, Values};
-use loadstone_session::{EngineError, Options};
+use loadstone_session::EngineError;
+use loadstone_session::statements::{Cells, Statement, Statements, Values};
 use loadstone_stress::population::Selection;
 use loadstone_stress::row::Row;
 use loadstone_stress::spec::{Command, Generators, StressSpec};
 
-use crate::retry::{Retried, RetryPolicy, retry};
-use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
-use loadstone_measure::borders::Borders;
-use loadstone_measure::client::{ClientContext, drive_thread};
-use loadstone_measure::clock::{ThreadTimer, Timer};
-use loadstone_measure::control::TrialFailure;
-use loadstone_measure::crew::{Client, Crew, Opened, Target};
+use crate::statement_actor::{Identity, StatementActor, StatementState, StatementWork};
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
-use loadstone_wire::event::{MissingRows, Note, Sections};
+use loadstone_wire::event::{Note, Sections};
 use loadstone_wire::spec::TrialSpec;
 
 /// The names of the steps: the commands, then the end of a session.
 const STEPS: [&str; 5] = ["READ", "WRITE", "COUNTER_READ", "COUNTER_WRITE", "CLEANUP"];
-const CLEANUP: StepId = StepId(4);
 /// The kinds that represent the commands in a sequence with exact quotas.
 const KINDS: [Kind; 4] = [Kind::Read, Kind::Insert, Kind::Scan, Kind::Update];
 
@@ -39,10 +31,8 @@ pub struct StressWork {
     statement_of: [usize; 4],
     sequence: KindSequence,
     generators: Generators,
-    policy: RetryPolicy,
+    state: StatementState,
     clients: u64,
-    /// Reads that found no row.
-    missing: Mutex<Option<MissingRows>>,
 }
 
 impl StressWork {
@@ -73,9 +63,8 @@ impl StressWork {
             statement_of,
             sequence,
             generators,
-            policy: RetryPolicy::default(),
+            state: StatementState::default(),
             clients: 1,
-            missing: Mutex::default(),
         })
     }
 
@@ -87,16 +76,6 @@ impl StressWork {
             Kind::Scan => Command::CounterRead,
             _ => Command::CounterWrite,
         }
-    }
-
-    fn missing_rows(&self) -> Option<MissingRows> {
-        *self.missing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[cold]
-    fn count_missing(&self, number: i64) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
-        missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
     }
 }
 
@@ -216,181 +195,88 @@ impl WorkKind for StressWork {
     }
 
     fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
-        self.policy = RetryPolicy { stop: !spec.inserts.keep_going, ..RetryPolicy::from_spec(spec) };
+        self.state = StatementState::new(spec);
         self.clients = spec.clients;
-        self.missing = Mutex::default();
         Ok(())
     }
 
     fn closing_notes(&self) -> Vec<Note> {
-        let Some(MissingRows { reads, number }) = self.missing_rows() else { return Vec::new() };
-        vec![Note {
-            name: "missing-rows".to_owned(),
-            message: format!("{reads} reads found no row, for example partition {number}"),
-            hint: "load the whole population first: write n=COUNT, then read -pop seq=1..COUNT".to_owned(),
-        }]
+        self.state.missing.notes("load the whole population first: write n=COUNT, then read -pop seq=1..COUNT")
     }
 
     fn sections(&self, _to_unix_ns: u64) -> Sections {
-        Sections { missing_rows: self.missing_rows(), ..Sections::default() }
+        Sections { missing_rows: self.state.missing.rows(), ..Sections::default() }
+    }
+}
+
+impl StatementWork for StressWork {
+    fn state(&self) -> &StatementState {
+        &self.state
+    }
+
+    fn statements(&self) -> &Arc<[Statement]> {
+        &self.statements
+    }
+
+    #[inline]
+    fn identify(&self, operation: &StressOperation) -> Identity {
+        let StressOperation { index, command, number, .. } = *operation;
+        Identity { index, step: StepId(command as u16), name: command.name(), number }
+    }
+
+    fn key<'a>(&self, operation: &'a StressOperation) -> Cow<'a, [u8]> {
+        Cow::Borrowed(&operation.row.key)
+    }
+
+    #[inline]
+    async fn send<S: Statements>(&self, session: &mut S, operation: &StressOperation, cells: &mut Cells) -> Status {
+        session.execute(self.statement_of[operation.command as usize], &operation.values, cells).await
+    }
+
+    #[inline]
+    fn compare(&self, operation: &StressOperation, cells: &Cells) -> Result<(), (Status, String)> {
+        let StressOperation { command, number, row, .. } = operation;
+        if command.writes() {
+            return Ok(());
+        }
+        if cells.rows() == 0 {
+            return Err((Status::NotFound, format!("partition {number} has no row")));
+        }
+        if *command != Command::Read || !self.spec.validates || self.spec.selects_all {
+            return Ok(());
+        }
+        let is_same = cells.rows() == 1
+            && cells.width() == row.ends.len()
+            && row.columns().enumerate().all(|(column, value)| cells.get(0, column) == value);
+        if is_same { Ok(()) } else { Err((Status::UnexpectedState, describe_difference(operation, cells))) }
+    }
+
+    #[inline]
+    fn measure(&self, operation: &StressOperation, cells: &Cells, _counts: bool) -> (u64, u64) {
+        let bytes = if operation.command.writes() { operation.values.as_bytes().len() } else { cells.bytes() };
+        (1, bytes as u64)
+    }
+}
+
+#[cold]
+fn describe_difference(StressOperation { number, row, .. }: &StressOperation, cells: &Cells) -> String {
+    let (columns, written) = (cells.width(), row.ends.len());
+    if cells.rows() > 1 {
+        format!("partition {number} has {} rows instead of one", cells.rows())
+    } else if columns != written {
+        format!("partition {number} has {columns} columns, {written} were written")
+    } else {
+        format!("partition {number} has other values than the written ones")
     }
 }
 
 impl<S: Statements> Work<S> for StressWork {
     type Actor<'a>
-        = StressActor<'a, S>
+        = StatementActor<'a, S, Self>
     where
         S: 'a;
 
     fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
-        StressActor { task, session, cells: Cells::default(), unsent: false }
+        StatementActor::new(task, session)
     }
-}
-
-/// One client's operations.
-#[derive(Debug)]
-pub struct StressActor<'a, S> {
-    task: &'a Task<StressWork>,
-    session: &'a mut S,
-    cells: Cells,
-    unsent: bool,
-}
-
-impl<S: Statements> StressActor<'_, S> {
-    /// The status of a read that was answered: whether the row is there, and has the values that were written.
-    #[inline]
-    fn validate(&self, operation: &StressOperation) -> Status {
-        if self.cells.rows() == 0 {
-            self.task.work.count_missing(operation.number);
-            return Status::NotFound;
-        }
-        let work = &self.task.work;
-        if operation.command != Command::Read || !work.spec.validates || work.spec.selects_all {
-            return Status::Ok;
-        }
-        let same = self.cells.rows() == 1
-            && self.cells.width() == operation.row.ends.len()
-            && operation.row.columns().enumerate().all(|(column, value)| self.cells.get(0, column) == value);
-        if same { Status::Ok } else { Status::UnexpectedState }
-    }
-
-    /// Keeps the message of a read whose answer is wrong.
-    #[cold]
-    fn explain(&self, operation: &StressOperation, status: Status) {
-        let number = operation.number;
-        let message = match status {
-            Status::NotFound => format!("partition {number} has no row"),
-            _ if self.cells.rows() > 1 => {
-                format!("partition {number} has {} rows instead of one", self.cells.rows())
-            }
-            _ if self.cells.width() != operation.row.ends.len() => {
-                let (columns, written) = (self.cells.width(), operation.row.ends.len());
-                format!("partition {number} has {columns} columns, {written} were written")
-            }
-            _ => format!("partition {number} has other values than the written ones"),
-        };
-        self.task.failures.keep(StepId(operation.command as u16), status, || Some(message.clone()));
-        if self.task.work.policy.stop {
-            let (operation, key) = (operation.command.name(), String::from_utf8_lossy(&operation.row.key).into_owned());
-            let attempts = 0;
-            self.task.scheduler.halt_because(|| TrialFailure::Operation { operation, key, status, message, attempts });
-        }
-    }
-}
-
-impl<S: Statements> Actor for StressActor<'_, S> {
-    type Operation = StressOperation;
-
-    #[inline]
-    async fn perform<T: Timer>(&mut self, operation: &StressOperation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let StressOperation { index, command, row, values, .. } = operation;
-        let (step, statement) = (StepId(*command as u16), self.task.work.statement_of[*command as usize]);
-        let mut status = self.session.execute(statement, values, &mut self.cells).await;
-        let mut done_ns = watch.now_ns();
-        self.unsent = false;
-        if status.is_ok() {
-            if !command.writes() {
-                status = self.validate(operation);
-            }
-            watch.step(step, status, watch.sent_ns, done_ns);
-            if !status.is_ok() {
-                // A wrong answer is not retried: the next one would be as wrong.
-                self.explain(operation, status);
-            }
-        } else {
-            let retried = Retried { index: *index, step, name: command.name(), key: &row.key };
-            let cells = &mut self.cells;
-            let attempt = async |session: &mut S| session.execute(statement, values, cells).await;
-            let policy = &self.task.work.policy;
-            let first = (status, done_ns);
-            (status, done_ns, self.unsent) =
-                retry(self.task, policy, self.session, watch, retried, first, attempt).await;
-        }
-        let bytes = if command.writes() { values.as_bytes().len() } else { self.cells.bytes() };
-        Outcome { status, done_ns, rows: 1, bytes: bytes as u64 }
-    }
-
-    fn unsent(&self) -> bool {
-        self.unsent
-    }
-
-    async fn pause(&mut self) {
-        self.session.pause().await;
-    }
-
-    async fn close(&mut self) -> (StepId, Status) {
-        (CLEANUP, self.session.cleanup().await)
-    }
-}
-
-/// A store of statements, as a target of cassandra-stress.
-#[derive(Debug)]
-pub struct StressTarget<'a, S> {
-    /// Executed before the store is opened.
-    definitions: &'a [String],
-    store: PhantomData<fn() -> S>,
-}
-
-impl<'a, S> StressTarget<'a, S> {
-    /// The target of a type of store.
-    pub const fn new(definitions: &'a [String]) -> Self {
-        Self { definitions, store: PhantomData }
-    }
-}
-
-impl<S: StatementStore> Target<StressWork> for StressTarget<'_, S> {
-    fn driving(&self) -> Driving {
-        Driving::for_store::<S>()
-    }
-
-    fn probe(&self, task: &Task<StressWork>, borders: &Borders, context: ClientContext<'_>) {
-        drive_thread(task, borders, ThreadTimer::default(), &mut NullStatements, context);
-    }
-
-    fn open(&self, options: &Options) -> Result<Opened<StressWork>, EngineError> {
-        if !self.definitions.is_empty() {
-            S::define(options, self.definitions)?;
-        }
-        open_statements::<S, StressWork>(options, |work| &work.statements)
-    }
-}
-
-/// Opens a store for clients that execute the statements of their work.
-pub fn open_statements<S: StatementStore, W>(
-    options: &Options,
-    statements: fn(&W) -> &Arc<[Statement]>,
-) -> Result<Opened<W>, EngineError>
-where
-    W: Work<S::Statements>,
-{
-    let store = Arc::new(S::open(options)?);
-    let open = Arc::clone(&store) as _;
-    let crew = move |task: Arc<Task<W>>, _by_thread| {
-        let statements = Arc::clone(statements(&task.work));
-        Crew::Tasks(Box::new(move || {
-            let session = store.statements(&statements);
-            Ok(Box::new(Client { session, task: Arc::clone(&task) }))
-        }))
-    };
-    Ok(Opened { store: open, crew: Box::new(crew) })
 }

@@ -2,7 +2,7 @@
 //!
 //! A point belongs to a series (a metric and a value for each tag) and has a timestamp. YCSB lets each thread own some
 //! metrics and walk through time with them; here write i is the point at position i of the grid of all series at all
-//! time steps, on whichever client performs it. Together the writes are those of YCSB: the same keys, tags, timestamps, field
+//! time steps, on any client. Together the writes equal YCSB's: the same keys, tags, timestamps, field
 //! names and clauses, in the order of YCSB with one thread (checked against outputs of YCSB 0.17.0).
 //!
 //! What is different, and why:

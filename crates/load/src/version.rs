@@ -59,9 +59,9 @@ impl Version {
 /// The difference between the values of runs with the same seed. The default is for a run without a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunMark {
-    /// XORed into the second half of the check.
+    /// A mask (XOR) of the second half of the check.
     tag: u32,
-    /// XORed into the filler.
+    /// A mask (XOR) of the filler.
     pub(crate) turn: u32,
 }
 

@@ -20,10 +20,10 @@ use loadstone_stores::{About, Store};
 use loadstone_stress::columns::{ColumnsSpec, SchemaColumn, TableSchema};
 use loadstone_stress::spec::Invalid;
 
-use loadstone_kinds::columns::{ColumnsTarget, ColumnsWork, Counts};
+use loadstone_kinds::columns::{ColumnsWork, Counts};
 use loadstone_kinds::records::target::RecordTarget;
+use loadstone_kinds::statement_actor::SessionTarget;
 use loadstone_kinds::stores::{StatementTarget, Stores, Trial};
-use loadstone_kinds::stress::StressTarget;
 use loadstone_measure::control::{Control, End};
 use loadstone_measure::observer::Observer;
 use loadstone_measure::trial;
@@ -64,7 +64,7 @@ pub static ENGINE_STORES: Stores = Stores {
     records: STORES,
     statements: &[StatementTarget {
         name: Cassandra::ABOUT.name,
-        stress: |definitions| Box::new(StressTarget::<Cassandra>::new(definitions)),
+        stress: |definitions| Box::new(SessionTarget::<Cassandra>::new(definitions)),
         columns: |spec, columns, controls, observer| {
             run_columns(spec, columns, &Arc::new(Counts::new(columns.operations.len())), controls, observer)
         },
@@ -119,7 +119,7 @@ pub fn run_columns(
         plan.bind(columns, at, &statement.markers, &statement.columns).map_err(invalid)?;
     }
     let work = ColumnsWork::new(columns, plan, &tokens, spec.seed, Arc::clone(counts))?;
-    trial::run(spec, work, &ColumnsTarget::<Cassandra>::new(), controls, observer)
+    trial::run(spec, work, &SessionTarget::<Cassandra>::new(&[]), controls, observer)
 }
 
 fn to_schema(columns: Vec<ColumnDescription>) -> TableSchema {

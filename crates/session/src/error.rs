@@ -93,6 +93,8 @@ pub enum ConnectError {
     NoDatabase,
     /// The server requires a password, but none is set.
     NoPassword,
+    /// The server is a standby where a primary is requested, or the reverse.
+    ServerRole,
     /// The connection cannot be encrypted, or must be encrypted.
     Tls(TlsFault),
     /// The server does not answer, or another error occurred.

@@ -30,6 +30,17 @@ pub struct Values {
     starts: Vec<usize>,
     /// The timestamp of a write, µs since 1970; `None`: the client's clock.
     pub timestamp_us: Option<i64>,
+    /// The part of the rows that is requested; `None`: all.
+    pub page: Option<PageRequest>,
+}
+
+/// A page of the rows of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageRequest {
+    /// Its rows, at most.
+    pub rows: u32,
+    /// Where the page before it ended, as the server reported it; empty: the first page.
+    pub state: Vec<u8>,
 }
 
 impl Values {
@@ -43,6 +54,7 @@ impl Values {
         self.bytes.clear();
         self.starts.clear();
         self.timestamp_us = None;
+        self.page = None;
     }
 
     /// Appends a value.
@@ -113,6 +125,8 @@ pub struct Cells {
     /// The end of each cell, and whether it has a value.
     ends: Vec<(usize, bool)>,
     width: usize,
+    /// Where a requested page ended; `None` if no rows follow it.
+    pub more: Option<Vec<u8>>,
 }
 
 impl Cells {
@@ -122,6 +136,7 @@ impl Cells {
         self.bytes.clear();
         self.ends.clear();
         self.width = width;
+        self.more = None;
     }
 
     /// Appends a cell, row by row; `None` is a null.

@@ -52,6 +52,16 @@ impl Server {
         &self.host
     }
 
+    /// The port as the user named it.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether it was named by this host and port.
+    pub fn is_at(&self, host: &str, port: u16) -> bool {
+        self.host == host && self.port == port
+    }
+
     /// Its addresses, in the order in which they are tried.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses

@@ -1,10 +1,8 @@
 //! Histograms in the standard form: HDR V2, zlib, base64.
 
-use std::io::Read as _;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flate2::read::ZlibDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use loadstone_load::meter::{BUCKETS, Reading};
 
@@ -27,11 +25,21 @@ pub fn encode(reading: &Reading) -> String {
 
 /// The sum of histograms with buckets as in [`Reading`]. The crate's reader would allocate and add 39,000 counts for
 /// each histogram, most of them 0, which takes 40 µs.
-#[derive(Debug, Default)]
+/// A reader of `flate2` would allocate and clear 80 KB for each histogram.
+#[derive(Debug)]
 pub struct Sum {
     counts: Vec<u64>,
     compressed: Vec<u8>,
+    inflater: Decompress,
+    /// As long as the longest payload.
     payload: Vec<u8>,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        let inflater = Decompress::new(true);
+        Self { counts: Vec::new(), compressed: Vec::new(), inflater, payload: Vec::new() }
+    }
 }
 
 impl Sum {
@@ -50,18 +58,21 @@ impl Sum {
         if word(&self.compressed, 0)? != COOKIES[1] {
             return Err("it is not a compressed histogram".to_owned());
         }
-        self.payload.clear();
-        // One byte more than the largest payload, so that a larger payload is detected.
-        let inflated = ZlibDecoder::new(self.compressed.get(8..).unwrap_or_default());
-        let largest = (HEADER_BYTES + BUCKETS * VARINT_BYTES) as u64;
-        inflated.take(largest + 1).read_to_end(&mut self.payload).map_err(|error| error.to_string())?;
-        let header = [0, 8, 12, 16, 20].map(|at| word(&self.payload, at));
+        self.payload.resize(HEADER_BYTES + BUCKETS * VARINT_BYTES, 0);
+        self.inflater.reset(true);
+        let deflated = self.compressed.get(8..).unwrap_or_default();
+        let inflated = self.inflater.decompress(deflated, &mut self.payload, FlushDecompress::Finish);
+        if inflated.map_err(|error| error.to_string())? != Status::StreamEnd {
+            return Err("it is not complete".to_owned());
+        }
+        let payload = &self.payload[..self.inflater.total_out() as usize];
+        let header = [0, 8, 12, 16, 20].map(|at| word(payload, at));
         // Their highest values may differ: they only determine the number of buckets.
         if header != [Ok(COOKIES[0]), Ok(0), Ok(3), Ok(0), Ok(1)] {
             return Err("it has other buckets".to_owned());
         }
-        let length = word(&self.payload, 4)? as usize;
-        let payload = self.payload.get(HEADER_BYTES..HEADER_BYTES + length).ok_or("its length is wrong")?;
+        let length = word(payload, 4)? as usize;
+        let payload = payload.get(HEADER_BYTES..HEADER_BYTES + length).ok_or("its length is wrong")?;
         self.counts.resize(BUCKETS, 0);
         add_counts(payload, &mut self.counts)
     }

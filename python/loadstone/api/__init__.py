@@ -1,7 +1,7 @@
-"""Loadstone's Python interface: `import loadstone` has everything of this module that `__all__` names.
+"""Loadstone's Python interface: `import loadstone` provides everything that `__all__` names here.
 
 Figures are in base units: ns, B, op/s, operations; shares are from 0 to 1. All tables are Arrow tables, so pandas,
-Polars and DuckDB read them. Whatever cannot be done raises LoadstoneError, whose `hint` is the next step.
+Polars and DuckDB read them. Failures raise LoadstoneError, whose `hint` is the next step.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def run(
     from rich.console import Console
 
     from loadstone import workloads
-    from loadstone.commands.run import perform
-    from loadstone.experiment.file import load as load_experiment
+    from loadstone.commands.run import run_experiment
+    from loadstone.experiment.file import load_experiment
 
     path = Path(file)
     settings = [f"{key}={format_setting(value)}" for key, value in (set or {}).items()]
@@ -85,17 +85,17 @@ def run(
     workloads.register()
     loaded = load_experiment(path, scale, settings)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    folder, _ = perform(loaded, path.stem, options, console)
-    return Run(folder.load())
+    folder, _ = run_experiment(loaded, path.stem, options, console)
+    return Run(folder.load_results())
 
 
 def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[str]]) -> Run:
-    """Joins several results in one run, whose dimension `run` tells them apart; the first is the baseline.
+    """Joins several results in one run, with `run` as an additional dimension; the first is the baseline.
 
-    A side is a run, a path or a name, or a sequence of runs of the same thing. A claim takes six alternating runs of
+    A side is a run, a path or a name, or a sequence of runs of one experiment. A claim needs six alternating runs of
     each side. Raises LoadstoneError as `open` does.
     """
-    from loadstone.results.union import union
+    from loadstone.results.union import join_results
 
     def read_side(side: Any) -> ResultSet | list[ResultSet]:
         if isinstance(side, Run):
@@ -107,4 +107,4 @@ def compare(*sides: Run | str | PathLike[str] | Sequence[Run | str | PathLike[st
 
     if len(sides) < 2:
         raise LoadstoneError("a comparison needs at least two results", "name a second run, path or name")
-    return Run(union([read_side(side) for side in sides]))
+    return Run(join_results([read_side(side) for side in sides]))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def format_setting(value: Any) -> str:
-    """A value as `--set` reads it: text unchanged, all else as JSON, which is YAML."""
+    """A value as `--set` reads it: text unchanged, everything else as JSON, which is valid YAML."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

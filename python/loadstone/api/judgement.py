@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from loadstone.api.frames import convert_to_pandas, convert_to_polars
-from loadstone.results.export import column
+from loadstone.results.export import build_column
 
 if TYPE_CHECKING:
     import altair as alt
@@ -23,11 +23,11 @@ ESTIMATE = ("value", "low", "high", "level", "n")
 
 
 class Judgement:
-    """The judge's answer, with everything that it rests on."""
+    """The judge's answer, with the figures and findings on which it is based."""
 
     def __init__(self, judged: Judged) -> None:
-        """Takes a judgement; `Run.judgement` and `Run.compare` return one."""
-        # What the report is made of; not part of the stable surface.
+        """Wraps a judgement; `Run.judgement` and `Run.compare` return this class."""
+        # The input of the report; not part of the stable interface.
         self.judged = judged
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Judgement:
 
     @property
     def answer(self) -> str:
-        """The answer in one sentence, as the report gives it."""
+        """The answer in one sentence, as in the report."""
         return self.judged.sentence
 
     @property
@@ -48,8 +48,8 @@ class Judgement:
     def figures(self) -> pa.Table:
         """A row for each metric of each variant: its median over repeats, and the interval from six repeats on.
 
-        `withheld` is the reason for which the report does not show a figure. `low` and `high` are null without an
-        interval, `level` is the interval's.
+        `withheld` is the reason why the report does not show a figure. `low` and `high` are null without an
+        interval, `level` is the level of the interval.
         """
         cells = list(self.judged.cells.values())
         estimates = [cell.estimate for cell in cells]
@@ -59,7 +59,7 @@ class Judgement:
                 "metric": [cell.metric for cell in cells],
                 "unit": [cell.unit for cell in cells],
                 **{name: [getattr(estimate, name) for estimate in estimates] for name in ESTIMATE},
-                "bound": [self.judged.bound(cell) for cell in cells],
+                "bound": [self.judged.bound_of_cell(cell) for cell in cells],
                 "withheld": [cell.withheld for cell in cells],
             },
         )
@@ -87,7 +87,7 @@ class Judgement:
 
     @cached_property
     def scenarios(self) -> pa.Table:
-        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone allows."""
+        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone supports."""
         every = [(comparison, row) for comparison in self.judged.comparisons for row in comparison.scenarios]
         return self._table(
             [comparison.context for comparison, _ in every],
@@ -128,9 +128,9 @@ class Judgement:
 
     @cached_property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The report's charts by their names there (`throughput`, `scaling`, `percentiles` …), as Altair objects.
+        """The charts by their names in the report (`throughput`, `scaling`, `percentiles` …), as Altair objects.
 
-        They have the data in them. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
+        They contain their data. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
         """
         from loadstone.report.charts.figure import interactive
         from loadstone.report.charts.theme import picture_config
@@ -159,7 +159,7 @@ class Judgement:
         configs = [dict(variant) for variant in variants]
         names = [name for name in self.judged.results.dimensions if any(name in config for config in configs)]
         heads = {f"{name}_" if name in columns else name: [config.get(name) for config in configs] for name in names}
-        return pa.table({name: column(values, None) for name, values in {**heads, **columns}.items()})
+        return pa.table({name: build_column(values, None) for name, values in {**heads, **columns}.items()})
 
 
 def comparison_columns(comparisons: Sequence[Comparison]) -> dict[str, list[Any]]:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class Latencies:
     """The latencies of operations, ns: a sum of HDR histograms. `+` merges two, exactly.
 
-    `n` is the number of all operations, `failed` of failed ones, `censored` of those never answered, of which only
-    the time is known that they were waited for.
+    `n` is the number of all operations, `failed` of failed ones, `censored` of operations never answered, for which
+    only the time waited is known.
     """
 
     def __init__(self, population: Population) -> None:
-        """Takes a population; `Run.latencies` returns one."""
+        """Wraps a population; `Run.latencies` returns this class."""
         self.population = population
         self.n = population.count
         self.failed = population.failed
@@ -31,33 +31,33 @@ class Latencies:
 
     @property
     def mean(self) -> float:
-        """The mean of operations that ended well, ns, each taken as the middle of its bucket (0.1 % wide at most).
+        """The mean of successful operations, ns, each counted at the middle of its bucket (0.1 % wide at most).
 
-        Raises ValueError without any.
+        Raises ValueError if there are none.
         """
         return self.population.well.mean
 
     def percentile(self, percent: float) -> Percentile:
         """A percentile (99.9), ns, over every operation that was due: failed ones count as infinite.
 
-        `value` is the upper end of its bucket; `bound` is None if it is exact, else as in `Run.figures`. Raises
+        `value` is the upper end of its bucket; `bound` is None if the value is exact, else as in `Run.figures`. Raises
         ValueError without operations, or for a percentage below 0 or above 100.
         """
         if not 0 <= percent <= 100:
             raise ValueError(f"a percentage is from 0 to 100, not {percent}")
-        # As the figures of a trial are computed: 99.9 as it is written.
-        (percentile,) = self.population.percentiles([float(Decimal(str(percent)) / 100)])
+        # As for the figures of a trial: 99.9 as a decimal, not as a rounded float.
+        (percentile,) = self.population.read_percentiles([float(Decimal(str(percent)) / 100)])
         return percentile
 
     def __add__(self, other: Latencies) -> Latencies:
-        """Both together. Raises ValueError when their buckets differ."""
+        """The operations of both together. Raises ValueError if their buckets differ."""
         total = Population()
-        total.add(self.population)
-        total.add(other.population)
+        total.add_population(self.population)
+        total.add_population(other.population)
         return Latencies(total)
 
     def to_arrow(self) -> pa.Table:
-        """The buckets of operations that ended well: `low_ns`, `high_ns` (both inclusive), `count`."""
+        """The buckets of successful operations: `low_ns`, `high_ns` (both inclusive), `count`."""
         import pyarrow as pa
 
         well = self.population.well

@@ -34,8 +34,8 @@ class Run:
     """The trials of one experiment, of imported files, or of several results that are compared."""
 
     def __init__(self, results: ResultSet) -> None:
-        """Takes a result set; `open`, `load` and `run` return one."""
-        # What the commands of the lab work on; not part of the stable surface.
+        """Wraps a result set; `open`, `load` and `run` return this class."""
+        # The input of the lab's commands; not part of the stable interface.
         self.results = results
 
     def __repr__(self) -> str:
@@ -50,12 +50,12 @@ class Run:
 
     @property
     def question(self) -> str:
-        """The question that the experiment asks; empty for imported files."""
+        """The question of the experiment; empty for imported files."""
         return self.results.question.text
 
     @property
     def path(self) -> Path | None:
-        """The folder or file that the results were read from; None for several."""
+        """The folder or file from which the results were read; None for several."""
         return self.results.path
 
     @property
@@ -72,34 +72,34 @@ class Run:
     def trials(self) -> pa.Table:
         """A row for each trial: dimensions, `trial`, `repeat`, `order`, `attempt`, `clients`, `end` and `reason`.
 
-        Of several attempts the last counts that was not interrupted. `failures` and `interruptions` are the numbers of
-        earlier attempts that failed, and that the user ended.
+        Of several attempts, the last one not interrupted counts. `failures` and `interruptions` are the numbers of
+        earlier attempts that failed, or were ended by the user.
         """
-        return export.trials(self.results)
+        return export.trials_table(self.results)
 
     @cached_property
     def figures(self) -> pa.Table:
         """A row for each figure of each trial: dimensions, `trial`, `metric`, `value`, `unit`, `n`, `bound`.
 
-        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` where the rank of a percentile is a
-        failed operation's: that `value` must not be ranked. The table of `loadstone export`.
+        `bound` is null for an exact figure, `at_least` for a lower bound, `failed` if a percentile's rank belongs to a
+        failed operation: such a `value` must not be ranked. This is the table of `loadstone export`.
         """
-        return export.figures(self.results)
+        return export.figures_table(self.results)
 
     @cached_property
     def intervals(self) -> pa.Table:
         """A row for each interval of each measured window: throughput in op/s, latencies in ns, counts."""
-        return export.intervals(self.results)
+        return export.intervals_table(self.results)
 
     @cached_property
     def facts(self) -> pa.Table:
         """A row for each fact of each trial (`version`, `durability`, `file_system`); values are text."""
-        return export.facts(self.results)
+        return export.facts_table(self.results)
 
     @cached_property
     def hosts(self) -> pa.Table:
         """A row for each fact of each host: `run`, `host`, `fact` (`cpu.model`), `value` as text."""
-        return export.hosts(self.results)
+        return export.hosts_table(self.results)
 
     @cached_property
     def samples(self) -> pa.Table:
@@ -113,16 +113,16 @@ class Run:
     def histograms(self) -> pa.Table:
         """A row for each trial, phase and kind of operation: `name`, `n`, `failed`, `censored`, `histogram`.
 
-        `name` is a metric's without its statistic (`read`, `read.service`). `n` counts the operations that ended well;
+        `name` is a metric's name without its statistic (`read`, `read.service`). `n` counts successful operations;
         `histogram` has their latencies, ns: HdrHistogram's V2 format in base64. Damaged logs are omitted with a
         warning.
         """
         import pyarrow as pa
 
-        from loadstone.engine.histogram import encode
+        from loadstone.engine.histogram import encode_histogram
 
         rows = [
-            (trial, phase, name, kind.well.count, kind.failed, kind.censored.count, encode(kind.well))
+            (trial, phase, name, kind.well.count, kind.failed, kind.censored.count, encode_histogram(kind.well))
             for trial, phase, operations in self._logs(self._report)
             for name, kind in operations.items()
         ]
@@ -135,7 +135,7 @@ class Run:
         """The latencies of one operation (`read`, `all`, `read.service`) in all trials, merged exactly.
 
         `filter` selects trials (`"system:lmdb clients:4"`), `phase` is `run`, or `load` for the load phase. Raises
-        LoadstoneError if a trial has no histogram, a log is damaged, or none has the operation.
+        LoadstoneError if a trial has no histogram, a log is damaged, or no trial has the operation.
         """
         selected = self.filter(filter)
         total, lacking, is_known = Population(), [], False
@@ -146,7 +146,7 @@ class Run:
                 lacking.append(trial.trial)
             elif operation in operations:
                 is_known = True
-                total.add(operations[operation])
+                total.add_population(operations[operation])
         if lacking:
             raise LoadstoneError(
                 f"{len(lacking)} of {len(selected.results.trials)} trials have no histograms of the phase {phase}, "
@@ -175,9 +175,9 @@ class Run:
 
     def filter(self, expression: str) -> Run:
         """The trials that pass a filter such as `"system:lmdb AND -clients:(1 OR 2)"`. Raises LoadstoneError."""
-        from loadstone.results.projection import filtered
+        from loadstone.results.projection import filter_results
 
-        return Run(filtered(self.results, expression))
+        return Run(filter_results(self.results, expression))
 
     @cached_property
     def judgement(self) -> Judgement:
@@ -201,20 +201,20 @@ class Run:
         comparison differs from the recorded question. Raises LoadstoneError for unknown names.
         """
         from loadstone.api import compare as join
-        from loadstone.commands.reading import regroup
-        from loadstone.judge.judge import judge
+        from loadstone.commands.reading import regroup_results
+        from loadstone.judge.judge import judge_results
         from loadstone.results.projection import Projection
 
         results = join(self, *sides).results if sides else self.results
         named = {"compare.by": by, "compare.baseline": baseline}
         changes = {**{key: value for key, value in named.items() if value is not None}, **(set or {})}
         settings = [f"{key}={format_setting(value)}" for key, value in changes.items()]
-        projected = regroup(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
-        return Judgement(judge(projected.results, rank_invalid=rank_invalid))
+        projected = regroup_results(results, settings, Projection(filter=filter, metrics=tuple(metrics)))
+        return Judgement(judge_results(projected.results, rank_invalid=rank_invalid))
 
     @property
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """The report's charts by their names there; see `Judgement.charts`."""
+        """The report's charts by their names in the report; see `Judgement.charts`."""
         return self.judgement.charts
 
     def table(self, name: RunTable) -> pa.Table:

@@ -1,23 +1,23 @@
-"""`loadstone check DIR`: prints the judge's findings; the exit status says whether the results are valid."""
+"""`loadstone check DIR`: prints the judge's findings; the exit status shows whether the results are valid."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, check_conditions, guarded
-from loadstone.commands.reading import expecting
+from loadstone.commands.parser import CommandParser, check_conditions, guard_command
+from loadstone.commands.reading import add_expectations
 from loadstone.format import units
 from loadstone.judge.finding import Verdict
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.report.expectations import exit_status
 from loadstone.report.terminal import standard_output, tables
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints findings. Exit status 1 if a result is suspect or invalid, or an expectation false; 3 if undecided."""
-    parser = Parser(
+    parser = CommandParser(
         "check",
         "Check results and expectations. Exit status 0 if none is suspect, invalid or false, else 1; 3 if undecided.",
         "docs/checks/ describes every check.",
@@ -28,14 +28,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="print every finding, not a few of each check")
     options = parser.parse_args(arguments)
     check_conditions(options.expect)
-    results = expecting(open_results(options.results_at, options.results), options.expect)
-    judgement = judge(results)
+    results = add_expectations(open_results(options.results_at, options.results), options.expect)
+    judgement = judge_results(results)
     console = standard_output()
     for warning in results.warnings:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
-    console.print(f"{results.name}: {units.count(len(results.trials))} trials, {judgement.trust}", markup=False)
+    console.print(f"{results.name}: {units.format_count(len(results.trials))} trials, {judgement.trust}", markup=False)
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:

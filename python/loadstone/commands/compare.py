@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, check_conditions, guarded, joined
-from loadstone.commands.reading import expecting, show
+from loadstone.commands.parser import CommandParser, check_conditions, guard_command, join_filters
+from loadstone.commands.reading import add_expectations, show_results
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.report.expectations import exit_status
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints the comparison of the named results. Exit status 1 if an expectation is false, 3 if one is undecided."""
-    parser = Parser(
+    parser = CommandParser(
         "compare",
         "Compare results with the first ones named. A side is one result, or several runs of it, separated by commas.\n"
         "Runs differ from day to day, so a claim takes six alternating runs of each side.",
@@ -21,12 +21,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("results_at", metavar="DIR|FILE|NAME[,…]", nargs="+", help="result folders, names or files")
     parser.show_options()
     parser.expect_options()
-    options = parser.parse_args(joined(arguments))
+    options = parser.parse_args(join_filters(arguments))
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
     sides = [[open_results(run, options.results) for run in each.split(",")] for each in options.results_at]
     check_conditions(options.expect)
-    judgement = show(expecting(union(sides), options.expect), options)
+    judgement = show_results(add_expectations(join_results(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
         print(deciding_experiment(sides, options.expect))
     if options.junit or options.summary:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import StringIO
 
 from loadstone import __version__
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import CommandParser, guard_command
 from loadstone.engine import program
 
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-zA-Z-]*")
@@ -23,10 +23,10 @@ man:  loadstone completion man > ~/.local/share/man/man1/loadstone.1"""
 
 
 @dataclass(frozen=True)
-class Catalogue:
-    """All commands, as the command line itself knows them."""
+class CommandCatalogue:
+    """All commands of the command line."""
 
-    # What each command does.
+    # A description of each command.
     commands: Mapping[str, str]
     # The engine's commands among them.
     engine: Collection[str]
@@ -36,12 +36,12 @@ class Catalogue:
     run: Callable[[str, list[str]], int]
 
 
-def create_main(catalogue: Catalogue) -> Callable[[list[str]], int]:
+def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
     """The command `completion` for these commands."""
 
-    @guarded
+    @guard_command
     def main(arguments: list[str]) -> int:
-        parser = Parser("completion", "Print completion for a shell, or the man page.", PLACES)
+        parser = CommandParser("completion", "Print completion for a shell, or the man page.", PLACES)
         parser.add_argument("form", choices=[*FORMS], help="what to print")
         form = FORMS[parser.parse_args(arguments).form]
         print(form(catalogue, read_help(catalogue)), end="")
@@ -50,7 +50,7 @@ def create_main(catalogue: Catalogue) -> Callable[[list[str]], int]:
     return main
 
 
-def read_help(catalogue: Catalogue) -> dict[str, str]:
+def read_help(catalogue: CommandCatalogue) -> dict[str, str]:
     """The help text of every command."""
     return {
         name: engine_help(name) if name in catalogue.engine else lab_help(catalogue, name)
@@ -60,11 +60,11 @@ def read_help(catalogue: Catalogue) -> dict[str, str]:
 
 def engine_help(name: str) -> str:
     """The help of a command of the engine."""
-    command = [program.find(), name, "--help"]
+    command = [program.find_engine(), name, "--help"]
     return subprocess.run(command, capture_output=True, text=True, timeout=HELP_SECONDS, check=True).stdout
 
 
-def lab_help(catalogue: Catalogue, name: str) -> str:
+def lab_help(catalogue: CommandCatalogue, name: str) -> str:
     """The help of a command of the lab."""
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
@@ -72,15 +72,15 @@ def lab_help(catalogue: Catalogue, name: str) -> str:
     return printed.getvalue()
 
 
-def options(text: str) -> list[str]:
+def help_options(text: str) -> list[str]:
     """The options that a help text lists at the start of a line."""
     lines = [line.strip().partition("   ")[0] for line in text.splitlines() if line.strip().startswith("-")]
     return list(dict.fromkeys(option for line in lines for option in OPTION.findall(line)))
 
 
-def bash(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
+def bash_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """Completion for bash: commands, then options or files."""
-    cases = "\n".join(f'        {name}) words="{" ".join(options(text))}" ;;' for name, text in texts.items())
+    cases = "\n".join(f'        {name}) words="{" ".join(help_options(text))}" ;;' for name, text in texts.items())
     return f"""\
 # bash completion for loadstone {__version__}, made by `loadstone completion bash`
 _loadstone() {{
@@ -99,10 +99,10 @@ complete -o filenames -F _loadstone loadstone
 """
 
 
-def zsh(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
+def zsh_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """Completion for zsh."""
-    cases = "\n".join(f"    {name}) compadd -- {' '.join(options(text))} ;;" for name, text in texts.items())
-    listed = "\n".join(f"    '{name}:{quote(about(catalogue, name))}'" for name in texts)
+    cases = "\n".join(f"    {name}) compadd -- {' '.join(help_options(text))} ;;" for name, text in texts.items())
+    listed = "\n".join(f"    '{name}:{quote_text(command_summary(catalogue, name))}'" for name in texts)
     return f"""\
 #compdef loadstone
 # zsh completion for loadstone {__version__}, made by `loadstone completion zsh`
@@ -124,43 +124,48 @@ fi
 """
 
 
-def fish(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
+def fish_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """Completion for fish."""
     lines = [f"# fish completion for loadstone {__version__}, made by `loadstone completion fish`"]
     for name, text in texts.items():
-        lines += [f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d '{quote(about(catalogue, name))}'"]
-        for option in options(text):
+        lines += [
+            f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d "
+            f"'{quote_text(command_summary(catalogue, name))}'"
+        ]
+        for option in help_options(text):
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-o {option[1:]}"
             lines.append(f"complete -c loadstone -n '__fish_seen_subcommand_from {name}' {flag}")
     return "\n".join(lines) + "\n"
 
 
-def man(catalogue: Catalogue, texts: Mapping[str, str]) -> str:
+def man_page(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """The man page: the general help, then the help of each command."""
     parts = [f'.TH LOADSTONE 1 "" "loadstone {__version__}"\n.SH NAME\nloadstone \\- compare data stores under load']
-    parts += [f".SH {title}\n.nf\n{roff(text)}\n.fi" for title, text in [("SYNOPSIS", catalogue.usage), *texts.items()]]
+    parts += [
+        f".SH {title}\n.nf\n{escape_roff(text)}\n.fi" for title, text in [("SYNOPSIS", catalogue.usage), *texts.items()]
+    ]
     return "\n".join(parts) + "\n"
 
 
-def about(catalogue: Catalogue, name: str) -> str:
-    """What a command does, without its example."""
+def command_summary(catalogue: CommandCatalogue, name: str) -> str:
+    """The description of a command, without its example."""
     return catalogue.commands[name].partition(":")[0]
 
 
-def quote(text: str) -> str:
-    """A text within single quotes of zsh and fish."""
+def quote_text(text: str) -> str:
+    """A text escaped for single quotes in zsh and fish."""
     return text.replace("'", "").replace(":", "")
 
 
-def roff(text: str) -> str:
-    """A text in which roff sees neither escapes nor requests (groff(7))."""
+def escape_roff(text: str) -> str:
+    """A text with roff's escapes and requests quoted (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
 
 
-FORMS: Mapping[str, Callable[[Catalogue, Mapping[str, str]], str]] = {
-    "bash": bash,
-    "zsh": zsh,
-    "fish": fish,
-    "man": man,
+FORMS: Mapping[str, Callable[[CommandCatalogue, Mapping[str, str]], str]] = {
+    "bash": bash_completion,
+    "zsh": zsh_completion,
+    "fish": fish_completion,
+    "man": man_page,
 }

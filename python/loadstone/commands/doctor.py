@@ -1,20 +1,20 @@
-"""`loadstone doctor`: whether this machine is fit for measuring, and the commands that make it so."""
+"""`loadstone doctor`: checks whether this machine is fit for measuring, and prints commands that fix problems."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 
-from loadstone.commands.parser import Parser, UsageError, guarded
-from loadstone.doctor.examination import CLIENTS, document, examine, fit, report
-from loadstone.doctor.snapshot import snapshot
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
+from loadstone.doctor.examination import CLIENTS, examine_machine, is_fit, render_report, report_document
+from loadstone.doctor.snapshot import take_snapshot
 from loadstone.faults.support import probe_faults
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints every check; exit status 1 if any fails."""
-    parser = Parser(
+    parser = CommandParser(
         "doctor",
         "Check whether this machine is fit for measuring. Exit status 0 if no check fails, 1 otherwise; warnings pass.",
         "docs/reference/doctor.md describes the checks. Nothing is changed: run the suggested commands yourself. The\n"
@@ -26,14 +26,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.results_option()
     options = parser.parse_args(arguments)
-    clients = number(options.clients)
-    machine = replace(snapshot(results=options.results), unsupported_faults=probe_faults())
-    checks = examine(machine, clients)
-    print(json.dumps(document(checks, clients), indent=2) if options.json else report(checks))
-    return 0 if fit(checks) else 1
+    clients = parse_clients(options.clients)
+    machine = replace(take_snapshot(results=options.results), unsupported_faults=probe_faults())
+    checks = examine_machine(machine, clients)
+    print(json.dumps(report_document(checks, clients), indent=2) if options.json else render_report(checks))
+    return 0 if is_fit(checks) else 1
 
 
-def number(text: str) -> int:
+def parse_clients(text: str) -> int:
     """Parses a number of clients. Raises UsageError."""
     plain = text.replace(",", "").replace("_", "")
     if not plain.isascii() or not plain.isdigit() or int(plain) == 0:

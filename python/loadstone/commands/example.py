@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.commands.parser import Parser, UsageError, guarded
-from loadstone.format.suggestion import suggestion
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
+from loadstone.format.suggestion import suggest_names
 
 FOLDER = Path(__file__).parent.parent / "examples"
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints the named example, or the questions of all."""
     questions = {path.stem: path.read_text().partition("\n")[0].lstrip("# ") for path in sorted(FOLDER.glob("*.yaml"))}
     listed = "\n".join(f"  {name:<18}{question}" for name, question in questions.items())
-    parser = Parser(
+    parser = CommandParser(
         "example",
         "Print an experiment file to start from: loadstone example embedded-stores > my.yaml",
         f"examples:\n{listed}",
@@ -26,6 +26,6 @@ def main(arguments: list[str]) -> int:
         print(listed)
         return 0
     if options.name not in questions:
-        raise UsageError(f'there is no example "{options.name}"', suggestion(options.name, [*questions], "they are"))
+        raise UsageError(f'there is no example "{options.name}"', suggest_names(options.name, [*questions], "they are"))
     print((FOLDER / f"{options.name}.yaml").read_text(), end="")
     return 0

@@ -6,15 +6,15 @@ import sys
 from pathlib import Path
 
 from loadstone.commands.opening import folder_at, open_results
-from loadstone.commands.parser import Parser, UsageError, guarded, joined
+from loadstone.commands.parser import CommandParser, UsageError, guard_command, join_filters
 from loadstone.results import archive, export
-from loadstone.results.projection import filtered
+from loadstone.results.projection import filter_results
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Writes a row per figure and trial as CSV or Parquet, all tables and histograms, or an archive."""
-    parser = Parser(
+    parser = CommandParser(
         "export",
         "Export the table of values: one row per figure and trial. To a directory: all tables as Parquet, and the\n"
         "histograms as .hlog. To a .zip file: the whole folder, which show, compare and report open like the folder.",
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
         "--redact", action="store_true", help="replace host names, addresses and absolute paths (only to a .zip file)"
     )
     parser.results_option()
-    options = parser.parse_args(joined(arguments))
+    options = parser.parse_args(join_filters(arguments))
     output: Path | None = options.output
     is_archive = output is not None and output.suffix == archive.SUFFIX
     if options.redact and not is_archive:
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         return 0
     results = open_results(options.results_at, options.results)
     if output is not None and (output.is_dir() or not output.suffix):
-        archive.write_everything(filtered(results, options.filter), output)
+        archive.write_everything(filter_results(results, options.filter), output)
     else:
-        export.write(results, options.filter, output)
+        export.write_figures(results, options.filter, output)
     return 0

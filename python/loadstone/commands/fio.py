@@ -13,26 +13,26 @@ from rich.table import Table
 
 from loadstone import workloads
 from loadstone.commands import run
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.experiment.file import Loaded, of_command
-from loadstone.experiment.model.template import escape
+from loadstone.experiment.model.template import escape_braces
 from loadstone.format import units
-from loadstone.judge.finding import verdict
+from loadstone.judge.finding import worst_verdict
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import tables
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import variant_key
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 from loadstone.workloads import fio
 
 COLUMNS = ("bandwidth", "throughput", "mean", "p50", "p99", "p99.9", "max")
-WRITTEN = {"B/s": units.bandwidth, "op/s": units.rate, "ns": units.duration}
+WRITTEN = {"B/s": units.format_bandwidth, "op/s": units.format_rate, "ns": units.format_duration}
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Runs fio; exit status 1 if it failed."""
-    parser = Parser(
+    parser = CommandParser(
         "fio",
         "Run fio with JSON output, show its figures by job with the judge's verdict, and keep the results.",
         "All other options are passed to fio. The jobs run in a temporary directory below the current one.",
@@ -48,47 +48,47 @@ def main(arguments: list[str]) -> int:
             hint = "write fio's options with =, as in --runtime=10; those for its output are set by the lab"
             raise UsageError(f"{word} cannot be used here", hint)
     workloads.register()
-    options = Namespace(resume=False, retry_failed=False, print_results=show, **vars(options))
-    return run.carry_out(experiment(options.job, others), f"fio-{Path(options.job).stem}", options)
+    options = Namespace(resume=False, retry_failed=False, print_results=print_figures, **vars(options))
+    return run.carry_out(job_experiment(options.job, others), f"fio-{Path(options.job).stem}", options)
 
 
-def experiment(job: str, options: Sequence[str]) -> Loaded:
+def job_experiment(job: str, options: Sequence[str]) -> Loaded:
     """An experiment with one trial of a job file. Raises ExperimentError."""
     document = {
         "systems": {fio.STORE: {}},
-        "workload": {"fio": {"job": escape(job), "options": [escape(each) for each in options]}},
-        "directory": escape(str(Path.cwd())),
+        "workload": {"fio": {"job": escape_braces(job), "options": [escape_braces(each) for each in options]}},
+        "directory": escape_braces(str(Path.cwd())),
     }
     loaded = of_command(document, "fio")
     once = loaded.experiment.repeats.model_copy(update={"at_least": 1, "at_most": 1})
     return replace(loaded, experiment=loaded.experiment.model_copy(update={"repeats": once}))
 
 
-def show(console: Console, judgement: Judgement) -> None:
+def print_figures(console: Console, judgement: Judgement) -> None:
     """Prints the figures of each job, a row per direction, and the judge's findings."""
     for trial in judgement.results.trials:
-        console.print(table(judgement, trial))
-        console.print(f"verdict: {verdict(judgement.trials[trial.trial])}")
+        console.print(jobs_table(judgement, trial))
+        console.print(f"verdict: {worst_verdict(judgement.trials[trial.trial])}")
     for renderable in tables.findings(judgement):
         console.print(renderable, soft_wrap=True)
 
 
-def table(judgement: Judgement, trial: TrialResult) -> Table:
-    """The table of a trial's jobs; what the judge withholds is not shown."""
+def jobs_table(judgement: Judgement, trial: TrialResult) -> Table:
+    """The table of a trial's jobs; figures withheld by the judge are not shown."""
     jobs = Table(box=SIMPLE_HEAD, pad_edge=False)
     jobs.add_column("job", style="cyan", no_wrap=True)
     for column in COLUMNS:
         jobs.add_column("IOPS" if column == "throughput" else column, justify="right", no_wrap=True)
     rows = dict.fromkeys(
-        metric.removesuffix(f".{statistic(metric)}") for metric in trial.values if metric.endswith(".bandwidth")
+        metric.removesuffix(f".{metric_statistic(metric)}") for metric in trial.values if metric.endswith(".bandwidth")
     )
 
-    def written(metric: str) -> str:
-        value, cell = trial.values.get(metric), judgement.cells.get((variant(trial.config), metric))
+    def cell_text(metric: str) -> str:
+        value, cell = trial.values.get(metric), judgement.cells.get((variant_key(trial.config), metric))
         if cell is not None and cell.withheld:
             return "withheld"
         return WRITTEN[value.unit](value.value) if value else ""
 
     for row in rows:
-        jobs.add_row(row, *(written(f"{row}.{column}") for column in COLUMNS))
+        jobs.add_row(row, *(cell_text(f"{row}.{column}") for column in COLUMNS))
     return jobs

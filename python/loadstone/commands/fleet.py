@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import CommandParser, guard_command
 
 if TYPE_CHECKING:
     from loadstone.fleet.remote import Remote
@@ -22,11 +22,11 @@ VERBS = {
 BOUND_NS_MAX = 100_000_000
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Runs one verb; exit status 0 if every host is fit."""
     verbs = "; ".join(f"{verb}: {text}" for verb, text in VERBS.items())
-    parser = Parser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs: {verbs}.")
+    parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs: {verbs}.")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
     parser.add_argument(
         "--address", metavar="HOST:PORT", default="auto", help="the cluster's head (default: on this machine)"
@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
     if options.verb == "stop":
-        return stop(options)
+        return stop_agents(options)
     with open_fleet(options) as fleet:
-        rows = describe(fleet, is_checked=options.verb == "check")
+        rows = describe_hosts(fleet, is_checked=options.verb == "check")
     if options.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     return int(any(row["problems"] for row in rows))
 
 
-def stop(options: Namespace) -> int:
+def stop_agents(options: Namespace) -> int:
     """Ends every agent, and prints their names."""
     from loadstone.fleet.ray import RayTransport
 
@@ -73,7 +73,7 @@ def open_fleet(options: Namespace) -> Iterator[Remote]:
         transport.close()
 
 
-def describe(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
+def describe_hosts(fleet: Remote, *, is_checked: bool) -> list[dict[str, Any]]:
     """A row for each host; `problems` make it unfit."""
     errors = fleet.survey(is_examined=is_checked)
     rows = []
@@ -121,7 +121,7 @@ def render_row(row: dict[str, Any]) -> str:
     if row["head"]:
         parts.append("head")
     if "kernel" in row:
-        parts += [f"{row['processors']} processors", units.size(row["memory_bytes"]), f"Linux {row['kernel']}"]
+        parts += [f"{row['processors']} processors", units.format_size(row["memory_bytes"]), f"Linux {row['kernel']}"]
     if "clock_offset_ns" in row:
         offset, bound = row["clock_offset_ns"] / 1e6, row["clock_bound_ns"] / 1e6
         parts.append(f"clock {offset:+.2f} ± {bound:.2f} ms")

@@ -8,20 +8,20 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from loadstone.commands.parser import Parser, guarded, joined
-from loadstone.commands.reading import keys
+from loadstone.commands.parser import CommandParser, guard_command, join_filters
+from loadstone.commands.reading import split_keys
 from loadstone.format import wording
 from loadstone.report.history import Entry, Series, draw_interval, find_limits, select, trace
 from loadstone.report.terminal import standard_output
-from loadstone.results.folder import survey
+from loadstone.results.folder import survey_folders
 
 COLUMNS = ("host", "version", "commit", "run", "n", "figure", "interval", "verdict")
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints a table for each metric and variant."""
-    parser = Parser(
+    parser = CommandParser(
         "history",
         "Figures by version and commit over all results of one question: a row for each run, with its interval.\n"
         "Runs differ from day to day and from host to host; `loadstone compare` decides whether versions differ.",
@@ -31,17 +31,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--filter", metavar="EXPR", default="", help="only matching trials: 'system:lmdb -clients:1'")
     parser.add_argument("--markdown", action="store_true", help="print Markdown tables")
     parser.results_option()
-    options = parser.parse_args(joined(arguments))
-    folders, problems = survey(options.results)
-    history = trace(select(folders, options.question), keys(options.metric) or (), options.filter)
+    options = parser.parse_args(join_filters(arguments))
+    folders, problems = survey_folders(options.results)
+    history = trace(select(folders, options.question), split_keys(options.metric) or (), options.filter)
     for problem in (*problems, *history.problems):
         print(problem, file=sys.stderr)
     if options.markdown:
-        print(f"# {escape(history.question)}\n")
+        print(f"# {escape_markdown(history.question)}\n")
         for series in history.series:
-            print(f"## {escape(series.title)}\n")
+            print(f"## {escape_markdown(series.title)}\n")
             print("\n".join(markdown_rows(series)), end="\n\n")
-        print(*(f"- host {letter}: {escape(text)}" for letter, text in history.hosts.items()), sep="\n")
+        print(*(f"- host {letter}: {escape_markdown(text)}" for letter, text in history.hosts.items()), sep="\n")
         return 0
     console = standard_output()
     console.print(Text(history.question, style="bold"), soft_wrap=True)
@@ -53,11 +53,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def cells(entry: Entry) -> list[str]:
+def entry_cells(entry: Entry) -> list[str]:
     """The columns of an entry."""
     estimate = entry.cell.estimate
     has_interval = estimate.low is not None and estimate.high is not None and not entry.cell.withheld
-    interval = wording.interval(estimate, entry.cell.unit) if has_interval else ""
+    interval = wording.interval_text(estimate, entry.cell.unit) if has_interval else ""
     return [
         entry.host,
         entry.version,
@@ -78,18 +78,20 @@ def build_table(series: Series) -> Table:
     table.add_column("", no_wrap=True)
     low, high = find_limits(series.entries)
     for entry in series.entries:
-        table.add_row(*cells(entry), draw_interval(entry.cell, low, high))
+        table.add_row(*entry_cells(entry), draw_interval(entry.cell, low, high))
     return table
 
 
 def markdown_rows(series: Series) -> list[str]:
     """A series as the lines of a Markdown table."""
     head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    return head + ["| " + " | ".join(escape(cell) for cell in cells(entry)) + " |" for entry in series.entries]
+    return head + [
+        "| " + " | ".join(escape_markdown(cell) for cell in entry_cells(entry)) + " |" for entry in series.entries
+    ]
 
 
-def escape(text: str) -> str:
-    """A text that Markdown shows as it is, in a table as well."""
+def escape_markdown(text: str) -> str:
+    """A text escaped for Markdown, also within a table."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return " ".join(text.split())

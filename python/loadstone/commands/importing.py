@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Imports files into one new folder and prints its path."""
-    parser = Parser(
+    parser = CommandParser(
         "import",
         "Import results of other tools, so that show, compare, check and report work on them: YCSB, go-ycsb,\n"
         "YCSB-cpp, cassandra-stress, cql-stress, scylla-bench, latte, TestDFSIO, TeraSort, HBase\n"
@@ -43,11 +43,11 @@ def main(arguments: list[str]) -> int:
     parser.results_option()
     options = parser.parse_args(arguments)
 
-    from loadstone.importers.explain import explain
+    from loadstone.importers.explain import explain_file
     from loadstone.importers.json_paths import parse_figure
     from loadstone.importers.processes import merge_logs
     from loadstone.importers.read import parse_fact, read_all
-    from loadstone.importers.store import store
+    from loadstone.importers.store import store_runs
 
     try:
         facts = dict(parse_fact(each) for each in options.fact)
@@ -59,9 +59,11 @@ def main(arguments: list[str]) -> int:
         facts["json"] = "\n".join(options.json)
     read = merge_logs if options.processes else read_all
     imported = read(options.files, facts, options.format)
-    folder = store(imported, options.results, options.name or options.files[0].stem, options.question, options.files)
+    folder = store_runs(
+        imported, options.results, options.name or options.files[0].stem, options.question, options.files
+    )
     if options.explain:
         for path in options.files:
-            print(*explain(path, facts, options.format), sep="\n")
+            print(*explain_file(path, facts, options.format), sep="\n")
     print(folder.path)
     return 0

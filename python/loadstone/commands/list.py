@@ -7,29 +7,29 @@ import sys
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import CommandParser, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.report.terminal import standard_output
 from loadstone.results import lines
-from loadstone.results.folder import VALUES, survey
+from loadstone.results.folder import VALUES, survey_folders
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Prints a line for each result folder, oldest first."""
-    parser = Parser("list", "List result folders.")
+    parser = CommandParser("list", "List result folders.")
     parser.results_option()
     options = parser.parse_args(arguments)
-    folders, problems = survey(options.results)
+    folders, problems = survey_folders(options.results)
     rows = []
     for folder in folders:
         try:
-            done = {str(line.get("trial")) for line in lines.read(folder.path / VALUES).documents}
+            done = {str(line.get("trial")) for line in lines.read_lines(folder.path / VALUES).documents}
         except LoadstoneError as error:
             problems.append(f"omitted: {error.args[0]}")
             continue
-        rows.append((folder.name, str(folder.path), units.count(len(done)), folder.question.text))
+        rows.append((folder.name, str(folder.path), units.format_count(len(done)), folder.question.text))
     for problem in problems:
         print(problem, file=sys.stderr)
     if not rows:

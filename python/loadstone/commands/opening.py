@@ -1,4 +1,4 @@
-"""Opens results by name: a result folder, the latest of an experiment, or a file of another tool."""
+"""Opens results by name: a result folder, the latest folder of an experiment, or a file of another tool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
-from loadstone.results.archive import is_archive, unpack
-from loadstone.results.folder import Folder, find
+from loadstone.results.archive import is_archive, unpack_archive
+from loadstone.results.folder import Folder, find_folders
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar
 
@@ -20,7 +20,7 @@ def open_results(name: str, root: Path) -> ResultSet:
     path = Path(name)
     if path.is_file() and path.suffix not in EXPERIMENTS and not is_archive(path):
         return from_file(path, {})
-    results = folder_at(name, root).load()
+    results = folder_at(name, root).load_results()
     return replace(results, path=path) if path.is_file() else results
 
 
@@ -33,10 +33,10 @@ def folder_at(name: str, root: Path) -> Folder:
         hint = f"name a result folder; `loadstone run {name} --dry-run` shows the experiment's plan"
         raise LoadstoneError(f"{name} is an experiment, not results", hint)
     if is_archive(path):
-        return unpack(path)
+        return unpack_archive(path)
     if path.is_file():
         raise LoadstoneError(f"{name} is not a result folder", "import it first with `loadstone import`")
-    named = [folder for folder in find(root) if name in (folder.path.parent.name, folder.name)]
+    named = [folder for folder in find_folders(root) if name in (folder.path.parent.name, folder.name)]
     if named:
         return named[-1]
     raise LoadstoneError(f"there are no results at {name}", f"list those below {root} by `loadstone list`")
@@ -53,9 +53,9 @@ def open_folder(path: Path) -> Folder:
 
 def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
     """A file of another tool as a result set; nothing is written."""
-    from loadstone.importers.read import read
+    from loadstone.importers.read import read_file
 
-    imported = read(path, facts)
+    imported = read_file(path, facts)
     series = {each.result.trial: each.series for each in imported}
     return ResultSet(
         name=path.name,

@@ -1,4 +1,4 @@
-"""What the lab's command lines share: options, error messages and exit statuses."""
+"""Common parts of the lab's command lines: options, error messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class UsageError(LoadstoneError):
     exit_status = 2
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser whose errors have a hint."""
 
     def __init__(self, command: str, description: str, epilog: str = "") -> None:
@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def expect_options(self) -> None:
-        """Adds the options of a gate."""
+        """Adds the options for expectations and their output."""
         self.add_argument(
             "--expect",
             metavar="CONDITION",
@@ -82,18 +82,18 @@ class Parser(argparse.ArgumentParser):
 
 def check_conditions(conditions: Sequence[str]) -> None:
     """Raises UsageError for the first condition of `--expect` that is not valid."""
-    from loadstone.search.objective import expectations
+    from loadstone.search.objective import parse_expectations
 
     for text in conditions:
         try:
-            expectations(text)
+            parse_expectations(text)
         except ValueError as error:
             message, hint = error.args
             raise UsageError(f"--expect: {message}", hint) from None
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
-    """The arguments with `--filter -clients:1` joined by =, since argparse would take the value for an option."""
+def join_filters(arguments: Sequence[str]) -> list[str]:
+    """The arguments with `--filter -clients:1` joined by =, since argparse would mistake the value for an option."""
     result: list[str] = []
     for word in arguments:
         filtering = result[-1:] == ["--filter"] and "--" not in result
@@ -104,12 +104,12 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return result
 
 
-def guarded(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
+def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]:
     """A command whose errors are printed: exit status 2 for bad usage, 1 for anything else, 130 after Ctrl-C."""
 
     def main(arguments: list[str]) -> int:
         for name in ("stdout", "stderr"):
-            # Python sets a stream to None that was closed at its start.
+            # Python sets a stream that was closed at its start to None.
             if getattr(sys, name) is None:
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         try:

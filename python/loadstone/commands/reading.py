@@ -1,4 +1,4 @@
-"""What `show` and `compare` share: regroups, judges and prints results."""
+"""Common code of `show` and `compare`: regroups, judges and prints results."""
 
 from __future__ import annotations
 
@@ -10,73 +10,73 @@ from dataclasses import replace
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.format.suggestion import suggestion
-from loadstone.judge.judge import judge
+from loadstone.format.suggestion import suggest_names
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal import standard_output, tables
-from loadstone.results.projection import Projected, Projection, project
+from loadstone.results.projection import Projected, Projection, project_results
 from loadstone.results.result_set import ResultSet
 from loadstone.search.probe import Probe
 
 
-def keys(text: str | None) -> tuple[str, ...] | None:
+def split_keys(text: str | None) -> tuple[str, ...] | None:
     """The names in a list separated by commas."""
     return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def expecting(results: ResultSet, conditions: Sequence[str]) -> ResultSet:
+def add_expectations(results: ResultSet, conditions: Sequence[str]) -> ResultSet:
     """The results with further expectations."""
     expected = (*results.question.expect, *conditions)
     return replace(results, question=replace(results.question, expect=tuple(dict.fromkeys(expected))))
 
 
-def show(results: ResultSet, options: argparse.Namespace) -> Judgement:
-    """Judges and prints results as the options say."""
-    grouping = {name: keys(getattr(options, name)) for name in ("table", "row", "col")}
-    projection = Projection(**grouping, filter=options.filter, metrics=keys(options.metric) or ())
-    projected = regroup(results, options.set, projection)
-    judgement = judge(projected.results, rank_invalid=options.rank_invalid)
+def show_results(results: ResultSet, options: argparse.Namespace) -> Judgement:
+    """Judges and prints results according to the options."""
+    grouping = {name: split_keys(getattr(options, name)) for name in ("table", "row", "col")}
+    projection = Projection(**grouping, filter=options.filter, metrics=split_keys(options.metric) or ())
+    projected = regroup_results(results, options.set, projection)
+    judgement = judge_results(projected.results, rank_invalid=options.rank_invalid)
     if options.json:
-        print(json.dumps(finite(document(judgement)), ensure_ascii=False, allow_nan=False))
+        print(json.dumps(replace_infinite(judgement_document(judgement)), ensure_ascii=False, allow_nan=False))
     else:
         tables.show(standard_output(), judgement, projected)
     return judgement
 
 
-def regroup(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
+def regroup_results(results: ResultSet, settings: Sequence[str], projection: Projection) -> Projected:
     """Results with the `settings` (`compare.by=system`) of their question and a projection. Raises LoadstoneError."""
     if settings:
-        # The model of an experiment takes as long to import as all that follows.
+        # The model of an experiment takes as long to import as everything below.
         from loadstone.experiment.file import change_question
 
         question = change_question(results.question, settings)
         if question.by is not None and question.by not in results.dimensions:
-            hint = suggestion(question.by, list(results.dimensions), "the dimensions are")
+            hint = suggest_names(question.by, list(results.dimensions), "the dimensions are")
             raise LoadstoneError(f'there is no dimension "{question.by}" in {results.name}', hint)
         results = replace(results, question=question, recorded=results.question)
     stated = any(
         setting.partition("=")[0].strip() in ("compare.guarantees", "compare.promises") for setting in settings
     )
-    return project(results, replace(projection, promises=results.question.promises if stated else None))
+    return project_results(results, replace(projection, promises=results.question.promises if stated else None))
 
 
-def finite(part: Any) -> Any:
-    """The same with null for NaN and infinity, which JSON lacks; a ratio to 0 is one."""
+def replace_infinite(part: Any) -> Any:
+    """A document with null for NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
     if isinstance(part, dict):
-        return {name: finite(each) for name, each in part.items()}
+        return {name: replace_infinite(each) for name, each in part.items()}
     if isinstance(part, list):
-        return [finite(each) for each in part]
+        return [replace_infinite(each) for each in part]
     return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
-def document(judgement: Judgement) -> dict[str, Any]:
+def judgement_document(judgement: Judgement) -> dict[str, Any]:
     """A judgement as data, in base units."""
     return {
         "answer": judgement.sentence,
         "expectations": [
             {
-                **parts(item, "text", "of", "answer", "unit", "why", "remedy"),
-                **parts(item.estimate, "value", "low", "high", "level", "n"),
+                **read_attributes(item, "text", "of", "answer", "unit", "why", "remedy"),
+                **read_attributes(item.estimate, "value", "low", "high", "level", "n"),
             }
             for item in judgement.expectations
         ],
@@ -85,9 +85,9 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "cells": [
             {
                 "variant": dict(cell.variant),
-                **parts(cell, "metric", "unit"),
-                **parts(cell.estimate, "value", "low", "high", "level", "n"),
-                **parts(cell, "withheld", "bound"),
+                **read_attributes(cell, "metric", "unit"),
+                **read_attributes(cell.estimate, "value", "low", "high", "level", "n"),
+                **read_attributes(cell, "withheld", "bound"),
             }
             for cell in judgement.cells.values()
             if cell.metric in judgement.results.headline_metrics
@@ -100,17 +100,17 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "baseline": dict(each.baseline.variant).get(each.by),
                 "contender": dict(each.contender.variant).get(each.by),
                 "ratio": each.ratio.value,
-                **parts(each.ratio, "low", "high"),
-                **parts(each, "p", "p_adjusted"),
+                **read_attributes(each.ratio, "low", "high"),
+                **read_attributes(each, "p", "p_adjusted"),
                 "n": each.ratio.n,
-                **parts(each, "effect", "test", "claim", "why", "bound", "exploratory"),
+                **read_attributes(each, "effect", "test", "claim", "why", "bound", "exploratory"),
                 "verdict": str(each.verdict),
                 "scenarios": [
                     {
                         "name": row.name,
                         "ratio": row.ratio.value,
-                        **parts(row.ratio, "low", "high"),
-                        **parts(row, "n", "reading"),
+                        **read_attributes(row.ratio, "low", "high"),
+                        **read_attributes(row, "n", "reading"),
                     }
                     for row in each.scenarios
                 ],
@@ -120,8 +120,10 @@ def document(judgement: Judgement) -> dict[str, Any]:
         "curves": [
             {
                 "variant": dict(curve.context),
-                **parts(curve.knee, "loads", "medians", "fit", "plateau", "reached", "lower", "upper", "collapse"),
-                **parts(curve.knee, "unclaimed", "departing"),
+                **read_attributes(
+                    curve.knee, "loads", "medians", "fit", "plateau", "reached", "lower", "upper", "collapse"
+                ),
+                **read_attributes(curve.knee, "unclaimed", "departing"),
             }
             for curve in judgement.curves
         ],
@@ -130,7 +132,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
                 "variant": dict(each.context),
                 "over": each.rule.over,
                 "such_that": each.rule.objective and each.rule.objective.text,
-                **parts(each.outcome, "kind", "load", "low", "high", "stopped"),
+                **read_attributes(each.outcome, "kind", "load", "low", "high", "stopped"),
                 "notes": list(each.outcome.notes) if each.outcome else [],
                 "probes": [
                     {"load": load, "throughput": Probe(load, samples).throughput, "trials": len(samples)}
@@ -143,7 +145,7 @@ def document(judgement: Judgement) -> dict[str, Any]:
             {
                 "check": finding.check,
                 "severity": finding.severity.name.lower(),
-                **parts(finding, "message", "hint"),
+                **read_attributes(finding, "message", "hint"),
                 "trials": list(finding.trials),
                 "metric": finding.metric,
             }
@@ -152,6 +154,6 @@ def document(judgement: Judgement) -> dict[str, Any]:
     }
 
 
-def parts(of: object, *names: str) -> dict[str, Any]:
+def read_attributes(of: object, *names: str) -> dict[str, Any]:
     """Attributes of an object by name; all None if there is no object."""
     return {name: None if of is None else getattr(of, name) for name in names}

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.commands.opening import open_results
-from loadstone.commands.parser import Parser, guarded
+from loadstone.commands.parser import CommandParser, guard_command
 from loadstone.errors import LoadstoneError
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Writes the report and prints its path."""
-    parser = Parser("report", "Write report.html and report.md for results.")
+    parser = CommandParser("report", "Write report.html and report.md for results.")
     parser.results_at()
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="where to write (default: the result folder)")
     parser.results_option()
@@ -26,10 +26,10 @@ def main(arguments: list[str]) -> int:
             "add `--output DIR`, or import the file first with `loadstone import`",
         )
     # Imported late: the charts' packages take longer than `--help`.
-    from loadstone.judge.judge import judge
+    from loadstone.judge.judge import judge_results
     from loadstone.report.write import write
 
-    for path in write(judge(results), target):
+    for path in write(judge_results(results), target):
         if path.suffix in (".html", ".md"):
             print(path)
     return 0

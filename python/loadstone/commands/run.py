@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone.commands.parser import Parser, UsageError, check_conditions, guarded
+from loadstone.commands.parser import CommandParser, UsageError, check_conditions, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.systems import provide
 
@@ -34,10 +34,10 @@ SERVE = "import sys; from loadstone.cli import main; sys.exit(main())"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Runs an experiment; exit status 1 if a trial or expectation failed, 3 if one is undecided, 130 after Ctrl-C."""
-    parser = Parser(
+    parser = CommandParser(
         "run",
         "Run an experiment: every variant several times, in random order; then judge the results and write a report.",
         "Ctrl-C keeps finished trials; --resume continues.",
@@ -68,14 +68,14 @@ def main(arguments: list[str]) -> int:
         raise UsageError("--retry-failed needs --resume", "add --resume: a new run has no failed attempts")
 
     from loadstone import workloads
-    from loadstone.experiment.file import load
+    from loadstone.experiment.file import load_experiment
 
     check_conditions(options.expect)
     workloads.register()
-    loaded = load(options.file, options.scale, options.set)
+    loaded = load_experiment(options.file, options.scale, options.set)
     if options.expect:
         expected = json.dumps([*loaded.experiment.expect, *options.expect])
-        loaded = load(options.file, options.scale, [*options.set, f"expect={expected}"])
+        loaded = load_experiment(options.file, options.scale, [*options.set, f"expect={expected}"])
     return carry_out(loaded, options.file.stem, options)
 
 
@@ -83,37 +83,37 @@ def carry_out(loaded: Loaded, name: str, options: Namespace) -> int:
     """Runs an experiment, from its plan to its report; returns the exit status."""
     from rich.console import Console
 
-    from loadstone.experiment.plan.plan import plan
+    from loadstone.experiment.plan.plan import plan_experiment
 
     if options.dry_run:
-        from loadstone.experiment.plan.description import describe
+        from loadstone.experiment.plan.description import describe_plan
         from loadstone.runner.rehearsal import advice, rehearse
 
-        planned = plan(loaded.experiment)
-        print("\n\n".join([describe(planned, loaded.warnings), *advice(planned)]), flush=True)
+        planned = plan_experiment(loaded.experiment)
+        print("\n\n".join([describe_plan(planned, loaded.warnings), *advice(planned)]), flush=True)
         rehearse(planned)
         return 0
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
-    folder, failed = perform(loaded, name, options, console, ENDING)
-    status = finish(folder, console, options)
+    folder, failed = run_experiment(loaded, name, options, console, ENDING)
+    status = finish_run(folder, console, options)
     return int(failed) or status
 
 
-def perform(
+def run_experiment(
     loaded: Loaded, name: str, options: Namespace, console: Console, ending: Sequence[signal.Signals] = ()
 ) -> tuple[Folder, bool]:
     """Runs the missing trials of an experiment; returns its folder, and whether any failed.
 
     The signals `ending` end the run in good order. Raises LoadstoneError.
     """
-    from loadstone.experiment.plan.plan import plan
+    from loadstone.experiment.plan.plan import plan_experiment
 
-    planned = plan(loaded.experiment)
+    planned = plan_experiment(loaded.experiment)
     provide.for_stores(variant.store for variant in planned.variants)
     for warning in loaded.warnings:
         console.print(str(warning), soft_wrap=True)
     with exclusive_host(name, options) as note:
-        folder = resumed(loaded, planned, name, options.results) if options.resume else None
+        folder = resume_folder(loaded, planned, name, options.results) if options.resume else None
         if folder is None:
             from loadstone.runner.rehearsal import advice, preflight
 
@@ -121,21 +121,21 @@ def perform(
             for text in advice(planned):
                 console.print(text, soft_wrap=True)
             command = getattr(options, "command", None) or ["loadstone", *sys.argv[1:]]
-            folder = created(loaded, planned, name, options.results, command)
+            folder = create_folder(loaded, planned, name, options.results, command)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
         for each in ending:
             if signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, interrupt)
-        with viewing(folder, console, options):
-            return folder, conduct(loaded, planned, folder, console, options.retry_failed)
+                signal.signal(each, interrupt_run)
+        with serve_live(folder, console, options):
+            return folder, run_trials(loaded, planned, folder, console, options.retry_failed)
 
 
 @contextmanager
-def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
+def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator[None]:
     """Serves the live page and the metrics from a separate process while the run lasts, if requested.
 
-    Its standard input is a lease: it ends shortly after this process, however that ends.
+    Its standard input is a lease: it ends shortly after this process, however this process ends.
     """
     has_page, metrics_port = getattr(options, "live", False), getattr(options, "metrics_port", None)
     if not has_page and metrics_port is None:
@@ -155,7 +155,7 @@ def viewing(folder: Folder, console: Console, options: Namespace) -> Iterator[No
     command += ["--port", str(options.live_port)] if has_page else ["--metrics-only"]
     command += [] if metrics_port is None else ["--metrics-port", str(metrics_port)]
     pipe = subprocess.PIPE
-    # In a separate session, as Ctrl-C is for the lab.
+    # In a separate session, so that Ctrl-C reaches only the lab.
     server = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, start_new_session=True)
     assert server.stdin is not None
     assert server.stdout is not None
@@ -176,7 +176,7 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
     return host_locked(options.results / name)
 
 
-def interrupt(number: int, _: FrameType | None) -> NoReturn:
+def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
     """Ends the run. Cleaning up takes seconds and must not be interrupted again, so further signals are ignored."""
     for each in ENDING:
         signal.signal(each, signal.SIG_IGN)
@@ -185,36 +185,36 @@ def interrupt(number: int, _: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def created(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
-    """Creates the result folder of a new run that a command line started."""
-    from loadstone.observe.environment import environment, shareable
+def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command: Sequence[str]) -> Folder:
+    """Creates the result folder of a new run started from the command line."""
+    from loadstone.observe.environment import describe_environment, redact_arguments
     from loadstone.results.folder import Folder, new_path
 
-    return Folder.create(
+    return Folder.create_folder(
         new_path(root, name),
         name,
-        loaded.question(),
+        loaded.question_for_judge(),
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
         experiment=loaded.resolved,
-        environment=environment(arguments=command),
+        environment=describe_environment(arguments=command),
         seed=loaded.experiment.seed,
-        command=shlex.join(shareable(command)),
-        workloads=digests(planned),
+        command=shlex.join(redact_arguments(command)),
+        workloads=file_digests(planned),
     )
 
 
-def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
+def resume_folder(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError if there is none, or the experiment has changed."""
     from loadstone.experiment.reading.resolved import changed_keys
-    from loadstone.results.folder import latest
+    from loadstone.results.folder import latest_folder
 
-    folder = latest(root, name)
+    folder = latest_folder(root, name)
     if folder is None:
         raise LoadstoneError(f"there is no run of {name} below {root} to continue", "leave out --resume to start one")
     changed = changed_keys((folder.path / "experiment.yaml").read_text(), loaded.resolved)
     files = folder.header.get("workloads") or {}
-    changed += [path for path, digest in digests(planned).items() if files.get(path, digest) != digest]
+    changed += [path for path, digest in file_digests(planned).items() if files.get(path, digest) != digest]
     if changed:
         verb = "has" if len(changed) == 1 else "have"
         raise LoadstoneError(
@@ -224,7 +224,7 @@ def resumed(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     return folder
 
 
-def digests(planned: Plan) -> dict[str, str]:
+def file_digests(planned: Plan) -> dict[str, str]:
     """The SHA-256 of each workload file by its path, to detect changes."""
     import hashlib
 
@@ -234,15 +234,15 @@ def digests(planned: Plan) -> dict[str, str]:
     return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, retry_failed: bool) -> bool:
+def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, retry_failed: bool) -> bool:
     """Runs the missing trials; returns whether any failed. Finished trials are kept, however this ends."""
     from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.runner.progress import display
     from loadstone.runner.run import Run
     from loadstone.runner.saturation import SearchRun
 
-    with folder.locked():
-        for message in folder.repair():
+    with folder.hold_lock():
+        for message in folder.repair_lines():
             console.print(message)
         try:
             with display(console) as progress:
@@ -252,41 +252,41 @@ def conduct(loaded: Loaded, planned: Plan, folder: Folder, console: Console, ret
         except BaseException as error:
             finished = 0
             with suppress(LoadstoneError, OSError):
-                folder.repair()
-                finished = sum(trial.end == "done" for trial in folder.load().trials)
+                folder.repair_lines()
+                finished = sum(trial.end == "done" for trial in folder.load_results().trials)
             if finished and isinstance(error, KeyboardInterrupt | SystemExit | LoadstoneError):
                 hint = "continue with `loadstone run --resume` and the same arguments"
                 console.print(f"finished trials are kept; {hint}", soft_wrap=True)
             raise
     console.print(reason)
     if loaded.experiment.find is not None:
-        # In a search, trials may fail at high loads; `finish` decides whether there is an answer.
+        # In a search, trials may fail at high loads; `finish_run` decides whether there is an answer.
         return False
-    return any(trial.end != "done" for trial in folder.load().trials)
+    return any(trial.end != "done" for trial in folder.load_results().trials)
 
 
-def finish(folder: Folder, console: Console, options: Namespace) -> int:
+def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
     """Judges the folder, prints tables and writes the report; returns the exit status.
 
     It is 1 if a search has no answer or an expectation is false, 3 if one is undecided. `options.print_results`
     replaces the usual tables.
     """
-    from loadstone.judge.judge import judge
+    from loadstone.judge.judge import judge_results
     from loadstone.report.expectations import exit_status
     from loadstone.report.gate import write_files
     from loadstone.report.terminal import standard_output, tables
-    from loadstone.results.projection import Projection, project
+    from loadstone.results.projection import Projection, project_results
 
-    results = folder.load()
+    results = folder.load_results()
     if not results.trials:
         console.print("no trial has ended")
         return 1
-    judgement = judge(results)
+    judgement = judge_results(results)
     print_results: Callable[[Console, Judgement], None] | None = getattr(options, "print_results", None)
     if print_results is not None:
         print_results(standard_output(), judgement)
     else:
-        tables.show(standard_output(), judgement, project(results, Projection()))
+        tables.show(standard_output(), judgement, project_results(results, Projection()))
     write_files(judgement, getattr(options, "junit", None), getattr(options, "summary", None))
     if not options.no_report:
         from loadstone.report.write import write

@@ -16,13 +16,13 @@ from typing import Any
 
 from loadstone import workloads
 from loadstone.commands import run
-from loadstone.commands.parser import UsageError, guarded
-from loadstone.engine.describe import description
+from loadstone.commands.parser import UsageError, guard_command
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import Loaded, of_command
 from loadstone.experiment.mistake import Location, Mistake
-from loadstone.experiment.model.template import escape
+from loadstone.experiment.model.template import escape_braces
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.results.folder import ROOT
 from loadstone.workloads.front_end import spec_of
@@ -55,35 +55,35 @@ WITH_VALUE = {"-P", "-p", "-l", "-label", *AS_PROPERTY, *HOSTED}
 
 
 @dataclass
-class Line:
+class SearchCommand:
     """A parsed command line; `arguments` are YCSB's arguments."""
 
     arguments: list[str]
     options: dict[str, str] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
-    # Those of -p and of AS_PROPERTY.
+    # The properties set by -p and by the options in AS_PROPERTY.
     properties: dict[str, str] = field(default_factory=dict)
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Runs a search; exit status 1 if it has no answer, 130 after Ctrl-C."""
-    line = parsed(arguments)
+    line = parse_line(arguments)
     if "--help" in line.arguments or "-h" in line.arguments:
-        print(usage())
+        print(usage_text())
         return 0
     workloads.register()
-    translated = spec(line)
-    loaded = experiment(line, translated)
+    translated = translate_line(line)
+    loaded = line_experiment(line, translated)
     flags = {flag[2:].replace("-", "_"): flag in line.options for flag in FLAGS}
     options = Namespace(results=Path(line.options.get("--results", ROOT)), retry_failed=False, **flags)
     if not options.dry_run:
         make_table(translated)
-    return run.carry_out(loaded, name(line), options)
+    return run.carry_out(loaded, results_name(line), options)
 
 
 def make_table(spec: Spec) -> None:
-    """Creates a missing table on servers that the lab started; on others, each trial's error has a hint."""
+    """Creates a missing table on servers that the lab started; on other servers, each trial's error has a hint."""
     from loadstone.systems import provide
 
     try:
@@ -93,9 +93,9 @@ def make_table(spec: Spec) -> None:
         print(f"warning: the table was not created: {error.args[0]}; {error.hint}", file=sys.stderr)
 
 
-def parsed(arguments: Sequence[str]) -> Line:
+def parse_line(arguments: Sequence[str]) -> SearchCommand:
     """Parses a command line. Raises UsageError."""
-    line, rest = Line([]), iter(arguments)
+    line, rest = SearchCommand([]), iter(arguments)
     for word in rest:
         option, equals, value = word.partition("=")
         if option in FLAGS and not equals:
@@ -120,7 +120,7 @@ def parsed(arguments: Sequence[str]) -> Line:
     return line
 
 
-def spec(line: Line) -> Spec:
+def translate_line(line: SearchCommand) -> Spec:
     """The engine's translation of YCSB's arguments. Raises LoadstoneError with the engine's message."""
     over = line.options.get("--search")
     if over not in ("clients", "rate"):
@@ -130,7 +130,7 @@ def spec(line: Line) -> Spec:
     if not line.files:
         raise UsageError("a search needs a workload file", "name one: -P workloads/workloada")
     try:
-        # The engine requires an end; the search sets its own.
+        # The engine requires an end of the load; the search sets a different one.
         (translated,) = spec_of("ycsb", [*line.arguments, "-p", "maxexecutiontime=1"])
     except EngineError as error:
         if error.status != UsageError.exit_status:
@@ -139,21 +139,21 @@ def spec(line: Line) -> Spec:
     return translated
 
 
-def experiment(line: Line, spec: Spec) -> Loaded:
+def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
     """The experiment of a command line. Raises ExperimentError."""
-    loaded = of_command(document(line, spec), COMMAND)
+    loaded = of_command(line_document(line, spec), COMMAND)
     return replace(loaded, warnings=(*loaded.warnings, *data_warning(spec["store"]["name"])))
 
 
 def data_warning(store: str) -> Iterator[Mistake]:
-    """A warning that a search changes the data on servers, which are not copied."""
-    if description().networked(store):
+    """A warning that a search changes the data on servers, since it is not copied."""
+    if describe_engine().is_networked(store):
         message = f"the search loads its records into an existing table of {store}, and every trial changes it"
         hint = "use servers and a table whose data you do not need, and empty the table first"
         yield Mistake(Location(0, COMMAND), message, hint)
 
 
-def document(line: Line, spec: Spec) -> dict[str, Any]:
+def line_document(line: SearchCommand, spec: Spec) -> dict[str, Any]:
     """The experiment as an experiment file would define it."""
     store, over = spec["store"]["name"], line.options["--search"]
     first, *others = map(Path, line.files)
@@ -162,62 +162,64 @@ def document(line: Line, spec: Spec) -> dict[str, Any]:
     if over == "clients" and every.get("target", "0") != "0":
         hint = "leave the target out, or use --search rate"
         raise UsageError("--search clients is a closed loop, but a target is set", hint)
-    known = description()
-    patterns = {*known.own(store)} - known.directories
-    own = {key: text for key, text in every.items() if belongs(key, patterns)}
+    known = describe_engine()
+    patterns = {*known.store_properties(store)} - known.directories
+    own = {key: text for key, text in every.items() if belongs_to_store(key, patterns)}
     translated = spec["store"]["properties"]
     own |= {key: translated[key] for key in HOSTED.values() if key in patterns and key in translated}
     # As in YCSB, properties of other stores are ignored.
     foreign = {key for key in every if "." in key and key.partition(".")[0] in known.stores and key not in own}
     excluded = {*KEYS, *OF_A_COMMAND, *known.directories, *own, *(foreign - {*known.properties})}
-    system: dict[str, Any] = {"properties": {key: escape(text) for key, text in own.items()}}
-    if known.networked(store):
-        system["attach"] = attached(store, system["properties"])
-    seconds = window(line.options.get("--search-seconds") or every.get("maxexecutiontime", "0"))
+    system: dict[str, Any] = {"properties": {key: escape_braces(text) for key, text in own.items()}}
+    if known.is_networked(store):
+        system["attach"] = take_address(store, system["properties"])
+    seconds = window_length(line.options.get("--search-seconds") or every.get("maxexecutiontime", "0"))
     keys: dict[str, Any] = {
         "question": f"How much load can {store} sustain on {first.name}?",
         "systems": {store: system},
         "workload": {
-            "file": escape(line.files[0]),
-            "properties": {key: escape(text) for key, text in above.items() if key not in excluded},
+            "file": escape_braces(line.files[0]),
+            "properties": {key: escape_braces(text) for key, text in above.items() if key not in excluded},
         },
         "durability": spec["store"]["durability"],
-        "find": find(line.options),
+        "find": find_keys(line.options),
         "measure": {
             "warmup": float(every.get("warmuptime") or WARMUP_SECONDS),
             "duration": f"{seconds}s",
             "verify": every.get("dataintegrity", "false") == "true",
         },
         # Records are loaded once; where possible, trials work on copies.
-        "load": {"reuse": "shared" if known.networked(store) else "copy"},
+        "load": {"reuse": "shared" if known.is_networked(store) else "copy"},
     }
     if over == "rate":
         keys |= {"clients": spec["clients"], "arrival": every.get("arrival", "uniform")}
     return keys
 
 
-def window(seconds: str) -> str:
+def window_length(seconds: str) -> str:
     """The length of a trial's window, s. Raises UsageError for one with a unit, since `5m` would become `5ms`."""
     if not re.fullmatch(r"\d+(\.\d+)?", seconds, re.ASCII):
         raise UsageError(f'a window must be a number of seconds, got "{seconds}"', "write --search-seconds 5")
     return seconds if float(seconds) else SECONDS
 
 
-def belongs(key: str, patterns: Set[str]) -> bool:
-    """Whether a property is a store's; a binding (`*`) gets all that are not the workload's."""
-    return key in patterns or (key not in description().properties and any(fnmatchcase(key, each) for each in patterns))
+def belongs_to_store(key: str, patterns: Set[str]) -> bool:
+    """Whether a property is a store's; a binding (`*`) gets all properties except the workload's."""
+    return key in patterns or (
+        key not in describe_engine().properties and any(fnmatchcase(key, each) for each in patterns)
+    )
 
 
-def attached(store: str, properties: dict[str, str]) -> dict[str, Any]:
+def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
     """The servers' address, which is removed from the store's properties."""
-    host, port = description().address(store) or ("", "")
+    host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
     if given := properties.pop(port, ""):
         attach["port"] = int(given) if given.isdigit() else given
     return attach
 
 
-def find(options: Mapping[str, str]) -> dict[str, Any]:
+def find_keys(options: Mapping[str, str]) -> dict[str, Any]:
     """The key `find`; bounds that are not numbers are left to validation to reject."""
     keys: dict[str, Any] = {"over": options["--search"]}
     for key, option in (("from", "--search-from"), ("to", "--search-to")):
@@ -229,12 +231,12 @@ def find(options: Mapping[str, str]) -> dict[str, Any]:
     return keys
 
 
-def name(line: Line) -> str:
+def results_name(line: SearchCommand) -> str:
     """The name of the results, which is the same for the same search."""
     return f"ycsb-{line.arguments[1]}-{Path(line.files[0]).name}-{line.options['--search']}"
 
 
-def usage() -> str:
+def usage_text() -> str:
     """The help."""
     rows = [*((f"{option} {value}", what) for option, (value, what) in VALUES.items()), *FLAGS.items()]
     listed = "\n".join(f"  {option:<26}{what}" for option, what in rows)

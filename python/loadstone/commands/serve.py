@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.results.folder import ROOT
 
 MISSING = "install what the page needs: pip install 'loadstone[live]'"
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Serves until Ctrl-C."""
-    parser = Parser(
+    parser = CommandParser(
         "serve",
         "Show results in the browser: a running experiment second by second, all results, comparisons and reports.",
         "The address contains a token. The server reads result folders and changes nothing.",
@@ -37,11 +37,11 @@ def main(arguments: list[str]) -> int:
     if not options.root.is_dir():
         raise LoadstoneError(f"{options.root} is not a directory", "name a directory of results")
     try:
-        from loadstone.live.server import Options, serve
+        from loadstone.live.server import ServerOptions, serve_pages
     except ModuleNotFoundError as error:
         raise LoadstoneError(f"the live page needs the package {error.name}", MISSING) from None
-    serve(
-        Options(
+    serve_pages(
+        ServerOptions(
             options.root,
             options.host,
             options.port,

@@ -6,23 +6,23 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.format.suggestion import did_you_mean
-from loadstone.observe.listeners import listeners
+from loadstone.observe.listeners import list_listeners
 from loadstone.systems import registry
-from loadstone.systems.base.running import AT, Running, ServerState, all_running
+from loadstone.systems.base.running import AT, RunningSystem, ServerState, all_running
 from loadstone.systems.base.starting import last_lines
-from loadstone.systems.base.system import Process, SystemsError
+from loadstone.systems.base.system import ServerProcess, SystemsError
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Runs one verb; exit status 0 if it succeeded, for `status` only if every server is up."""
     if arguments[:1] == ["hbase"]:
         from loadstone.commands import systems_hbase
 
         return systems_hbase.main(arguments[1:])
-    if (verb := verb_of("systems", "there is", VERBS, usage, arguments)) is None:
+    if (verb := verb_of("systems", "there is", VERBS, usage_text, arguments)) is None:
         return 0
     return VERBS[verb][1](parser_of(verb, arguments[1:]).parse_args(arguments[1:])) or 0
 
@@ -43,47 +43,48 @@ def verb_of(
     return verb
 
 
-def up(options: Namespace) -> int:
+def start_system(options: Namespace) -> int:
     """Starts a system and prints its servers."""
-    running = named(options)
-    requested = settings(options) | ({"tls": "yes"} if options.tls else {})
+    running = select_system(options)
+    flags = [flag for flag in ("tls", "cluster") if getattr(options, flag)]
+    requested = parse_settings(options) | dict.fromkeys(flags, "yes")
     if AT in running.name and "port" not in requested:
         requested |= choose_port(running)
-    running.up(options.nodes, requested, say)
-    return show([running])
+    running.up(options.nodes, requested, print_line)
+    return show_servers([running])
 
 
-def choose_port(running: Running) -> dict[str, str]:
+def choose_port(running: RunningSystem) -> dict[str, str]:
     """The port of a named instance: its present port, else the first free port after the default."""
     default = next((setting.default for setting in running.system.settings if setting.name == "port"), None)
     if default is None:
         return {}
     if running.known is not None:
         return {"port": running.known.plan.settings["port"]}
-    used = {listener.port for listener in listeners()}
+    used = {listener.port for listener in list_listeners()}
     return {"port": str(next(port for port in range(int(default) + 1, 65536) if port not in used))}
 
 
-def down(options: Namespace) -> None:
+def stop_system(options: Namespace) -> None:
     """Stops a system."""
-    running = named(options)
-    if not running.down(options.keep_data, say):
-        say(f"{running.name} is not up")
+    running = select_system(options)
+    if not running.down(options.keep_data, print_line):
+        print_line(f"{running.name} is not up")
 
 
-def status(options: Namespace) -> int:
+def show_status(options: Namespace) -> int:
     """Prints a line for each server."""
-    systems = [named(options)] if options.name else all_running()
+    systems = [select_system(options)] if options.name else all_running()
     if not systems:
-        say("no system is up")
-    return show(systems)
+        print_line("no system is up")
+    return show_servers(systems)
 
 
-def logs(options: Namespace) -> None:
+def show_logs(options: Namespace) -> None:
     """Prints the end of each log."""
-    running = named(options)
+    running = select_system(options)
     paths = running.log_paths()
-    name = server(options)
+    name = select_server(options)
     chosen = [path for path in paths if name in (None, path.name.partition(".")[0])]
     if name and not chosen:
         names = sorted({path.name.partition(".")[0] for path in paths})
@@ -95,53 +96,53 @@ def logs(options: Namespace) -> None:
         for line in last_lines(path, options.lines):
             print(line)
     if not chosen:
-        say(f"{running.name} has no logs in {running.place.logs}")
+        print_line(f"{running.name} has no logs in {running.place.logs}")
 
 
-def signalled(options: Namespace) -> None:
+def signal_servers(options: Namespace) -> None:
     """Kills, pauses or resumes servers."""
-    getattr(named(options), options.verb)(server(options))
+    getattr(select_system(options), options.verb)(select_server(options))
 
 
-def restart(options: Namespace) -> int:
-    """Restarts servers and prints all of the system's."""
-    running = named(options)
-    running.restart(server(options), say)
-    return show([running])
+def restart_servers(options: Namespace) -> int:
+    """Restarts servers and prints all servers of the system."""
+    running = select_system(options)
+    running.restart(select_server(options), print_line)
+    return show_servers([running])
 
 
-def properties(options: Namespace) -> None:
+def show_properties(options: Namespace) -> None:
     """Prints the properties that a store needs, as a properties file."""
-    for name, value in sorted(named(options).properties().items()):
+    for name, value in sorted(select_system(options).store_properties().items()):
         print(f"{name}={value}")
 
 
-def fresh(options: Namespace) -> None:
+def recreate_table(options: Namespace) -> None:
     """Recreates a table."""
-    named(options).fresh(options.table, settings(options))
+    select_system(options).recreate_table(options.table, parse_settings(options))
 
 
 VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
-    "up": ("start a system, or those of its servers that have died", up),
-    "down": ("stop a system and delete its data; its logs are kept", down),
-    "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", status),
-    "logs": ("print the paths of its logs, and their last lines", logs),
-    "kill": ("kill a server, or all of them, as a crash would (SIGKILL)", signalled),
-    "pause": ("suspend a server (SIGSTOP): it keeps its connections and does not answer", signalled),
-    "resume": ("resume suspended servers", signalled),
-    "restart": ("restart a server, or all of them, with their data", restart),
-    "properties": ("print the properties that a store needs to reach it, as lines of name=value", properties),
-    "fresh": ("drop a store's table and create it again", fresh),
+    "up": ("start a system, or those of its servers that have died", start_system),
+    "down": ("stop a system and delete its data; its logs are kept", stop_system),
+    "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", show_status),
+    "logs": ("print the paths of its logs, and their last lines", show_logs),
+    "kill": ("kill a server, or all of them, as a crash would (SIGKILL)", signal_servers),
+    "pause": ("suspend a server (SIGSTOP): it keeps its connections and does not answer", signal_servers),
+    "resume": ("resume suspended servers", signal_servers),
+    "restart": ("restart a server, or all of them, with their data", restart_servers),
+    "properties": ("print the properties that a store needs to reach it, as lines of name=value", show_properties),
+    "fresh": ("drop a store's table and create it again", recreate_table),
 }
 
 
-def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
+def parser_of(verb: str, arguments: Sequence[str]) -> CommandParser:
     """The command line of a verb."""
     what = VERBS[verb][0]
     # Imports the systems only when their settings are needed.
     help_asked = verb == "up" and not {"-h", "--help"}.isdisjoint(arguments)
     epilog = settings_text([name for name in registry.SYSTEMS if name in arguments]) if help_asked else ""
-    parser = Parser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog)
+    parser = CommandParser(f"systems {verb}", f"{what[0].upper()}{what[1:]}.", epilog)
     parser.set_defaults(verb=verb)
     many = "?" if verb == "status" else None
     parser.add_argument("name", metavar="NAME", nargs=many, help=", ".join(registry.SYSTEMS))
@@ -152,6 +153,7 @@ def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
         parser.add_argument("--nodes", metavar="N", type=int, help="number of nodes")
         parser.add_argument("--set", metavar="K=V", action="append", default=[], help="a setting; may be repeated")
         parser.add_argument("--tls", action="store_true", help="encrypt clients' connections: short for --set tls=yes")
+        parser.add_argument("--cluster", action="store_true", help="a Redis Cluster: short for --set cluster=yes")
     if verb == "down":
         parser.add_argument("--keep-data", action="store_true", help="keep the data for `up` with the same settings")
     if verb == "logs":
@@ -162,10 +164,10 @@ def parser_of(verb: str, arguments: Sequence[str]) -> Parser:
     return parser
 
 
-def usage() -> str:
+def usage_text() -> str:
     """The help text."""
     verbs = "\n".join(f"  {verb:<12}{what}" for verb, (what, _) in VERBS.items())
-    systems = "\n".join(f"  {name:<12}{registry.system(name).title}" for name in registry.SYSTEMS)
+    systems = "\n".join(f"  {name:<12}{registry.load_system(name).title}" for name in registry.SYSTEMS)
     return f"""\
 Servers on this machine: real processes, on loopback only.
 
@@ -186,28 +188,28 @@ def settings_text(names: Sequence[str]) -> str:
     """The settings of these systems, or of all, with their defaults."""
     lines = []
     for name in names or registry.SYSTEMS:
-        kind = registry.system(name)
+        kind = registry.load_system(name)
         nodes = ", ".join(str(count) for count in kind.nodes)
         lines += [f"{kind.title}; nodes: {nodes}"]
         lines += [f"  {f'{each.name}={each.default}':<44}{each.meaning}" for each in kind.settings]
     return "\n".join(lines)
 
 
-def named(options: Namespace) -> Running:
+def select_system(options: Namespace) -> RunningSystem:
     """The system that the command line names."""
     try:
-        return Running(f"{options.name}{AT}{options.instance}" if options.instance else options.name)
+        return RunningSystem(f"{options.name}{AT}{options.instance}" if options.instance else options.name)
     except SystemsError as error:
         raise UsageError(str(error.args[0]), error.hint) from None
 
 
-def server(options: Namespace) -> str | None:
+def select_server(options: Namespace) -> str | None:
     """The server that the command line names, without the system's name that `status` may put before it."""
     name: str | None = options.server
     return name.rpartition("/")[2] if name else None
 
 
-def settings(options: Namespace) -> dict[str, str]:
+def parse_settings(options: Namespace) -> dict[str, str]:
     """The settings given by `--set`."""
     settings = {}
     for text in options.set:
@@ -218,31 +220,31 @@ def settings(options: Namespace) -> dict[str, str]:
     return settings
 
 
-def show(systems: Iterable[Running]) -> int:
-    """Prints each server; 1 if one is not up."""
+def show_servers(systems: Iterable[RunningSystem]) -> int:
+    """Prints each server; returns 1 if one is not up."""
     states = []
     for running in systems:
         try:
             lines = running.status()
         except SystemsError as error:
-            # Continue with the others.
-            say(str(error))
+            # Continue with the other systems.
+            print_line(str(error))
             states.append(ServerState.DEAD)
             continue
         if not lines:
-            say(f"{running.name} is not up")
+            print_line(f"{running.name} is not up")
             states.append(ServerState.DEAD)
         for process, state in lines:
-            print(f"{title(running.name, process)} {state} {process.address} {process.pid}")
+            print(f"{server_title(running.name, process)} {state} {process.address} {process.pid}")
             states.append(state)
     return int(any(state != ServerState.UP for state in states))
 
 
-def title(system: str, process: Process) -> str:
-    """A server's name, prefixed by its system unless it begins with that."""
+def server_title(system: str, process: ServerProcess) -> str:
+    """A server's name, prefixed by its system's name unless it already begins with it."""
     return process.name if process.name.startswith(system) else f"{system}/{process.name}"
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Prints a line on standard error."""
     print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of any other."""
+"""`loadstone systems hbase`: manages tables and regions of an HBase that the lab started, or of another HBase."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from loadstone.commands.parser import Parser, UsageError
+from loadstone.commands.parser import CommandParser, UsageError
 from loadstone.commands.systems import verb_of
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase.jars import client_class_path
 from loadstone.systems.hbase.tables import OPTIONS, Tables
-from loadstone.systems.registry import system
+from loadstone.systems.registry import load_system
 
 USAGE = """\
 usage: loadstone systems hbase create-table TABLE FAMILY [--splits N] [--recreate] [--conf DIR]
@@ -28,7 +28,7 @@ TABLE_HINT = "list the tables by `loadstone systems hbase regions`"
 
 def main(arguments: list[str]) -> int:
     """Runs one verb."""
-    verb = verb_of("systems hbase", "hbase has", VERBS, usage, arguments)
+    verb = verb_of("systems hbase", "hbase has", VERBS, usage_text, arguments)
     if verb is not None:
         VERBS[verb][1](parser_of(verb).parse_args(arguments[1:]))
     return 0
@@ -37,15 +37,15 @@ def main(arguments: list[str]) -> int:
 def create_table(options: Namespace) -> None:
     """Creates a table and prints its number of regions."""
     given = {name: str(getattr(options, name)) for name in OPTIONS}
-    count = tables(options).create(options.table, given, recreate=options.recreate)
+    count = select_tables(options).create_table(options.table, given, recreate=options.recreate)
     print(f"{options.table} {count} regions")
 
 
-def regions(options: Namespace) -> None:
+def show_regions(options: Namespace) -> None:
     """Prints the number of regions by table and server."""
     rows = [
         (table, one.address, count)
-        for one in tables(options).region_servers()
+        for one in select_tables(options).region_servers()
         for table, count in one.tables.items()
         if options.table in (None, table)
     ]
@@ -57,33 +57,33 @@ def regions(options: Namespace) -> None:
 
 def drop_table(options: Namespace) -> None:
     """Drops a table; exit status 1 if there is none."""
-    if not tables(options).drop(options.table):
+    if not select_tables(options).drop_table(options.table):
         raise SystemsError(f"HBase has no table {options.table}", TABLE_HINT)
 
 
 def class_path(options: Namespace) -> None:
     """Prints the class path of a Java client."""
-    hbase = tables(options)
+    hbase = select_tables(options)
     print(os.pathsep.join(map(str, [hbase.conf, *client_class_path(hbase.version)])))
 
 
 VERBS: dict[str, tuple[str, Callable[[Namespace], None]]] = {
     "create-table": ("create a table with one column family, pre-split for YCSB's keys", create_table),
     "drop-table": ("drop a table", drop_table),
-    "regions": ("print `TABLE SERVER regions` for each table and region server", regions),
+    "regions": ("print `TABLE SERVER regions` for each table and region server", show_regions),
     "class-path": ("print the configuration directory and the client's jars, for `java -cp`", class_path),
 }
 
 
-def usage() -> str:
+def usage_text() -> str:
     """The help text."""
     return USAGE + "\n".join(f"  {verb:<14}{what}" for verb, (what, _) in VERBS.items())
 
 
-def parser_of(verb: str) -> Parser:
+def parser_of(verb: str) -> CommandParser:
     """The command line of a verb."""
     what = VERBS[verb][0]
-    parser = Parser(f"systems hbase {verb}", f"{what[0].upper()}{what[1:]}.")
+    parser = CommandParser(f"systems hbase {verb}", f"{what[0].upper()}{what[1:]}.")
     if verb == "regions":
         parser.add_argument("table", metavar="TABLE", nargs="?", help="only this table (default: all)")
     elif verb != "class-path":
@@ -102,13 +102,13 @@ def parser_of(verb: str) -> Parser:
     return parser
 
 
-def tables(options: Namespace) -> Tables:
+def select_tables(options: Namespace) -> Tables:
     """The tables of the HBase that the options name."""
     version: str | None = options.version
     if options.conf is not None:
         if not (options.conf / "hbase-site.xml").is_file():
             raise UsageError(f"{options.conf} has no hbase-site.xml", "name HBase's configuration directory")
-        default = {each.name: each.default for each in system("hbase").settings}["version"]
+        default = {each.name: each.default for each in load_system("hbase").settings}["version"]
         return Tables(options.conf.absolute(), version or default)
-    running = Running("hbase")
-    return Tables(Path(running.properties()["hbase.conf"]), version or running.version())
+    running = RunningSystem("hbase")
+    return Tables(Path(running.store_properties()["hbase.conf"]), version or running.server_version())

@@ -13,38 +13,38 @@ from typing import Any
 from rich.console import Console
 
 from loadstone.commands import reading
-from loadstone.commands.parser import Parser, UsageError, guarded
+from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.commands.run import exclusive_host
-from loadstone.experiment.model.template import escape
+from loadstone.experiment.model.template import escape_braces
 from loadstone.format import quantity, units
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.observe.environment import environment, shareable
+from loadstone.observe.environment import describe_environment, redact_arguments
 from loadstone.report.terminal import standard_output, tables
 from loadstone.results.folder import Folder, new_path
-from loadstone.results.result_set import Question, variant
+from loadstone.results.result_set import Question, variant_key
 from loadstone.runner.progress import display
 from loadstone.runner.timing import DIMENSION, METRIC, NAME, Timed, Timing
 from loadstone.statistics.centre import find_outliers
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.workloads.command import check_program, check_syntax
 
-# The figures shown; where a command is small, its memory is not known.
+# The figures shown. Memory is omitted: for a small command it is unknown.
 COMPARED = (METRIC, "cpu_time")
 METRICS = (*COMPARED, "memory_max")
 
 
-@guarded
+@guard_command
 def main(arguments: list[str]) -> int:
     """Times commands; exit status 1 if one fails."""
-    options = parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     commands = create_commands(options.commands, options.prepare, options.command_name)
     width, limit, timeout = (
-        parse(read, text, name)
+        parse_option(read, text, name)
         for read, text, name in (
-            (quantity.share, options.width, "--width"),
-            (quantity.seconds, options.time_limit, "--time-limit"),
-            (quantity.seconds, options.timeout, "--timeout"),
+            (quantity.parse_share, options.width, "--width"),
+            (quantity.parse_seconds, options.time_limit, "--time-limit"),
+            (quantity.parse_seconds, options.timeout, "--timeout"),
         )
     )
     runs = options.runs or REPEATS_MIN
@@ -54,13 +54,13 @@ def main(arguments: list[str]) -> int:
         raise UsageError("--warmups must be 0 or more", "write the number of executions before the first timed one")
     for command in commands:
         for text in filter(None, (command.text, command.prepare)):
-            check_syntax(escape(text))
+            check_syntax(escape_braces(text))
             check_program(text)
     console = Console(stderr=True, emoji=False, markup=False, highlight=False)
     with exclusive_host(NAME, options) as note:
         folder = create_folder(commands, options)
         note(folder.path)
-        with folder.locked(), display(console) as progress:
+        with folder.hold_lock(), display(console) as progress:
             timing = Timing(
                 commands,
                 folder,
@@ -76,18 +76,22 @@ def main(arguments: list[str]) -> int:
             try:
                 reason = timing.run(options.warmups)
             except BaseException:
-                folder.repair()
+                folder.repair_lines()
                 console.print(f"finished runs are kept in {folder.path}", soft_wrap=True)
                 raise
-    judgement = judge(folder.load())
+    judgement = judge_results(folder.load_results())
     if options.json:
-        whole = {**reading.finite(reading.document(judgement)), "stopped": reason, "results": str(folder.path)}
+        whole = {
+            **reading.replace_infinite(reading.judgement_document(judgement)),
+            "stopped": reason,
+            "results": str(folder.path),
+        }
         print(json.dumps(whole, ensure_ascii=False, allow_nan=False))
         return 0
     out = standard_output()
-    for text in lines(judgement, commands):
+    for text in result_lines(judgement, commands):
         out.print(text, soft_wrap=True, highlight=False)
-    # Most checks are of load on a system, and cannot run here.
+    # Most checks concern load on a system, and cannot run here.
     for finding in tables.findings(replace(judgement, not_looked={})):
         out.print(finding, soft_wrap=True)
     console.print(f"stopped because {reason}; `loadstone report {folder.path}` writes a report", soft_wrap=True)
@@ -96,7 +100,7 @@ def main(arguments: list[str]) -> int:
 
 def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
     """The folder of the results."""
-    return Folder.create(
+    return Folder.create_folder(
         new_path(options.results, NAME),
         NAME,
         Question(
@@ -107,15 +111,15 @@ def create_folder(commands: Sequence[Timed], options: Namespace) -> Folder:
             guarantees={DIMENSION: ("work",)},
         ),
         interleaved=True,
-        environment=environment(),
+        environment=describe_environment(),
         seed=options.seed,
-        command=shlex.join(shareable(["loadstone", *sys.argv[1:]])),
+        command=shlex.join(redact_arguments(["loadstone", *sys.argv[1:]])),
     )
 
 
-def parser() -> Parser:
-    """The options, named as in hyperfine where it has them."""
-    command_line = Parser(
+def build_parser() -> CommandParser:
+    """The options, with hyperfine's names if it has them."""
+    command_line = CommandParser(
         NAME,
         "Time shell commands, interleaved, until the interval of their ratio is narrow; then judge the difference.",
         "Executions alternate, so that a change of the machine's speed concerns all commands alike.",
@@ -153,7 +157,7 @@ def parser() -> Parser:
     return command_line
 
 
-def parse(read: Any, text: str, name: str) -> float:
+def parse_option(read: Any, text: str, name: str) -> float:
     """The value of an option. Raises UsageError."""
     try:
         value = float(text) if text.replace(".", "", 1).isdigit() else float(read(text))
@@ -184,8 +188,8 @@ def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequen
     return [Timed(*parts) for parts in zip(distinct, texts, each_prepare, strict=True)]
 
 
-def lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
-    """The figures of each command, and the comparison."""
+def result_lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
+    """Lines with the figures of each command, and with the comparison."""
     for number, command in enumerate(commands, 1):
         yield f"Command {number}: {command.name}"
         yield from command_lines(judgement, command)
@@ -195,7 +199,7 @@ def lines(judgement: Judgement, commands: Sequence[Timed]) -> Iterator[str]:
 
 def command_lines(judgement: Judgement, command: Timed) -> Iterator[str]:
     """Median time with its interval, range, CPU time, memory, number of executions, and outliers."""
-    key = variant({DIMENSION: command.name})
+    key = variant_key({DIMENSION: command.name})
     cells = {metric: judgement.cells.get((key, metric)) for metric in METRICS}
     cell = cells[METRIC]
     if cell is None:
@@ -204,14 +208,14 @@ def command_lines(judgement: Judgement, command: Timed) -> Iterator[str]:
     estimate = cell.estimate
     interval = ""
     if estimate.low is not None and estimate.high is not None:
-        interval = f"   95 % interval {units.duration(estimate.low)} to {units.duration(estimate.high)}"
-    span = f"range {units.duration(min(samples))} to {units.duration(max(samples))}"
-    yield f"  time    {units.duration(estimate.value)} (median){interval}   {span}   {len(samples)} runs"
+        interval = f"   95 % interval {units.format_duration(estimate.low)} to {units.format_duration(estimate.high)}"
+    span = f"range {units.format_duration(min(samples))} to {units.format_duration(max(samples))}"
+    yield f"  time    {units.format_duration(estimate.value)} (median){interval}   {span}   {len(samples)} runs"
     cpu, memory = cells["cpu_time"], cells["memory_max"]
-    parts = [f"CPU     {units.duration(cpu.estimate.value)}"] if cpu else []
-    parts += [f"memory {units.size(memory.estimate.value)} (peak)"] if memory else []
+    parts = [f"CPU     {units.format_duration(cpu.estimate.value)}"] if cpu else []
+    parts += [f"memory {units.format_size(memory.estimate.value)} (peak)"] if memory else []
     if parts:
         yield "  " + "   ".join(parts)
     if outliers := find_outliers(samples):
-        longest = units.duration(max(outliers))
-        yield f"  {units.many(len(outliers), 'outlier')}, the longest {longest}: something disturbed these runs"
+        longest = units.format_duration(max(outliers))
+        yield f"  {units.count_noun(len(outliers), 'outlier')}, the longest {longest}: something disturbed these runs"

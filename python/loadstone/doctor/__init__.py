@@ -1,1 +1,1 @@
-"""Whether this machine is fit for measuring: a snapshot of it, and checks that are pure functions of the snapshot."""
+"""The suitability of this machine for measuring: a snapshot, and checks that are pure functions of the snapshot."""

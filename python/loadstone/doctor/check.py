@@ -1,6 +1,6 @@
-"""A check: what it looks at, why that matters to a measurement, and its result.
+"""A check: the examined setting, the reason why it matters to a measurement, and the result.
 
-It looks at a machine as it was read, without any judgement. None: could not be read.
+Its input is a machine's state as read, without any judgement; None: could not be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Literal
 
 from loadstone.observe.listeners import Listener
 
-# `warn`: figures may be worse, or not repeatable; `fail`: something that Loadstone does will not work.
+# `warn`: figures may be worse, or not repeatable; `fail`: a part of Loadstone will not work.
 State = Literal["ok", "warn", "fail"]
 
 
@@ -36,7 +36,7 @@ class Directory:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program on PATH (or in JAVA_HOME), with its major version where needed."""
+    """A program on PATH (or in JAVA_HOME), with its major version if needed."""
 
     path: str
     major: int | None = None
@@ -44,7 +44,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Machine:
-    """Everything that the checks look at."""
+    """The input of all checks."""
 
     architecture: str = "x86_64"
     open_files: Limit = Limit(None, None)
@@ -79,7 +79,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a check found; `fix` is the command that fixes it, empty where there is nothing to do."""
+    """The observation of a check; `fix` is the command that fixes the problem, empty if there is none."""
 
     state: State
     found: str
@@ -91,21 +91,21 @@ class Check:
     """One check of a machine."""
 
     name: str
-    # When it is ok, as text.
+    # The condition for ok, as text.
     wanted: str
     why: str
-    # Takes a machine, and the number of clients that it must support.
+    # Called with a machine, and the number of clients that it must support.
     look: Callable[[Machine, int], Seen]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A check with what it found."""
+    """A check with its observation."""
 
     check: Check
     seen: Seen
 
 
-def unknown(what: str = "not reported by this machine") -> Seen:
-    """The result where nothing can be read: ok."""
+def unknown_result(what: str = "not reported by this machine") -> Seen:
+    """The result if the setting cannot be read: ok."""
     return Seen("ok", what)

@@ -8,23 +8,23 @@ from typing import Any
 from loadstone.doctor import faults, host, limits, software
 from loadstone.doctor.check import Check, Diagnosis, Machine
 
-# The number that Loadstone's largest tests use.
+# The number of clients in Loadstone's largest tests.
 CLIENTS = 10_000
 CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS, *faults.CHECKS)
 
 
-def examine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
-    """Every check in its order."""
+def examine_machine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
+    """The diagnoses of all checks, in order."""
     return [Diagnosis(check, check.look(machine, clients)) for check in CHECKS]
 
 
-def fit(found: Sequence[Diagnosis]) -> bool:
+def is_fit(found: Sequence[Diagnosis]) -> bool:
     """Whether nothing fails."""
     return all(each.seen.state != "fail" for each in found)
 
 
-def report(found: Sequence[Diagnosis]) -> str:
-    """A line for each check, then what to do; without the last line end."""
+def render_report(found: Sequence[Diagnosis]) -> str:
+    """A line for each check, then the fixes; without a final newline."""
     width = max(len(each.check.name) for each in found)
     lines = [f"{each.seen.state:<4}  {each.check.name:<{width}}  {each.seen.found}" for each in found]
     todo = [each for each in found if each.seen.fix]
@@ -35,7 +35,7 @@ def report(found: Sequence[Diagnosis]) -> str:
     return "\n".join(lines)
 
 
-def document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
+def report_document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
     """The same as data."""
     checks = [
         {
@@ -48,4 +48,4 @@ def document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
         }
         for each in found
     ]
-    return {"clients": clients, "fit": fit(found), "checks": checks}
+    return {"clients": clients, "fit": is_fit(found), "checks": checks}

@@ -1,15 +1,15 @@
-"""The faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
+"""Check of the faults that a host supports (`loadstone.faults.support` tries their mechanisms)."""
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Machine, Seen, unknown
+from loadstone.doctor.check import Check, Machine, Seen, unknown_result
 
 
-def faults(machine: Machine, _: int) -> Seen:
+def check_faults(machine: Machine, _: int) -> Seen:
     """An experiment with an unsupported fault is refused."""
     unsupported = machine.unsupported_faults
     if unsupported is None:
-        return unknown("not tried")
+        return unknown_result("not tried")
     if not unsupported:
         return Seen("ok", "all")
     reasons = "; ".join(sorted({*unsupported.values()}))
@@ -22,6 +22,6 @@ CHECKS = (
         "faults",
         "every kind of fault can be injected",
         "an experiment with an unsupported fault is refused",
-        faults,
+        check_faults,
     ),
 )

@@ -1,10 +1,10 @@
-"""The host: its memory, its processors, the space on its disks."""
+"""Checks of the host: its memory, its processors, the space on its disks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadstone.doctor.check import Check, Machine, Seen, State, unknown
+from loadstone.doctor.check import Check, Machine, Seen, State, unknown_result
 from loadstone.format import units
 
 SWAPPINESS_MAX = 10
@@ -18,14 +18,16 @@ RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
-def swap(machine: Machine, _: int) -> Seen:
+def check_swap(machine: Machine, _: int) -> Seen:
     """Swapped-out memory takes milliseconds to come back."""
     if machine.swap_bytes is None:
-        return unknown()
+        return unknown_result()
     if not machine.swap_bytes:
         return Seen("ok", "none")
     used = machine.swap_used_bytes or 0
-    found = f"{units.size(used)} of {units.size(machine.swap_bytes)} in use, swappiness {machine.swappiness}"
+    found = (
+        f"{units.format_size(used)} of {units.format_size(machine.swap_bytes)} in use, swappiness {machine.swappiness}"
+    )
     if used:
         return Seen("warn", found, "sudo swapoff -a")
     if machine.swappiness is not None and machine.swappiness > SWAPPINESS_MAX:
@@ -36,29 +38,29 @@ def swap(machine: Machine, _: int) -> Seen:
 def huge_pages(machine: Machine, _: int) -> Seen:
     """Transparent huge pages are assembled while the load runs."""
     if not machine.huge_pages:
-        return unknown()
+        return unknown_result()
     if machine.huge_pages == "always":
         fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
         return Seen("warn", "always", fix)
     return Seen("ok", machine.huge_pages)
 
 
-def memory(machine: Machine, _: int) -> Seen:
+def check_memory(machine: Machine, _: int) -> Seen:
     """Servers, engine and page cache share it."""
     free, whole = machine.memory_available_bytes, machine.memory_bytes
     if free is None:
-        return unknown()
-    found = f"{units.size(free)} available" + (f" of {units.size(whole)}" if whole is not None else "")
+        return unknown_result()
+    found = f"{units.format_size(free)} available" + (f" of {units.format_size(whole)}" if whole is not None else "")
     if free < MEMORY_BYTES:
         state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
         return Seen(state, found, "ps -eo pid,rss,comm --sort=-rss | head   # then end some")
     return Seen("ok", found)
 
 
-def governor(machine: Machine, _: int) -> Seen:
+def check_governor(machine: Machine, _: int) -> Seen:
     """A processor that saves power wakes up slowly."""
     if not machine.governors:
-        return unknown(HIDDEN)
+        return unknown_result(HIDDEN)
     found = ", ".join(machine.governors)
     if machine.governors == ("performance",):
         return Seen("ok", found)
@@ -66,49 +68,49 @@ def governor(machine: Machine, _: int) -> Seen:
     return Seen("warn", found, fix)
 
 
-def clock(machine: Machine, _: int) -> Seen:
-    """The engine reads the processor's counter only where the kernel itself does."""
+def check_clock(machine: Machine, _: int) -> Seen:
+    """The engine reads the processor's counter only if the kernel itself does."""
     if not machine.clock_source:
-        return unknown()
+        return unknown_result()
     if machine.clock_source == "tsc" or machine.architecture != "x86_64":
         return Seen("ok", machine.clock_source)
     if "tsc" in machine.clock_sources:
         return Seen("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
     found = f"{machine.clock_source}; the kernel does not offer tsc"
-    # Not forced: the engine would then read a counter that the kernel has found unreliable.
+    # No command forces tsc: the engine would then read a counter that the kernel has found unreliable.
     fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
     return Seen("warn", found, fix)
 
 
-def room(machine: Machine, _: int) -> Seen:
-    """Every directory that is written to has space."""
+def check_space(machine: Machine, _: int) -> Seen:
+    """There is space in every directory to which Loadstone writes."""
     known = [directory for directory in machine.directories if directory.free_bytes is not None]
     if not known:
-        return unknown()
-    found = ", ".join(f"{directory.name} {units.size(directory.free_bytes or 0)} free" for directory in known)
+        return unknown_result()
+    found = ", ".join(f"{directory.name} {units.format_size(directory.free_bytes or 0)} free" for directory in known)
     short = [directory for directory in known if (directory.free_bytes or 0) < DISK_BYTES]
     if not short:
         return Seen("ok", found)
     least = min(directory.free_bytes or 0 for directory in short)
     paths = ", ".join(dict.fromkeys(directory.path for directory in short))
     state: State = "fail" if least < DISK_LEAST_BYTES else "warn"
-    return Seen(state, f"{found} ({paths})", moved([each.name for each in short]))
+    return Seen(state, f"{found} ({paths})", move_command([each.name for each in short]))
 
 
-def moved(names: Collection[str]) -> str:
+def move_command(names: Collection[str]) -> str:
     """The command line that moves these directories to another disk."""
     named = " ".join(f"{variable}=/large/disk" for name, variable in VARIABLES.items() if name in names)
     return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
 
 
-def device(machine: Machine, _: int) -> Seen:
+def check_device(machine: Machine, _: int) -> Seen:
     """Data in memory never reach a device."""
     directory = next((directory for directory in machine.directories if directory.name == "data"), None)
     if directory is None or not directory.file_system:
-        return unknown()
+        return unknown_result()
     found = f"{directory.path} on {directory.file_system}"
     if directory.file_system in IN_MEMORY:
-        return Seen("warn", found, moved(["data"]))
+        return Seen("warn", found, move_command(["data"]))
     return Seen("ok", found)
 
 
@@ -117,7 +119,7 @@ CHECKS = (
         "swap",
         f"none, or unused with `vm.swappiness` at most {SWAPPINESS_MAX}",
         "swapped-out memory takes milliseconds to come back: percentiles then show the swap, not the store",
-        swap,
+        check_swap,
     ),
     Check(
         "huge pages",
@@ -127,32 +129,32 @@ CHECKS = (
     ),
     Check(
         "memory",
-        f"{units.size(MEMORY_BYTES)} available",
+        f"{units.format_size(MEMORY_BYTES)} available",
         "servers take 1 to 2 GB each; with too little, the kernel reclaims during a trial, or kills a process",
-        memory,
+        check_memory,
     ),
     Check(
         "CPU governor",
         "`performance`",
         "other governors lower the frequency between operations, so that a light load looks slow",
-        governor,
+        check_governor,
     ),
     Check(
         "clock source",
         "`tsc`",
         "with it the engine reads the processor's counter; any other clock is a call into the kernel, up to 1 µs each",
-        clock,
+        check_clock,
     ),
     Check(
         "disk space",
-        f"{units.size(DISK_BYTES)} free for results, data, servers' state and cache",
+        f"{units.format_size(DISK_BYTES)} free for results, data, servers' state and cache",
         "a full disk ends a run, and a nearly full one is slower",
-        room,
+        check_space,
     ),
     Check(
         "data device",
         "the data directory (`TMPDIR`, else /var/tmp) is on a device",
         "in tmpfs nothing reaches a device: a sync costs nothing, and all data is in memory",
-        device,
+        check_device,
     ),
 )

@@ -1,33 +1,33 @@
-"""Limits on files, threads, mappings, and on ports and queues between clients and servers of one machine.
+"""Checks of limits on files, threads and mappings, and on ports and queues between clients and servers of one machine.
 
-Those on files and mappings are the engine's own (crates/measure/src/limits.rs).
+The limits on files and mappings are the engine's (crates/measure/src/limits.rs).
 """
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Machine, Seen, unknown
+from loadstone.doctor.check import Check, Machine, Seen, unknown_result
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
-# Files that the engine has open beside its connections.
+# Files that the engine has open in addition to its connections.
 FILES_BESIDE = 256
 MAPPINGS_PER_THREAD = 8
 # Other threads on a host, and in an engine.
 THREADS_BESIDE = 1000
-# Proposed values are multiples of this.
+# Proposed values are multiples of this number.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
-# Control groups of systemd; others belong to containers.
+# The suffixes of systemd's control groups; other groups belong to containers.
 UNITS = (".slice", ".scope", ".service")
 LIMITS_FILE = "/etc/security/limits.d/90-loadstone.conf"
 # The systems' default ports.
 KNOWN_PORTS = {
     int(setting.default): name
     for name in registry.SYSTEMS
-    for setting in registry.system(name).settings
+    for setting in registry.load_system(name).settings
     if setting.name.lower().endswith("port")
 }
-# Above all known ports.
+# A range above all known ports.
 WIDE_RANGE = (20_000, 65_535)
 # Ports below 1,024 are reserved, so one server address takes at most this many connections.
 FIRST_PORT = 1024
@@ -36,32 +36,32 @@ QUEUE = 4096
 
 
 def open_files(machine: Machine, clients: int) -> Seen:
-    """Each client of a networked store has a connection, which is an open file."""
+    """Each client of a networked store has a connection, and a connection is an open file."""
     limit, needed = machine.open_files, clients + FILES_BESIDE
-    found = f"{amount(limit.soft)} (hard limit {amount(limit.hard)}); {clients:,} clients need {needed:,}"
+    found = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {clients:,} clients need {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
     if limit.hard is not None and limit.hard < needed:
-        return Seen("fail", found, permanent("nofile", wish))
+        return Seen("fail", found, raise_hard_limit("nofile", wish))
     if limit.soft is not None and limit.soft < needed:
         fits = wish if limit.hard is None else min(wish, limit.hard)
         return Seen("warn", found, f"ulimit -n {fits}")
     return Seen("ok", found)
 
 
-def processes(machine: Machine, clients: int) -> Seen:
+def check_processes(machine: Machine, clients: int) -> Seen:
     """Each client of an embedded or Java store has a thread, and threads count as processes."""
     needed = clients + THREADS_BESIDE
     hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
-    # Each with the command that raises it.
+    # Each bound with the command that raises it.
     bounds = {
         "ulimit -u": (
             machine.processes.soft,
-            f"ulimit -u {needed}" if hard is None or hard >= needed else permanent("nproc", needed),
+            f"ulimit -u {needed}" if hard is None or hard >= needed else raise_hard_limit("nproc", needed),
         ),
         "kernel.threads-max": (machine.threads_max, f"sudo sysctl -w kernel.threads-max={needed}"),
         "kernel.pid_max": (machine.pid_max, f"sudo sysctl -w kernel.pid_max={PID_MAX}"),
-        f"pids.max of {unit or 'the control group'}": (machine.group_processes_max, wider(unit, needed)),
+        f"pids.max of {unit or 'the control group'}": (machine.group_processes_max, raise_group_limit(unit, needed)),
     }
     known = [(most, name, fix) for name, (most, fix) in bounds.items() if most is not None]
     if not known:
@@ -71,17 +71,17 @@ def processes(machine: Machine, clients: int) -> Seen:
     return Seen("ok", found) if most >= needed else Seen("warn", found, fix)
 
 
-def wider(unit: str, needed: int) -> str:
+def raise_group_limit(unit: str, needed: int) -> str:
     """The command that allows a control group more threads: a systemd unit, else a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
     return f"docker update --pids-limit {needed} CONTAINER   # or start it anew with --pids-limit"
 
 
-def mappings(machine: Machine, clients: int) -> Seen:
-    """The engine refuses more threads than the kernel has mappings for."""
+def check_mappings(machine: Machine, clients: int) -> Seen:
+    """The engine refuses to start more threads than the kernel's limit on mappings allows."""
     if machine.mappings_max is None:
-        return unknown()
+        return unknown_result()
     needed = clients * MAPPINGS_PER_THREAD
     most = machine.mappings_max // MAPPINGS_PER_THREAD
     found = f"{machine.mappings_max:,}, so at most {most:,} clients in threads; {clients:,} need {needed:,}"
@@ -90,21 +90,21 @@ def mappings(machine: Machine, clients: int) -> Seen:
     return Seen("warn", found, f"sudo sysctl -w vm.max_map_count={needed}")
 
 
-def permanent(item: str, value: int) -> str:
+def raise_hard_limit(item: str, value: int) -> str:
     """The command that raises a hard limit for all later logins."""
     # `*` does not apply to root.
     return f"printf '%s - {item} {value}\\n' '*' root | sudo tee -a {LIMITS_FILE}   # then log in again"
 
 
-def amount(limit: int | None) -> str:
+def limit_text(limit: int | None) -> str:
     """A limit as text."""
     return "unlimited" if limit is None else f"{limit:,}"
 
 
-def ephemeral(machine: Machine, clients: int) -> Seen:
+def check_ephemeral_ports(machine: Machine, clients: int) -> Seen:
     """Each connection to the same address and port needs a separate local port."""
     if machine.ephemeral_ports is None:
-        return unknown()
+        return unknown_result()
     first, last = machine.ephemeral_ports
     count = last - first + 1
     found = f"{first} to {last}: {count:,} connections to one server; {clients:,} clients need {clients:,}"
@@ -126,17 +126,17 @@ def ephemeral(machine: Machine, clients: int) -> Seen:
     return Seen("ok", found)
 
 
-def accepting(machine: Machine, clients: int) -> Seen:
-    """Clients connect all at once."""
+def check_accept_queue(machine: Machine, clients: int) -> Seen:
+    """All clients connect at once."""
     length, needed = machine.connections_waiting_max, min(clients, QUEUE)
     if length is None:
-        return unknown()
+        return unknown_result()
     if length >= needed:
         return Seen("ok", f"{length:,}")
     return Seen("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
-def ports(machine: Machine, _: int) -> Seen:
+def check_ports(machine: Machine, _: int) -> Seen:
     """A server cannot listen on a port already in use."""
     held = [each for each in machine.listeners if each.port in KNOWN_PORTS]
     if not held:
@@ -144,10 +144,10 @@ def ports(machine: Machine, _: int) -> Seen:
     pids = sorted({each.pid for each in held if each.pid is not None})
     killing = f"kill {' '.join(map(str, pids))}" if pids else "sudo ss -ltnp"
     note = "or loadstone systems down NAME, if it started them" if pids else "shows the processes"
-    return Seen("warn", f"taken: {', '.join(map(holder, held))}", f"{killing}   # {note}")
+    return Seen("warn", f"taken: {', '.join(map(port_text, held))}", f"{killing}   # {note}")
 
 
-def holder(listener: Listener) -> str:
+def port_text(listener: Listener) -> str:
     """A port, with the process that listens on it."""
     who = f"{listener.name or 'an unknown process'}{f', pid {listener.pid}' if listener.pid else ''}"
     return f"{listener.port} of {KNOWN_PORTS[listener.port]} by {who}"
@@ -164,30 +164,30 @@ CHECKS = (
         "threads",
         f"room for the clients + {THREADS_BESIDE:,}",
         "clients of embedded stores and of Java clients have a thread each",
-        processes,
+        check_processes,
     ),
     Check(
         "memory mappings",
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
         "a thread takes that many; a process that runs out of them dies, so the engine refuses to start",
-        mappings,
+        check_mappings,
     ),
     Check(
         "ephemeral ports",
         "as many as clients, preferably twice as many, without a server's port among them",
         "each connection to one server uses a separate local port, which stays in use for a minute after it ends",
-        ephemeral,
+        check_ephemeral_ports,
     ),
     Check(
         "accept queue",
         f"`net.core.somaxconn` is at least the clients, or {QUEUE:,}",
         "clients connect all at once; those that find the queue full wait for a second or more",
-        accepting,
+        check_accept_queue,
     ),
     Check(
         "servers' ports",
         f"{', '.join(map(str, KNOWN_PORTS))} are free",
         "`loadstone systems up` starts servers there, and any other server there would be measured instead",
-        ports,
+        check_ports,
     ),
 )

@@ -1,4 +1,4 @@
-"""Takes a snapshot of a machine: reads /proc, /sys, PATH and nothing else; runs no program."""
+"""Takes a snapshot of a machine: reads only /proc, /sys and PATH, and runs no program."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from loadstone.doctor.check import Directory, Limit, Machine, Program
 from loadstone.experiment.model.directory import default_directory
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import mount_of
-from loadstone.observe.hardware import chosen
-from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
-from loadstone.observe.listeners import listeners
+from loadstone.observe.hardware import choice_in_brackets
+from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, parse_whole, read_number, read_text
+from loadstone.observe.listeners import list_listeners
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.provide import systems_root
@@ -27,71 +27,73 @@ CLOCK = "devices/system/clocksource/clocksource0"
 VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 
-def snapshot(
+def take_snapshot(
     proc: Path = PROC, sys: Path = SYS, environment: Mapping[str, str] = os.environ, results: Path = ROOT
 ) -> Machine:
-    """This machine as it is now."""
+    """The current state of this machine."""
     kernel = proc / "sys"
-    memory = fields(text(proc / "meminfo"))
+    memory = parse_fields(read_text(proc / "meminfo"))
     group = control_group(proc)
     available = [each for each in (memory.get("MemAvailable"), group.memory_available) if each is not None]
     whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
-    ports = text(kernel / "net/ipv4/ip_local_port_range").split()
+    ports = read_text(kernel / "net/ipv4/ip_local_port_range").split()
     processes_max, tightest = group.processes or (None, None)
     return Machine(
         architecture=platform.machine(),
-        open_files=limit(resource.RLIMIT_NOFILE),
+        open_files=read_limit(resource.RLIMIT_NOFILE),
         # The limit does not apply to root (setrlimit(2)).
-        processes=Limit(None, None) if os.geteuid() == 0 else limit(resource.RLIMIT_NPROC),
-        threads_max=number(kernel / "kernel/threads-max"),
-        pid_max=number(kernel / "kernel/pid_max"),
+        processes=Limit(None, None) if os.geteuid() == 0 else read_limit(resource.RLIMIT_NPROC),
+        threads_max=read_number(kernel / "kernel/threads-max"),
+        pid_max=read_number(kernel / "kernel/pid_max"),
         group_processes_max=processes_max,
         group=tightest.name if tightest else "",
-        mappings_max=number(kernel / "vm/max_map_count"),
+        mappings_max=read_number(kernel / "vm/max_map_count"),
         ephemeral_ports=(int(ports[0]), int(ports[1])) if len(ports) == 2 and all(map(str.isdigit, ports)) else None,
-        connections_waiting_max=number(kernel / "net/core/somaxconn"),
-        listeners=listeners(proc),
+        connections_waiting_max=read_number(kernel / "net/core/somaxconn"),
+        listeners=list_listeners(proc),
         swap_bytes=memory.get("SwapTotal"),
         swap_used_bytes=memory.get("SwapTotal", 0) - memory.get("SwapFree", 0),
-        swappiness=number(kernel / "vm/swappiness"),
+        swappiness=read_number(kernel / "vm/swappiness"),
         memory_bytes=min(whole_memory, default=None),
         memory_available_bytes=min(available, default=None),
-        governors=governors(sys),
-        huge_pages=chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
-        clock_source=text(sys / CLOCK / "current_clocksource"),
-        clock_sources=tuple(text(sys / CLOCK / "available_clocksource").split()),
-        directories=directories(results, proc),
-        programs=programs(environment),
+        governors=read_governors(sys),
+        huge_pages=choice_in_brackets(read_text(sys / "kernel/mm/transparent_hugepage/enabled")),
+        clock_source=read_text(sys / CLOCK / "current_clocksource"),
+        clock_sources=tuple(read_text(sys / CLOCK / "available_clocksource").split()),
+        directories=list_directories(results, proc),
+        programs=find_programs(environment),
         java_home=environment.get("JAVA_HOME", ""),
     )
 
 
-def limit(which: int) -> Limit:
+def read_limit(which: int) -> Limit:
     """One of this process's limits."""
     soft, hard = (None if each == resource.RLIM_INFINITY else each for each in resource.getrlimit(which))
     return Limit(soft, hard)
 
 
-def governors(sys: Path) -> tuple[str, ...]:
+def read_governors(sys: Path) -> tuple[str, ...]:
     """The governors of all processors, each once."""
     top = sys / "devices/system/cpu"
-    found = (text(top / name / "cpufreq/scaling_governor") for name in names(top) if re.fullmatch(r"cpu\d+", name))
+    found = (
+        read_text(top / name / "cpufreq/scaling_governor") for name in list_names(top) if re.fullmatch(r"cpu\d+", name)
+    )
     return tuple(sorted({each for each in found if each}))
 
 
-def directories(results: Path, proc: Path) -> tuple[Directory, ...]:
-    """The directories that are written to, with their free space."""
+def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
+    """The directories to which Loadstone writes, with their free space."""
     state, cache = Path(systems_root()), cache_root()
     named = {"results": results, "data": Path(default_directory()), "state": state, "cache": cache}
     found = []
     for name, path in named.items():
         mount = mount_of(path, proc)
-        found.append(Directory(name, str(path.absolute()), free(path), mount.type if mount else ""))
+        found.append(Directory(name, str(path.absolute()), free_bytes(path), mount.type if mount else ""))
     return tuple(found)
 
 
-def free(path: Path) -> int | None:
-    """The bytes that this user may still write below a directory, or below where it would be made."""
+def free_bytes(path: Path) -> int | None:
+    """The bytes that this user may still write below a directory, or below its nearest existing parent."""
     path = path.absolute()
     there = next((each for each in (path, *path.parents) if each.exists()), None)
     try:
@@ -100,8 +102,8 @@ def free(path: Path) -> int | None:
         return None
 
 
-def programs(environment: Mapping[str, str]) -> dict[str, Program]:
-    """The programs found; Java's are those in JAVA_HOME where it is set."""
+def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
+    """The programs found; Java's programs are looked up in JAVA_HOME if it is set."""
     path = environment.get("PATH", os.defpath)
     home = environment.get("JAVA_HOME")
     found: dict[str, Program] = {}
@@ -114,6 +116,6 @@ def programs(environment: Mapping[str, str]) -> dict[str, Program]:
 
 
 def java_major(program: str) -> int | None:
-    """The major version of the JDK that a program belongs to, from the file `release` that every JDK has."""
-    found = VERSION.search(text(Path(program).resolve().parent.parent / "release"))
-    return whole(found[1]) if found else None
+    """The major version of a program's JDK, from the file `release` that every JDK has."""
+    found = VERSION.search(read_text(Path(program).resolve().parent.parent / "release"))
+    return parse_whole(found[1]) if found else None

@@ -1,4 +1,4 @@
-"""Required programs: to run Java, to fetch servers, to do work of their own."""
+"""Checks of required programs: Java, Maven to fetch servers, and fio for its workloads."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from loadstone.doctor.check import Check, Machine, Seen
 JDK_MAJOR = 17
 
 
-def jdk(machine: Machine, _: int) -> Seen:
+def check_jdk(machine: Machine, _: int) -> Seen:
     """Cassandra, HBase, HDFS and the JVM store run in Java; the JVM store's host is compiled."""
     missing = [name for name in ("java", "javac") if name not in machine.programs]
-    fix = install(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
+    fix = install_command(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
     if machine.java_home:
-        # It takes precedence over PATH, so the new JDK would not be found.
+        # JAVA_HOME takes precedence over PATH, so the new JDK would not be found.
         fix += "   # then unset JAVA_HOME, or set it to that JDK"
     if missing:
         return Seen("fail", f"no {' and no '.join(missing)}", fix)
@@ -25,21 +25,21 @@ def jdk(machine: Machine, _: int) -> Seen:
     return Seen("ok", found)
 
 
-def maven(machine: Machine, _: int) -> Seen:
+def check_maven(machine: Machine, _: int) -> Seen:
     """Servers and RocksDB come from Maven Central."""
     if "mvn" not in machine.programs:
-        return Seen("fail", "no mvn", install(machine, "maven", "maven"))
+        return Seen("fail", "no mvn", install_command(machine, "maven", "maven"))
     return Seen("ok", machine.programs["mvn"].path)
 
 
-def fio(machine: Machine, _: int) -> Seen:
-    """Jobs of fio are run by fio itself."""
+def check_fio(machine: Machine, _: int) -> Seen:
+    """fio's jobs are run by fio itself."""
     if "fio" not in machine.programs:
-        return Seen("warn", "no fio", install(machine, "fio", "fio"))
+        return Seen("warn", "no fio", install_command(machine, "fio", "fio"))
     return Seen("ok", machine.programs["fio"].path)
 
 
-def install(machine: Machine, debian: str, fedora: str) -> str:
+def install_command(machine: Machine, debian: str, fedora: str) -> str:
     """The command that installs packages, by their names in either family of distributions."""
     if "dnf" in machine.programs and "apt-get" not in machine.programs:
         return f"sudo dnf install {fedora}"
@@ -51,8 +51,8 @@ CHECKS = (
         "JDK",
         f"`java` and `javac` of version {JDK_MAJOR} or later",
         "Cassandra, HBase, HDFS and every Java client run in it",
-        jdk,
+        check_jdk,
     ),
-    Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", maven),
-    Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", fio),
+    Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", check_maven),
+    Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", check_fio),
 )

@@ -1,1 +1,1 @@
-"""The interface to the engine: where it is, what it can do, its trials and events."""
+"""The interface to the engine: its location, capabilities, trials and events."""

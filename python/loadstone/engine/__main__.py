@@ -1,4 +1,4 @@
-"""`python -m loadstone.engine`: writes the types of events from the schema that the engine writes."""
+"""`python -m loadstone.engine`: generates the types of events from the engine's schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 SCHEMA = ROOT / "docs/reference/schemas/event.json"
 TYPES = Path(__file__).parent / "event_types.py"
 
-# The lab's names, where the engine's would be ambiguous without their modules.
+# The lab's names for types whose engine names would be ambiguous without their modules.
 NAMES = {"FilesSummary": "Files", "SortSummary": "Sorted", "Sorted": "SortProgress"}
 FIGURES = {"Outcome": "OutcomeFigures", "FilesSummary": "FilesFigures", "Summary": "SummaryFigures"}
 # Fields that the engine always writes, and that imported or synthetic events lack.
@@ -42,27 +42,27 @@ def name_type(reference: str) -> str:
     return NAMES.get(name, name)
 
 
-def annotate(schema: dict[str, Any]) -> str:
+def annotate_type(schema: dict[str, Any]) -> str:
     """The Python type of a value."""
     if "$ref" in schema:
         return name_type(schema["$ref"])
     if "anyOf" in schema:
-        return " | ".join(annotate(part) for part in schema["anyOf"])
+        return " | ".join(annotate_type(part) for part in schema["anyOf"])
     kind = schema["type"]
     if isinstance(kind, list):
-        return " | ".join("None" if part == "null" else annotate({**schema, "type": part}) for part in kind)
+        return " | ".join("None" if part == "null" else annotate_type({**schema, "type": part}) for part in kind)
     if kind == "null":
         return "None"
     if kind == "object":
-        return f"dict[str, {annotate(schema['additionalProperties'])}]"
+        return f"dict[str, {annotate_type(schema['additionalProperties'])}]"
     if kind != "array":
         return SIMPLE[kind]
-    item = annotate(schema["items"])
+    item = annotate_type(schema["items"])
     length = schema.get("maxItems")
     return f"tuple[{', '.join([item] * length)}]" if length else f"tuple[{item}, ...]"
 
 
-def default(schema: dict[str, Any], annotation: str) -> str:
+def field_default(schema: dict[str, Any], annotation: str) -> str:
     """The default of an optional field, as an expression."""
     if annotation.startswith("tuple"):
         return "()"
@@ -82,12 +82,12 @@ def render_type(name: str, schema: dict[str, Any]) -> str:
     order = dict.fromkeys([*schema["required"], *schema["properties"]])
     for field in order:
         part = schema["properties"][field]
-        annotation = annotate(part)
+        annotation = annotate_type(part)
         known = DEFAULTS.get(name, {}).get(field)
         if field in schema["required"] and known is None:
             required.append(f"    {field}: {annotation}")
         else:
-            optional.append(f"    {field}: {annotation} = {known or default(part, annotation)}")
+            optional.append(f"    {field}: {annotation} = {known or field_default(part, annotation)}")
     base = f"({FIGURES[name]})" if name in FIGURES else ""
     sentence = schema["description"].replace("\n", " ").split(". ")[0].rstrip(".")
     text = textwrap.fill(f'"""{sentence}."""', 112, initial_indent="    ", subsequent_indent="    ")
@@ -95,7 +95,7 @@ def render_type(name: str, schema: dict[str, Any]) -> str:
     return "\n".join([f"@dataclass(frozen=True)\nclass {name_type(name)}{base}:", *lines])
 
 
-def render(schema: dict[str, Any]) -> str:
+def render_module(schema: dict[str, Any]) -> str:
     """The module with the types of a schema."""
     definitions: dict[str, dict[str, Any]] = schema["$defs"]
     # Defaults are values of other types.
@@ -109,5 +109,5 @@ def render(schema: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    TYPES.write_text(render(json.loads(SCHEMA.read_text())))
+    TYPES.write_text(render_module(json.loads(SCHEMA.read_text())))
     sys.stdout.write(f"{TYPES}\n")

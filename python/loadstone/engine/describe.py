@@ -1,6 +1,6 @@
-"""What the engine can do, as it describes itself: its stores and the properties that it knows.
+"""The engine's description of itself: its stores and its known properties.
 
-The source of every name that the lab checks, so that a store of another engine binary works at once.
+The lab checks all names against it, so that a store of another engine binary works at once.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from functools import cache
 from typing import Any
 
 from loadstone.engine import program
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
 
 VERSION = 1
 SECONDS = 30
 HIDDEN = "***"
-# A variable of the environment, as an experiment file names it.
+# A variable of the environment, as written in an experiment file.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# Secrets that no store describes: properties of bindings, settings of systems.
+# Secrets that are in no store's description: properties of bindings, settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store; the properties are names, and one that ends in `*` stands for all with that prefix."""
+    """A store; its properties are names, and a name that ends in `*` stands for all with that prefix."""
 
     name: str
-    # What clients work on: `records`, or `files`.
+    # The objects of the clients' operations: `records`, or `files`.
     holds: str
     networked: bool
     properties: tuple[str, ...]
-    # Of these, the secret ones, and those that give the place of its files.
+    # The secret properties, and the properties that set the location of the store's files.
     secrets: tuple[str, ...]
     directories: tuple[str, ...]
-    # The properties that take the hosts of its servers and their port.
+    # The properties for the hosts of its servers and their port.
     hosts: str | None = None
     port: str | None = None
 
@@ -58,16 +58,16 @@ class Description:
     """One build of the engine."""
 
     stores: Mapping[str, StoreInfo]
-    # YCSB's and the engine's, whatever the store.
+    # Properties of YCSB and the engine that apply to every store.
     properties: frozenset[str]
 
     @property
     def directories(self) -> frozenset[str]:
-        """Every property that gives the place of a store's files."""
+        """Every property that sets the location of a store's files."""
         return frozenset(name for store in self.stores.values() for name in store.directories)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a property's value must not be written anywhere, by a store's description or by its name."""
+        """Whether a property's value must never be written, according to a store's description or to its name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
     def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Description:
             for name, value in properties.items()
         }
 
-    def networked(self, store: str) -> bool:
+    def is_networked(self, store: str) -> bool:
         """Whether a store's operations cross a network; false for an unknown store."""
         return store in self.stores and self.stores[store].networked
 
@@ -86,26 +86,26 @@ class Description:
         return store in self.stores and self.stores[store].keeps_files
 
     def within_engine(self, store: str) -> bool:
-        """Whether a store is a database whose files one process has open; false for an unknown store."""
+        """Whether a store is a database whose files only one process can open; false for an unknown store."""
         return self.keeps_files(store) and self.stores[store].holds == "records"
 
     def keeps_data(self, store: str) -> bool:
         """Whether there is data to load: a store with neither servers nor files cannot keep any."""
-        return self.networked(store) or self.keeps_files(store)
+        return self.is_networked(store) or self.keeps_files(store)
 
-    def own(self, store: str) -> tuple[str, ...]:
+    def store_properties(self, store: str) -> tuple[str, ...]:
         """A store's own properties."""
         return self.stores[store].properties if store in self.stores else ()
 
-    def address(self, store: str) -> tuple[str, str] | None:
-        """The properties that take a store's hosts and port, if it has them."""
+    def address_properties(self, store: str) -> tuple[str, str] | None:
+        """The properties for a store's hosts and port, if it has them."""
         return self.stores[store].address if store in self.stores else None
 
 
 @cache
-def description() -> Description:
+def describe_engine() -> Description:
     """The description of the installed engine. Raises LoadstoneError without an engine, or if it is too old."""
-    path = program.find()
+    path = program.find_engine()
     hint = "it has another version than this package; run `make`"
     try:
         result = subprocess.run([path, "describe"], capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -113,16 +113,16 @@ def description() -> Description:
         raise LoadstoneError(f"cannot run {path}: {error}", hint) from error
     if result.returncode:
         raise LoadstoneError(f"{path} does not describe itself: {result.stderr.strip() or result.returncode}", hint)
-    return parse(result.stdout, path, hint)
+    return parse_description(result.stdout, path, hint)
 
 
-def parse(text: str, path: str, hint: str) -> Description:
+def parse_description(text: str, path: str, hint: str) -> Description:
     """Reads an engine's description. Raises LoadstoneError."""
     try:
         found = json.loads(text)
         if found["describe"] != VERSION:
             raise LoadstoneError(f"{path} describes itself in version {found['describe']}, expected {VERSION}", hint)
-        stores = read(list[StoreInfo], found["stores"])
+        stores = read_document(list[StoreInfo], found["stores"])
         names = frozenset(str(each["name"]) for each in found["properties"])
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"cannot read the description by {path}: {error!r}", hint) from error

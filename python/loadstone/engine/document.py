@@ -9,17 +9,17 @@ Kind = TypeVar("Kind")
 _ADAPTERS: dict[Any, Any] = {}
 
 
-def read(kind: type[Kind], document: Any) -> Kind:
-    """A document as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
-    return _validate(kind, "validate_python", document)
+def read_document(kind: type[Kind], document: Any) -> Kind:
+    """Converts a document to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    return _validate_document(kind, "validate_python", document)
 
 
-def parse(kind: type[Kind], text: bytes) -> Kind:
-    """A JSON text as a type; unknown fields are ignored. Raises ValueError with the first mistake."""
-    return _validate(kind, "validate_json", text)
+def parse_document(kind: type[Kind], text: bytes) -> Kind:
+    """Converts a JSON text to a type; unknown fields are ignored. Raises ValueError with the first mistake."""
+    return _validate_document(kind, "validate_json", text)
 
 
-def _validate(kind: type[Kind], method: str, document: Any) -> Kind:
+def _validate_document(kind: type[Kind], method: str, document: Any) -> Kind:
     # Imported late: it takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 

@@ -1,4 +1,4 @@
-"""Figures that follow from the fields of an event: the generated types of `event_types` inherit them."""
+"""Figures computed from the fields of an event; the generated types of `event_types` inherit them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loadstone.engine.event_types import Reached
 
-# How an operation can end, in addition to failures, which have other statuses: it succeeded (a buffered write is
-# accepted, and proven by the final flush); the record read was still being written, so it cannot be judged; or, in a
-# summary only, it never ended, and its latency is known only from below.
+# Statuses of operations that did not fail: the operation succeeded (a buffered write is
+# accepted, and proven by the final flush); the record that it read was still being written, so it cannot be judged; or,
+# in a summary only, it never ended, and only a lower bound of its latency is known.
 WELL = frozenset({"OK", "BATCHED_OK"})
 NOT_YET = "NOT_YET"
 CENSORED = "CENSORED"
@@ -36,7 +36,7 @@ class FilesFigures:
 
     @property
     def guarantees(self) -> dict[str, Reached]:
-        """What a write assures, the weakest first."""
+        """The guarantees of a write, the weakest first."""
         return {"returned": self.returned, "flushed": self.flushed, "durable": self.durable, "closed": self.closed}
 
 
@@ -58,7 +58,7 @@ class SummaryFigures:
 
     @property
     def censored(self) -> int:
-        """Operations that never ended: sent and not answered, or never sent."""
+        """Operations that never ended: sent but not answered, or never sent."""
         return self.in_flight + self.unsent
 
     @property

@@ -1,4 +1,4 @@
-"""Events: what an engine reports about its trial, line by line.
+"""Events: an engine's report on its trial, line by line.
 
 The engine's Rust types are the source: `loadstone-engine schema` writes their JSON Schema, and `python -m
 loadstone.engine` the types in `event_types` from it.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.engine.event_figures import CENSORED, NOT_YET, WELL
 from loadstone.engine.event_types import (
     Borders,
@@ -32,7 +32,7 @@ from loadstone.engine.event_types import (
     Summary,
     Validation,
 )
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 
 # The counts of an interval: at its event, and later additions.
 Counts = Interval | Earlier
@@ -65,8 +65,8 @@ __all__ = [
     "Sorted",
     "Summary",
     "Validation",
-    "merged",
-    "parse",
+    "merge_service_times",
+    "parse_event",
 ]
 
 VERSION = 2
@@ -87,8 +87,8 @@ class Result:
     summary: Summary
 
 
-def parse(line: str) -> Event:
-    """Reads one line. Raises ValueError when it is not an event of this version."""
+def parse_event(line: str) -> Event:
+    """Reads one line. Raises ValueError if it is not an event of this version."""
     fields = json.loads(line)
     kind = KINDS.get(str(fields.get("event"))) if isinstance(fields, dict) else None
     if kind is None:
@@ -96,13 +96,13 @@ def parse(line: str) -> Event:
     # Checked first: another version may have different fields.
     if fields["event"] == "ready" and fields.get("events", VERSION) != VERSION:
         raise ValueError(f"its version is {fields['events']}, expected {VERSION}")
-    return read(kind, fields)
+    return read_document(kind, fields)
 
 
-def merged(outcomes: Iterable[Outcome]) -> Histogram:
-    """Service times, ns, of all operations that ended well, added over the outcomes of any intervals or engines."""
+def merge_service_times(outcomes: Iterable[Outcome]) -> Histogram:
+    """Service times, ns, of all successful operations, added over the outcomes of any intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
         if outcome.operation not in BESIDE and outcome.status in WELL:
-            histogram.add(decode(outcome.service))
+            histogram.add_histogram(decode_histogram(outcome.service))
     return histogram

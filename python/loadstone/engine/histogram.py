@@ -1,7 +1,7 @@
-"""HDR histograms as the engine sends them: decoding, adding, quantiles.
+"""HDR histograms in the engine's format: decoding, adding, quantiles.
 
-The `hdrhistogram` package (0.10.8) would do, but needs setuptools and pbr at run time, has C code and no types,
-and rounds ranks to the nearest where the engine's and Java's HdrHistogram round up. The format is HdrHistogram's V2,
+The `hdrhistogram` package (0.10.8) could be used, but needs setuptools and pbr at run time, has C code and no types,
+and does not round ranks up, as the engine and Java's HdrHistogram do. The format is HdrHistogram's V2,
 bare or deflated, in base64 (Tene, <https://github.com/HdrHistogram/HdrHistogram>,
 `AbstractHistogram.encodeIntoByteBuffer`).
 """
@@ -28,7 +28,7 @@ SAMPLES_ABOVE = 10
 
 @dataclass(frozen=True)
 class Layout:
-    """Which values share a bucket; histograms with the same layout add up exactly."""
+    """The assignment of values to buckets; histograms with the same layout add up exactly."""
 
     digits: int = 3
     lowest: int = 1
@@ -45,14 +45,14 @@ class Layout:
         """The smallest value of a bucket."""
         return self.highest_equivalent(index - 1) + 1 if index else 0
 
-    def middle(self, index: int) -> float:
+    def bucket_middle(self, index: int) -> float:
         """The value that represents a bucket in a mean."""
         return (self.lowest_equivalent(index) + self.highest_equivalent(index)) / 2
 
 
 @dataclass
 class Histogram:
-    """How often each value occurred, in the unit in which they were recorded (the engine's are ns)."""
+    """The counts of values, in the unit in which they were recorded (ns for the engine's)."""
 
     layout: Layout = field(default_factory=Layout)
     counts: Counter[int] = field(default_factory=Counter)
@@ -62,22 +62,22 @@ class Histogram:
         """How many values."""
         return self.counts.total()
 
-    def add(self, other: Histogram) -> None:
-        """Adds another histogram, exactly. Raises ValueError when its buckets differ."""
+    def add_histogram(self, other: Histogram) -> None:
+        """Adds another histogram, exactly. Raises ValueError if its buckets differ."""
         if self.counts and other.counts and self.layout != other.layout:
             raise ValueError(f"histograms of {self.layout} and {other.layout} do not add up")
         if other.counts:
             self.layout = other.layout
         self.counts.update(other.counts)
 
-    def quantile(self, share: float) -> int:
+    def value_at_quantile(self, share: float) -> int:
         """The value that `share` of all values (0.99: 99 %) do not exceed, rounded up to the end of its bucket.
 
-        Raises ValueError when there is no value.
+        Raises ValueError if there are no values.
         """
         if not self.counts:
             raise ValueError("an empty histogram has no quantiles")
-        # 0.999 as it is written, not as a float holds it: of 1,000 values it is the 999th, not the 1,000th.
+        # 0.999 as a decimal, not as a rounded float: of 1,000 values it is the 999th, not the 1,000th.
         rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
         seen = 0
         for index in sorted(self.counts):
@@ -88,10 +88,10 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """The mean, each value taken as the middle of its bucket. Raises ValueError without values."""
+        """The mean, with each value counted at the middle of its bucket. Raises ValueError without values."""
         if not self.counts:
             raise ValueError("an empty histogram has no mean")
-        total = sum(count * self.layout.middle(index) for index, count in self.counts.items())
+        total = sum(count * self.layout.bucket_middle(index) for index, count in self.counts.items())
         return total / self.count
 
     @property
@@ -99,13 +99,13 @@ class Histogram:
         """The smallest value, rounded down to the start of its bucket. Raises ValueError without values."""
         return self.layout.lowest_equivalent(min(self.counts))
 
-    def supports(self, share: float) -> bool:
-        """Whether there are enough values above this quantile for it to mean anything."""
+    def supports_quantile(self, share: float) -> bool:
+        """Whether there are enough values above this quantile for it to be meaningful."""
         return self.count * (1 - Fraction(str(share))) >= SAMPLES_ABOVE
 
 
-def decode(text: str) -> Histogram:
-    """Reads a histogram. Raises ValueError when it is damaged or of another format."""
+def decode_histogram(text: str) -> Histogram:
+    """Reads a histogram. Raises ValueError if it is damaged or in another format."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
@@ -122,7 +122,7 @@ def decode(text: str) -> Histogram:
         raise ValueError(f"not an HDR histogram of the engine: {len(payload)} of {length} bytes, offset {offset}")
     counts: Counter[int] = Counter()
     index = 0
-    for number in numbers(payload):
+    for number in decode_numbers(payload):
         # A negative number is a run of empty buckets.
         if number < 0:
             index -= number
@@ -133,7 +133,7 @@ def decode(text: str) -> Histogram:
     return Histogram(Layout(digits, lowest), counts)
 
 
-def numbers(payload: bytes) -> Iterator[int]:
+def decode_numbers(payload: bytes) -> Iterator[int]:
     """Reads ZigZag LEB128 numbers of at most 9 bytes, whose last byte has no continuation bit."""
     value = shift = 0
     for byte in payload:
@@ -150,13 +150,13 @@ def numbers(payload: bytes) -> Iterator[int]:
         raise ValueError("not an HDR histogram: it ends within a number")
 
 
-def encode(histogram: Histogram) -> str:
-    """Writes a histogram: the inverse of `decode`."""
+def encode_histogram(histogram: Histogram) -> str:
+    """Writes a histogram: the inverse of `decode_histogram`."""
     payload, following = bytearray(), 0
     for index in sorted(histogram.counts):
         if index > following:
-            payload += leb128(following - index)
-        payload += leb128(histogram.counts[index])
+            payload += encode_number(following - index)
+        payload += encode_number(histogram.counts[index])
         following = index + 1
     layout = histogram.layout
     highest = max(layout.highest_equivalent(max(following - 1, 0)), 2 * layout.lowest)
@@ -165,8 +165,8 @@ def encode(histogram: Histogram) -> str:
     return base64.b64encode(struct.pack(">ii", COOKIE_DEFLATED, len(deflated)) + deflated).decode()
 
 
-def leb128(number: int) -> bytes:
-    """A number as `numbers` reads it."""
+def encode_number(number: int) -> bytes:
+    """A number in the encoding that `decode_numbers` reads."""
     value, found = (number << 1) ^ (number >> 63), bytearray()
     while value >= 0x80 and len(found) < 8:
         found.append(value & 0x7F | 0x80)

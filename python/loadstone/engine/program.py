@@ -1,6 +1,6 @@
-"""Where the engine is: the Rust program that drives the load.
+"""The location of the engine, the Rust program that drives the load.
 
-`loadstone ycsb` and its like are this module and an exec, so the top imports only what Python has loaded anyway.
+`loadstone ycsb` and similar commands are this module and an exec, so it imports only modules already loaded.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ NAME = "loadstone-engine"
 VARIABLE = "LOADSTONE_ENGINE"
 
 
-def find() -> str:
-    """The engine's path: LOADSTONE_ENGINE, else the one installed with this package, else one on PATH.
+def find_engine() -> str:
+    """The engine's path: LOADSTONE_ENGINE, else the engine installed with this package, else one on PATH.
 
-    Raises LoadstoneError when none is found, or when LOADSTONE_ENGINE names something that cannot be run.
+    Raises LoadstoneError if none is found, or if LOADSTONE_ENGINE does not name a program.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -31,9 +31,9 @@ def find() -> str:
             f"no program at {named} ({VARIABLE})",
             f"name an executable file, or unset {VARIABLE} to use the one installed",
         )
-    path = beside()
+    path = engine_beside()
     if path is None:
-        from shutil import which  # 5 ms, only spent when the engine is not installed with this package
+        from shutil import which  # 5 ms, only spent if the engine is not installed with this package
 
         path = which(NAME)
     if path is None:
@@ -45,8 +45,8 @@ def find() -> str:
 
 
 def replace_process(arguments: list[str]) -> NoReturn:
-    """Replaces this process by the engine with `arguments`. Raises LoadstoneError when it is missing or cannot run."""
-    path = find()
+    """Replaces this process by the engine with `arguments`. Raises LoadstoneError if it is missing or cannot run."""
+    path = find_engine()
     try:
         os.execv(path, [path, *arguments])
     except OSError as error:
@@ -59,7 +59,7 @@ def cannot_run(path: str, error: OSError) -> LoadstoneError:
     return LoadstoneError(f"cannot run {path}: {error.strerror}", hint)
 
 
-def beside() -> str | None:
+def engine_beside() -> str | None:
     """The engine in the directory of the running script, of the interpreter, or of this interpreter's scripts."""
     # Without a script Python has "-c" or "" here, which would mean the working directory.
     programs = [program for program in (sys.argv[0], sys.executable) if os.sep in program]
@@ -67,7 +67,7 @@ def beside() -> str | None:
         path = os.path.join(os.path.dirname(os.path.abspath(program)), NAME)
         if is_program(path):
             return path
-    import sysconfig  # 10 ms, only spent when it is in neither directory
+    import sysconfig  # 10 ms, only spent if it is in neither directory
 
     path = os.path.join(sysconfig.get_path("scripts"), NAME)
     return path if is_program(path) else None

@@ -1,8 +1,8 @@
-"""Secret values from the environment: those that a variable such as `DB_PASSWORD` gave to an experiment.
+"""Secret values from the environment: values of variables such as `DB_PASSWORD` that an experiment uses.
 
-A password in a property is recognised by the property's name (`description().is_secret`). One that is put into another
-text, a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched for wherever
-something is written. The list belongs to this process, like the environment.
+A password in a property is recognised by the property's name (`description().is_secret`). A secret inside another
+text, such as a URL or the JVM's arguments, is recognised only by its value, so values are kept here and searched in
+all output. The list belongs to this process, like the environment.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from loadstone.engine.describe import HIDDEN
 
 # Names of variables with secret values.
 NAME = re.compile(r"pass|secret|token|credential|(^|_)(key|pw|pwd|auth)(_|$)", re.IGNORECASE)
-# A shorter secret is hidden only where it is the whole text: hiding every `1` would ruin a file.
+# A shorter secret is hidden only if it is the whole text: hiding every `1` would ruin a file.
 PART_MIN = 4
 _VALUES: set[str] = set()
 
 
-def keep(variable: str, value: str) -> None:
+def keep_secret(variable: str, value: str) -> None:
     """Keeps a variable's value, if its name marks it as secret."""
     if value and NAME.search(variable):
         _VALUES.add(value)
 
 
-def holds(text: str) -> bool:
+def has_secret(text: str) -> bool:
     """Whether a text contains a secret."""
-    return hidden(text) != text
+    return hide_secrets(text) != text
 
 
-def hidden(text: str) -> str:
-    """A text without the secrets in it, also as JSON writes them."""
+def hide_secrets(text: str) -> str:
+    """A text with its secrets hidden, also in JSON's notation."""
     if text in _VALUES:
         return HIDDEN
     for value in sorted(_VALUES, key=len, reverse=True):

@@ -1,10 +1,10 @@
 """A trial on this machine: an engine process, its spec and its events.
 
     with Trial(spec) as trial:
-        for _, event in follow(trial):
+        for _, event in follow_trials(trial):
             ...
 
-One thread does everything: while `follow` waits for the engines, it also sends their heartbeats. So if the lab
+There is only one thread: while `follow_trials` waits for the engines, it also sends their heartbeats. So if the lab
 hangs or dies, the heartbeats stop, and the engines end the load by themselves.
 """
 
@@ -22,15 +22,15 @@ from collections.abc import Callable, Iterator
 from typing import IO, Any, Self
 
 from loadstone.engine import program
-from loadstone.engine.events import Event, Summary, parse
+from loadstone.engine.events import Event, Summary, parse_event
 from loadstone.errors import LoadstoneError
 
-# How long an engine continues without a heartbeat, unless the spec sets another; they are sent four times as often.
+# The time an engine continues without a heartbeat, unless the spec sets another; heartbeats come four times as often.
 LEASE_MS = 10_000
-# An engine gives its clients 5 s to finish and then closes its store. One that needs longer is killed.
+# An engine gives its clients 5 s to finish and then closes its store. An engine that needs longer is killed.
 GRACE_SECONDS = 10.0
 LOG_LINES = 200
-# How often `idle` is called while waiting for events.
+# The interval between calls of `idle` while waiting for events.
 IDLE_SECONDS = 1.0
 
 Spec = dict[str, Any]
@@ -45,31 +45,31 @@ class EngineError(LoadstoneError):
 
 
 class Trial:
-    """One running engine. Leaving the `with` block ends it, whatever it is doing."""
+    """One running engine. Leaving the `with` block ends it in any state."""
 
     def __init__(self, spec: Spec) -> None:
-        """Starts the engine and sends it the spec. Raises LoadstoneError when no engine is found."""
+        """Starts the engine and sends it the spec. Raises LoadstoneError if no engine is found."""
         self.spec: Spec = {**spec, "lease_ms": spec.get("lease_ms") or LEASE_MS}
         line = json.dumps(self.spec)
         # Its last event, once it has arrived.
         self.summary: Summary | None = None
         self.log: deque[str] = deque(maxlen=LOG_LINES)
         self.status: int | None = None
-        # Called with each event line of the engine, as written.
+        # Called with each event line of the engine, unchanged.
         self.heard: Callable[[str], object] | None = None
         self._beat_seconds = self.spec["lease_ms"] / 4000
         self._beat_at = time.monotonic() + self._beat_seconds
         self._parts: dict[int, bytes] = {}
         self._revoked = False
-        path = program.find()
+        path = program.find_engine()
         try:
-            # A separate process group: Ctrl-C reaches only the lab, which then decides how to end its engines.
+            # A separate process group: Ctrl-C reaches only the lab, which then decides about ending its engines.
             self._process = subprocess.Popen(
                 [path, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0
             )
         except OSError as error:
             raise program.cannot_run(path, error) from error
-        self._tell(line)
+        self._send_line(line)
 
     def __enter__(self) -> Self:
         return self
@@ -84,22 +84,22 @@ class Trial:
 
     def start_at(self, unix_ns: int) -> None:
         """Starts a waiting load (`wait_for_start`) at this time: the barrier of many engines."""
-        self._tell(json.dumps({"start_at": unix_ns}))
+        self._send_line(json.dumps({"start_at": unix_ns}))
 
-    def stop(self) -> None:
+    def stop_load(self) -> None:
         """Ends the load now; the engine still reports its summary."""
-        self._tell(json.dumps("stop"))
+        self._send_line(json.dumps("stop"))
 
-    def revoke(self) -> None:
+    def revoke_lease(self) -> None:
         """Revokes the lease: the engine ends the load, and still reports its summary."""
         self._revoked = True
         with contextlib.suppress(OSError):
-            self._stream("stdin").close()
+            self._pipe_named("stdin").close()
 
     def close(self) -> None:
         """Ends the engine if it still runs: revokes its lease, waits, and kills it if it does not end."""
-        # First its output: an engine that writes to a full pipe would never end.
-        for stream in (self._stream("stdout"), self._stream("stderr"), self._stream("stdin")):
+        # Its output is drained first: an engine that writes to a full pipe would never end.
+        for stream in (self._pipe_named("stdout"), self._pipe_named("stderr"), self._pipe_named("stdin")):
             with contextlib.suppress(OSError):
                 stream.close()
         try:
@@ -113,27 +113,27 @@ class Trial:
         """Ends the engine immediately; its events then end without a result. Any thread may call this."""
         self._process.kill()
 
-    def _stream(self, name: str) -> IO[bytes]:
+    def _pipe_named(self, name: str) -> IO[bytes]:
         stream: IO[bytes] | None = getattr(self._process, name)
         assert stream is not None, "all three are pipes"
         return stream
 
-    def _tell(self, line: str) -> None:
+    def _send_line(self, line: str) -> None:
         if self._revoked:
             return
-        stdin = self._stream("stdin")
-        # The engine is gone; its other streams contain the reason.
+        stdin = self._pipe_named("stdin")
+        # The engine has ended; its other streams contain the reason.
         with contextlib.suppress(BrokenPipeError):
             stdin.write(f"{line}\n".encode())
             stdin.flush()
 
-    def _beat(self, now: float) -> None:
+    def _send_heartbeat(self, now: float) -> None:
         if now >= self._beat_at:
             self._beat_at = now + self._beat_seconds
-            self._tell('"heartbeat"')
+            self._send_line('"heartbeat"')
 
-    def _lines(self, descriptor: int, chunk: bytes) -> list[str]:
-        """The lines that a chunk completes; an empty chunk is the end, which completes the last."""
+    def _split_lines(self, descriptor: int, chunk: bytes) -> list[str]:
+        """The lines that a chunk completes; an empty chunk means the end, and completes the last line."""
         *whole, rest = (self._parts.pop(descriptor, b"") + chunk).split(b"\n")
         if chunk:
             self._parts[descriptor] = rest
@@ -141,9 +141,9 @@ class Trial:
             whole.append(rest)
         return [line.decode(errors="replace") for line in whole]
 
-    def _event(self, line: str) -> Event:
+    def _parse_event(self, line: str) -> Event:
         try:
-            event = parse(line)
+            event = parse_event(line)
         except ValueError as error:
             raise EngineError(
                 f"the engine wrote an invalid event: {error}: {line[:80]}",
@@ -156,26 +156,28 @@ class Trial:
             self.heard(line)
         return event
 
-    def _finish(self) -> EngineError | None:
+    def _finish_trial(self) -> EngineError | None:
         self.close()
         assert self.status is not None, "close() waits for it"
         if self.summary is None or (self.status != 0 and self.summary.end == "done"):
-            return failure(self.status, list(self.log))
+            return engine_error(self.status, list(self.log))
         return None
 
 
-def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator[tuple[Trial, Event | EngineError]]:
-    """The events of several trials as they come, up to the end of the last; for a failed one, its error at the end.
+def follow_trials(
+    *trials: Trial, idle: Callable[[], object] | None = None
+) -> Iterator[tuple[Trial, Event | EngineError]]:
+    """The events of several trials as they arrive, up to the end of the last trial; a failed trial ends with its error.
 
-    A trial that ended early (`stopped`, `lease`, `failed`) is a result and has a summary: that is not an error. Raises
-    EngineError when an engine writes an invalid event.
+    A trial that ended early (`stopped`, `lease`, `failed`) has a summary and is a result, not an error. Raises
+    EngineError if an engine writes an invalid event.
     """
     idle_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
         open_streams = dict.fromkeys(trials, 2)
         for trial in trials:
             for name in ("stdout", "stderr"):
-                selector.register(trial._stream(name), selectors.EVENT_READ, (trial, name))
+                selector.register(trial._pipe_named(name), selectors.EVENT_READ, (trial, name))
         while open_streams:
             wait = min(trial._beat_at for trial in open_streams) - time.monotonic()
             if idle is not None:
@@ -186,9 +188,9 @@ def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator
                 if not chunk:
                     selector.unregister(key.fileobj)
                     open_streams[trial] -= 1
-                for line in trial._lines(key.fd, chunk):
+                for line in trial._split_lines(key.fd, chunk):
                     if name == "stdout":
-                        yield trial, trial._event(line)
+                        yield trial, trial._parse_event(line)
                     else:
                         trial.log.append(line)
             now = time.monotonic()
@@ -196,15 +198,15 @@ def follow(*trials: Trial, idle: Callable[[], object] | None = None) -> Iterator
                 idle_at = now
                 idle()
             for trial in list(open_streams):
-                trial._beat(now)
+                trial._send_heartbeat(now)
                 if open_streams[trial] == 0:
                     del open_streams[trial]
-                    if (error := trial._finish()) is not None:
+                    if (error := trial._finish_trial()) is not None:
                         yield trial, error
 
 
-def failure(status: int, log: list[str]) -> EngineError:
-    """Why an engine ended without a result: its own error message, if it wrote one."""
+def engine_error(status: int, log: list[str]) -> EngineError:
+    """The reason why an engine ended without a result: its own error message, if it wrote one."""
     fields = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:

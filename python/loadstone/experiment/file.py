@@ -10,20 +10,20 @@ from typing import Any
 
 from loadstone.experiment.mistake import ExperimentError, Location, Mistake
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.values import shown
+from loadstone.experiment.model.values import quote_value
 from loadstone.experiment.reading import resolved
-from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge
+from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge_trees
 from loadstone.experiment.reading.resolved import changed_keys
-from loadstone.experiment.reading.shape import shape
-from loadstone.experiment.reading.short_forms import expand
-from loadstone.experiment.reading.tree import Scalar, Table, locations, read, read_value
+from loadstone.experiment.reading.shape import shape_tree
+from loadstone.experiment.reading.short_forms import expand_tree
+from loadstone.experiment.reading.tree import MappingNode, Scalar, list_locations, read_tree, read_value
 from loadstone.experiment.validation import compare
 from loadstone.experiment.validation.context import Context
-from loadstone.experiment.validation.examination import examine
-from loadstone.format.suggestion import suggestion
+from loadstone.experiment.validation.examination import examine_tree
+from loadstone.format.suggestion import suggest_names
 from loadstone.results.result_set import Question
 
-__all__ = ["ExperimentError", "Loaded", "change_question", "changed_keys", "load"]
+__all__ = ["ExperimentError", "Loaded", "change_question", "changed_keys", "load_experiment"]
 
 # The keys that may change when existing results are judged again.
 CHANGEABLE = ("compare", "claims", "checks")
@@ -36,71 +36,71 @@ class Loaded:
     """A valid experiment."""
 
     experiment: Experiment
-    # What the user may not have meant.
+    # Settings that the user may not have intended.
     warnings: tuple[Mistake, ...]
     # The guarantees that each dimension sets.
     guarantees: Mapping[str, tuple[str, ...]]
 
     @property
     def resolved(self) -> str:
-        """YAML with every default written out and passwords hidden; `load` reads it as an equal experiment."""
-        return resolved.text(self.experiment)
+        """YAML with all defaults and with masked passwords; `load_experiment` reads it as an equal experiment."""
+        return resolved.resolve_text(self.experiment)
 
-    def question(self) -> Question:
-        """What the judge and the report need of it."""
+    def question_for_judge(self) -> Question:
+        """The parts that the judge and the report need."""
         return replace(self.experiment.question_for_judge(), guarantees=self.guarantees)
 
 
-def load(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
+def load_experiment(path: Path | str, scale: str | None = None, settings: Sequence[str] = ()) -> Loaded:
     """Reads an experiment file, then applies the scale, then each `key=value`.
 
     Raises ExperimentError with all mistakes, including those in the scales that were not selected.
     """
     path = find_moved(Path(path))
-    tree, mistakes = read(path)
+    tree, mistakes = read_tree(path)
     tree, scales = split_scales(tree, mistakes)
     bases = (path.parent, Path())
-    merged = merge(tree, scales[scale]) if scale in scales else tree
+    merged = merge_trees(tree, scales[scale]) if scale in scales else tree
     if scale is not None and scale not in scales:
         location = Location(SET_RANK - 1, f"--scale {scale}")
         hint = (
-            suggestion(scale, list(scales), "the scales are")
+            suggest_names(scale, list(scales), "the scales are")
             if scales
             else "leave --scale out: the file has no `scales`"
         )
         mistakes.append(Mistake(location, f'there is no scale "{scale}"', hint))
     merged, wrong = apply_settings(merged, settings)
-    examined = examine(merged, bases)
+    examined = examine_tree(merged, bases)
     mistakes += [*wrong, *examined.mistakes]
     for name, each in scales.items():
         if name != scale:
-            # Only mistakes in the scale itself: the rest of the file has been checked above.
-            of_scale = set(locations(each))
-            checked = examine(merge(tree, each), bases)
+            # Only mistakes in the scale itself: the other parts of the file have been checked above.
+            of_scale = set(list_locations(each))
+            checked = examine_tree(merge_trees(tree, each), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
-    return valid(examined, mistakes)
+    return require_valid(examined, mistakes)
 
 
 def find_moved(path: Path) -> Path:
-    """The path, or if nothing is there, the file in the folder to which its experiment was moved."""
+    """The path or, if it does not exist, the file in the folder to which its experiment was moved."""
     new_path = path.parent / MOVED / path.name
     return new_path if not path.exists() and new_path.is_file() else path
 
 
 def of_command(document: Mapping[str, Any], command: str) -> Loaded:
-    """The experiment that a front end's command line stands for. Raises ExperimentError with all mistakes."""
+    """The experiment that corresponds to a front end's command line. Raises ExperimentError with all mistakes."""
     tree, mistakes = read_value(json.dumps(document), Location(0, command))
-    assert isinstance(tree, Table), "a mapping is a table"
-    examined = examine(expand(tree), (Path(),))
-    return valid(examined, [*mistakes, *examined.mistakes])
+    assert isinstance(tree, MappingNode), "a mapping is a table"
+    examined = examine_tree(expand_tree(tree), (Path(),))
+    return require_valid(examined, [*mistakes, *examined.mistakes])
 
 
-def valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
+def require_valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
     """The experiment, if it has no mistakes."""
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))
-    return Loaded(examined.experiment, warnings, compare.guarantees(examined))
+    return Loaded(examined.experiment, warnings, compare.guarantees_by_dimension(examined))
 
 
 def change_question(question: Question, settings: Sequence[str]) -> Question:
@@ -110,43 +110,43 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     """
     location = Location(SET_RANK - 1, "--set")
     minimal, _ = read_value("{systems: {none: {}}, workload: {}}", location)
-    assert isinstance(minimal, Table), "a mapping is a table"
-    tree, mistakes = apply_settings(expand(minimal), settings)
+    assert isinstance(minimal, MappingNode), "a mapping is a table"
+    tree, mistakes = apply_settings(expand_tree(minimal), settings)
     for key in tree.entries:
         if key not in (*CHANGEABLE, "systems", "workload"):
             message, hint = f"{key} cannot be changed after the run", f"set only {', '.join(CHANGEABLE)}"
             mistakes.append(Mistake(tree.keys[key], message, hint))
-    shaped = shape(tree)
+    shaped = shape_tree(tree)
     if mistakes := [*mistakes, *shaped.mistakes]:
         raise ExperimentError(mistakes)
     asked = shaped.experiment.question_for_judge()
-    # `guarantees` is the question's `promises`, as older results name them.
+    # `guarantees` is stored as the question's `promises`, as in older results.
     names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
     changed: dict[str, Any] = {key: getattr(asked, key) for key in names}
     if changed.get("by", question.by) != question.by:
-        # What the former dimension sets on purpose.
+        # Facts that the former dimension sets on purpose.
         changed = {"promises": (), **changed}
     changed |= {key: getattr(asked, key) for key in ("claims",) if key in tree.entries}
     checks = {check: {**question.checks.get(check, {}), **given} for check, given in asked.checks.items()}
     return replace(question, **changed, checks={**question.checks, **checks})
 
 
-def split_scales(tree: Table, mistakes: list[Mistake]) -> tuple[Table, dict[str, Table]]:
+def split_scales(tree: MappingNode, mistakes: list[Mistake]) -> tuple[MappingNode, dict[str, MappingNode]]:
     """The document without its scales, and the scales, all with short forms expanded."""
     scales = tree.entries.get("scales")
     rest = replace(tree, entries={key: value for key, value in tree.entries.items() if key != "scales"})
-    by_name: dict[str, Table] = {}
-    if isinstance(scales, Table):
+    by_name: dict[str, MappingNode] = {}
+    if isinstance(scales, MappingNode):
         for name, each in scales.entries.items():
-            if isinstance(each, Table):
-                by_name[name] = expand(each)
+            if isinstance(each, MappingNode):
+                by_name[name] = expand_tree(each)
             elif isinstance(each, Scalar) and each.value is None:
-                by_name[name] = Table({}, {}, each.location)
+                by_name[name] = MappingNode({}, {}, each.location)
             else:
-                got = shown(each.value) if isinstance(each, Scalar) else "a list"
+                got = quote_value(each.value) if isinstance(each, Scalar) else "a list"
                 hint = f"write the keys that differ from the file, like `{name}: {{measure: {{duration: 2s}}}}`"
                 mistakes.append(Mistake(scales.keys[name], f"scales.{name} must be a mapping, got {got}", hint))
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):
         hint = "write `scales: {small: {measure: {duration: 2s}}}`"
         mistakes.append(Mistake(tree.keys["scales"], "scales must be a mapping of names", hint))
-    return expand(rest), by_name
+    return expand_tree(rest), by_name

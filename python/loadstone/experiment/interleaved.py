@@ -19,10 +19,10 @@ EQUAL = "# Both files describe one system: set what selects each build, such as 
 
 
 def deciding_experiment(sides: Sequence[Sequence[ResultSet]], expected: Sequence[str]) -> str:
-    """The experiment as YAML; or the commands, where two results do not make one experiment."""
+    """The experiment as YAML; or the commands, if two results do not make one experiment."""
     old, new = (yaml.safe_load(side[0].experiment or "{}") for side in sides[:2])
     if not is_combinable(old, new):
-        return commands(*(side[0].name for side in sides[:2]))
+        return comparison_commands(*(side[0].name for side in sides[:2]))
     systems = {name: next(iter(part["systems"].values())) for name, part in ((OLD, old), (NEW, new))}
     vary = old.get("vary") or {}
     matrix = {key: values for key, values in (vary.get("matrix") or {}).items() if key != "system"}
@@ -47,7 +47,7 @@ def count_repeats(document: dict[str, Any]) -> int:
 
 
 def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    """Whether two experiments differ in their single system alone."""
+    """Whether two experiments differ only in their single system."""
     if not old or not new or "find" in old or any(len(part.get("systems") or {}) != 1 for part in (old, new)):
         return False
     vary = old.get("vary") or {}
@@ -62,8 +62,8 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return bool(rest[0] == rest[1])
 
 
-def commands(old: str, new: str) -> str:
-    """How to measure two builds that do not fit into one experiment."""
+def comparison_commands(old: str, new: str) -> str:
+    """The commands that measure two builds that do not fit into one experiment."""
     numbers = range(1, REPEATS_MIN + 1)
     names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]
     return (

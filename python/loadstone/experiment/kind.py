@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
     from loadstone.experiment.model.experiment import Experiment
     from loadstone.experiment.model.points import Point
-    from loadstone.experiment.model.values import Part
+    from loadstone.experiment.model.values import FilePart
     from loadstone.experiment.plan.plan import Variant
     from loadstone.experiment.reading.path import Path as Keys
     from loadstone.experiment.validation.context import Context
-    from loadstone.importers.run import Run
+    from loadstone.importers.run import ImportedRun
     from loadstone.results.trial_result import Scalar
     from loadstone.results.value import Value
 
 
-# What a phase is for: it loads data, which trials may share; it warms up, and its output does not count; it is
-# measured, with the host observed; or it checks what the measured phase wrote.
+# The role of a phase: it loads data, which trials may share; it warms up, and its output does not count; it is
+# measured, with the host observed; or it checks the writes of the measured phase.
 Role = Literal["prepare", "warmup", "measure", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLaunch:
-    """A phase that engines do: one launch, or several stages."""
+    """A phase that engines run: one launch, or several stages."""
 
     # The stem of its files: `<name>.hlog`.
     name: str
@@ -43,7 +43,7 @@ class EngineLaunch:
     # Makes the spec from the data directory and the seed; or the specs of consecutive stages, by the stems of their
     # files.
     spec: Callable[[Path, int], Spec | Stages]
-    # Whether the data are evicted from the page cache first.
+    # Whether the data is evicted from the page cache first.
     cold: bool = False
 
     @property
@@ -51,7 +51,7 @@ class EngineLaunch:
         """The prefix of its figures' names."""
         return "" if self.role == "measure" else f"{self.name}."
 
-    def stages(self, directory: Path, seed: int) -> Stages:
+    def list_stages(self, directory: Path, seed: int) -> Stages:
         """Every launch of the engine, in order."""
         spec = self.spec(directory, seed)
         return spec if isinstance(spec, Stages) else Stages([(self.name, spec)])
@@ -59,17 +59,17 @@ class EngineLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Consecutive launches: each begins when the one before it has ended."""
+    """Consecutive launches: each begins when the preceding one has ended."""
 
     specs: Sequence[tuple[str, Spec]]
-    # Those that a single engine does, whatever `fleet.engines` is.
+    # The stages that a single engine runs, whatever `fleet.engines` is.
     alone: Collection[str] = ()
-    # What a single engine does after one of them has failed, if the first has not.
+    # The stages that a single engine runs after another stage has failed, unless the first one failed.
     after_failure: Sequence[tuple[str, Spec]] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class EndedLaunch:
     """A launch of the engine that has ended."""
 
     name: str
@@ -81,18 +81,18 @@ class Launched:
 class CommandContext:
     """The values available to a command at its start."""
 
-    # The trial's folder, which the command's own files go to.
+    # The trial's folder, for the command's own files.
     files: Path
-    # The data directory, in which it runs.
+    # The data directory, the command's working directory.
     directory: Path
-    # Values of templates: the dimensions, and names that are known at run time.
+    # Values of templates: the dimensions, and names whose values are known at run time.
     names: Mapping[str, Scalar] = field(default_factory=dict)
-    # Added to its environment.
+    # Variables to add to its environment.
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def variables(self) -> dict[str, str]:
-        """Its whole environment; paths are appended to the lab's."""
+        """Its complete environment; paths are appended to the lab's."""
         variables = dict(os.environ)
         for name, text in self.environment.items():
             before = variables.get(name) if name in ("PATH", "LD_LIBRARY_PATH") else None
@@ -101,14 +101,14 @@ class CommandContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
-    """What a command used, with all the children that it waited for."""
+class CommandUse:
+    """The resources that a command used, with all the children that it waited for."""
 
     elapsed_ns: int
     cpu_ns: int
-    # The largest resident memory of a single process; None where it was too small to be known.
+    # The largest resident memory of a single process; None if it was too small to be known.
     memory_bytes: int | None
-    # Processes that were still running when it ended, and were killed.
+    # Processes that were still running at its end, and were killed.
     survivors: tuple[str, ...] = ()
 
 
@@ -119,21 +119,21 @@ class Ended:
     status: int
     stdout: Path
     stderr: Path
-    use: Use
+    use: CommandUse
     context: CommandContext
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedCommand:
-    """A command that does the work of a trial, while the host is observed as it is for engines."""
+    """A command that does the work of a trial, with the host observed as for engines."""
 
     # The stem of its files: `<name>.stdout` and `<name>.stderr`.
     name: str
-    # Makes its arguments.
+    # Creates its arguments.
     arguments: Callable[[CommandContext], Sequence[str]]
     # Parses its output. Raises LoadstoneError if it cannot be parsed.
-    read: Callable[[Ended], Run]
-    # How long it takes, if known.
+    read: Callable[[Ended], ImportedRun]
+    # Its duration, if known.
     seconds: float | None = None
     role: Role = "measure"
     # Whether the servers must first have replicated and compacted all writes.
@@ -147,19 +147,19 @@ Phase = EngineLaunch | ObservedCommand
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The data of a variant, and how much work it does on them."""
+    """The data of a variant, and the amount of work on it."""
 
     records: int
     record_bytes: int
-    # The workload keys that determine which data are loaded.
+    # The workload keys that determine the loaded data.
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    # Their table on servers.
+    # The table of the data on servers.
     table: str = field(default="", compare=False)
-    # Their place on servers, such as a keyspace, if other data may be next to them.
+    # The place of the data on servers, such as a keyspace, if other data may be next to it.
     place: str = field(default="", compare=False)
-    # Whether they are loaded before the work. Work that only writes defines empty tables instead, for each trial.
+    # Whether the data is loaded before the work. Work that only writes defines empty tables instead, for each trial.
     loaded: bool = field(default=True, compare=False)
-    # For work that ends by itself: the bytes that it moves, or how long it takes.
+    # For work with an end: the bytes that it moves, or its duration.
     moved_bytes: int = 0
     seconds: float = 0.0
 
@@ -173,45 +173,45 @@ class Data:
 class Kind:
     """A workload kind. `work`: its keys at one point of the experiment, with every template rendered."""
 
-    # Its keys: below its name in `workload`, or for YCSB in `workload` itself.
-    keys: type[Part]
+    # Its keys: below its name in `workload`, or for YCSB directly in `workload`.
+    keys: type[FilePart]
     # Whether it can run for any length of time, so that `measure` determines its end.
     steady: bool
     # The stores that it can work on.
     stores: Callable[[], Collection[str]]
-    # A short description of what a variant does.
+    # A short description of a variant.
     title: Callable[[Any], str]
-    # What is loaded, and how much work is done on it.
+    # The loaded data, and the amount of work on it.
     data: Callable[[Any], Data]
     # Checks that raise LoadstoneError if a variant cannot be run.
     preflight: Callable[[Variant], Iterator[Callable[[], object]]]
     # The phases of a trial, in order.
     phases: Callable[[Variant, Experiment], Sequence[Phase]]
-    # Validates its keys, which are at this path, and fills in their defaults.
+    # Validates its keys at this path, and fills in their defaults.
     check: Callable[[Context, Keys, Any], None] = lambda *_: None
-    # The keys that make it, at a point, change data that later trials use.
+    # The keys with which, at a point, it changes data that later trials use.
     changing: Callable[[Context, Keys, Any, Point], Iterator[str]] = lambda *_: iter(())
-    # Its keys combined with the rest of the experiment.
+    # Its keys combined with other parts of the experiment.
     work: Callable[[Any, Experiment], Any] = lambda keys, _: keys
-    # The files that define what it does.
+    # The files that define its work.
     files: Callable[[Any], Sequence[Path]] = lambda _: ()
-    # The figures that are compared by default, by its keys; if empty: throughput and latencies.
+    # The figures compared by default, from its keys; if empty: throughput and latencies.
     metrics: Callable[[Any], Sequence[str]] = lambda _: ()
-    # The operations that it performs, by its keys; None: any.
+    # The operations that it performs, from its keys; None: any.
     operations: Callable[[Any], Collection[str] | None] = lambda _: None
-    # Facts about a phase, as results record them.
-    facts: Callable[[Sequence[Launched]], Mapping[str, Scalar]] = lambda _: {}
+    # Facts about a phase for the results.
+    facts: Callable[[Sequence[EndedLaunch]], Mapping[str, Scalar]] = lambda _: {}
     # Figures of an engine phase that only this kind has; they replace common ones of the same name.
-    figures: Callable[[EngineLaunch, Sequence[Launched]], Iterator[Value]] = lambda *_: iter(())
-    # Why a phase failed although its engines succeeded.
-    failure: Callable[[Sequence[Launched]], Note | None] = lambda _: None
+    figures: Callable[[EngineLaunch, Sequence[EndedLaunch]], Iterator[Value]] = lambda *_: iter(())
+    # The reason why a phase failed although its engines succeeded.
+    failure: Callable[[Sequence[EndedLaunch]], Note | None] = lambda _: None
     # Whether clients of the engine do its work, so that each engine of a fleet needs one.
     clients: bool = True
-    # Whether other hosts than this machine can do its work.
+    # Whether hosts other than this machine can do its work.
     remote: bool = False
-    # Its keys that are shell commands: they may name values that are known at run time only.
+    # Its keys that are shell commands: they may use names whose values are only known at run time.
     commands: Collection[str] = ()
-    # Of work that ends when it is done: the keys of the file that its commands may name nevertheless.
+    # For work with an end: the keys of the file that its commands may nevertheless use.
     passed: Collection[str] = ()
     # Its keys in which braces are literal.
     literal: Collection[str] = ()
@@ -222,7 +222,7 @@ KINDS: dict[str, Kind] = {}
 PLAIN = "ycsb"
 
 
-def register(kinds: Mapping[str, Kind]) -> None:
+def register_kinds(kinds: Mapping[str, Kind]) -> None:
     """Registers kinds, and adds their keys to experiment files."""
     from loadstone.experiment.model.experiment import add_kinds
 
@@ -231,16 +231,16 @@ def register(kinds: Mapping[str, Kind]) -> None:
 
 
 def kind_of(variant: Variant) -> Kind:
-    """The kind of work that a variant does."""
+    """The workload kind of a variant."""
     return KINDS[variant.kind]
 
 
 def default_metrics(experiment: Experiment) -> list[str]:
-    """The figures that the workloads' kinds or the stages of a rate compare by default; empty: the judge's."""
+    """The figures that the workload kinds or the stages of a rate compare by default; empty: the judge's."""
     metrics = [
         metric
         for workload in experiment.each_workload.values()
         for kind in workload.kinds[:1]
-        for metric in KINDS[kind].metrics(workload.keys(kind))
+        for metric in KINDS[kind].metrics(workload.keys_of_kind(kind))
     ]
     return list(dict.fromkeys(metrics)) or stage_metrics(experiment.stages)

@@ -1,4 +1,4 @@
-"""Mistakes in an experiment file: what is wrong, where, and what to write instead."""
+"""Mistakes in an experiment file: the problem, the place, and a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.errors import LoadstoneError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A line of the file, or a `--set` of the command line; those sort after all lines."""
+    """A line of the file, or a `--set` of the command line; settings are sorted after all lines."""
 
     rank: int
     source: str
@@ -23,18 +23,18 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """An error or a warning: what is wrong and what to do. Neither ends in a period."""
+    """An error or a warning: the problem and a remedy. Neither ends in a period."""
 
     location: Location
     message: str
     hint: str
 
-    def text(self, severity: str) -> str:
-        """Both lines, as the user sees them."""
+    def describe_mistake(self, severity: str) -> str:
+        """Both lines, as printed."""
         return f"{severity}: {self.message} ({self.location})\nhint: {self.hint}"
 
     def __str__(self) -> str:
-        return self.text("warning")
+        return self.describe_mistake("warning")
 
 
 class ExperimentError(LoadstoneError):
@@ -49,9 +49,9 @@ class ExperimentError(LoadstoneError):
         super().__init__(f"{first.message} ({first.location})", first.hint)
 
     def __str__(self) -> str:
-        return "\n".join(mistake.text("error") for mistake in self.mistakes)
+        return "\n".join(mistake.describe_mistake("error") for mistake in self.mistakes)
 
 
-def refuse(location: Location, message: str, hint: str) -> NoReturn:
+def raise_mistake(location: Location, message: str, hint: str) -> NoReturn:
     """Raises a single mistake that prevents any further checks."""
     raise ExperimentError([Mistake(location, message, hint)])

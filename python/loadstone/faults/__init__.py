@@ -1,1 +1,1 @@
-"""Faults: each kind with its injection, its verification and its lifting, and the thread that runs one."""
+"""Faults: each kind with its injection, verification and lifting, and the thread that runs a fault."""

@@ -19,10 +19,10 @@ class Commands(Protocol):
     how: Attached
 
     def run(self, key: str, host: str) -> None:
-        """Runs one for a host. Raises LoadstoneError if it fails."""
+        """Runs a command for a host. Raises LoadstoneError if it fails."""
 
     def command(self, key: str, host: str) -> str:
-        """One for a host, as a line for a shell."""
+        """The command for a host, as a line for a shell."""
 
 
 class AttachedSite:
@@ -66,7 +66,7 @@ class AttachedSite:
         return None
 
     def backlog(self) -> str | None:
-        """Not known, so never finished."""
+        """The backlog is not known, so it never counts as finished."""
         return "the work of attached servers is not known"
 
     def data_bytes(self, server: str) -> int | None:
@@ -85,12 +85,12 @@ class AttachedFault:
         self.ending = self._lift == "restart"
 
     def prepare(self) -> None:
-        """Every host is unaffected before. Raises LoadstoneError."""
+        """Checks that every host is unaffected before the fault. Raises LoadstoneError."""
         for host in self._victims:
             self._site.commands.run("verify", host)
 
     def aim(self) -> None:
-        """Commands find their processes themselves."""
+        """Does nothing: commands find their processes themselves."""
 
     def journal(self) -> None:
         """Records the commands that lift the fault. Raises LoadstoneError."""
@@ -98,11 +98,11 @@ class AttachedFault:
             undo.Step("run", command=("sh", "-c", self._site.commands.command(self._lift, host)), volatile=False)
             for host in self._victims
         ]
-        undo.write(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
+        undo.write_journal(self._site.journal, undo.Undo(f"{self._kind} of {', '.join(self._victims)}", tuple(steps)))
 
     def withdraw(self) -> None:
-        """Forgets a fault that was not ordered."""
-        undo.clear(self._site.journal)
+        """Removes a fault that was not ordered."""
+        undo.clear_journal(self._site.journal)
 
     def inject(self) -> None:
         """Runs the command for each host. Raises LoadstoneError."""
@@ -118,7 +118,7 @@ class AttachedFault:
         """Runs the lifting command for each host. Raises LoadstoneError."""
         for host in self._victims:
             self._site.commands.run(self._lift, host)
-        undo.clear(self._site.journal)
+        undo.clear_journal(self._site.journal)
 
     def remaining_effect(self) -> str | None:
         """The first host on which `verify` fails."""

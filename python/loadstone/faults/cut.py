@@ -21,7 +21,7 @@ class Cut(Fault):
     """Nodes in network namespaces that are cut off."""
 
     def prepare(self) -> None:
-        """Each victim has a connected namespace. Raises LoadstoneError."""
+        """Checks that each victim has a connected namespace. Raises LoadstoneError."""
         plan = self.running.plan
         if not plan.network:
             raise FaultError(f"{self.running.name} has no network for each node", "add `start: {isolate: network}`")
@@ -44,7 +44,7 @@ class Cut(Fault):
         if self.planned.how != "reset":
             return
         victims = self._victim_nodes()
-        namespaces = [networks.namespace(self._root, node + 1) for node in range(len(self._nodes))]
+        namespaces = [networks.node_namespace(self._root, node + 1) for node in range(len(self._nodes))]
         senders = ["", *(f"-n {name} " for node, name in enumerate(namespaces, 1) if node not in victims)]
         for node in victims:
             for sender in senders:
@@ -54,26 +54,26 @@ class Cut(Fault):
         """Pulls all cables at once. Raises LoadstoneError."""
         if self.planned.how == "reset":
             for node in self._victim_nodes():
-                run_command([*networks.enter(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
+                run_command([*networks.enter_namespace(self._root, node), "ss", "-K", "-t", "state", "connected"], HINT)
         for command in self._routes("add"):
             run_command(command.split(), HINT)
         for node in self._victim_nodes():
             run_command(networks.set_link(self._root, node, "down"), HINT)
 
     def missing_effect(self) -> str | None:
-        """The first victim that is reached, or the first other node that is not."""
+        """The first victim that can still be reached, or the first other node that cannot."""
         for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
                 return f"{name} is still reached" if reached else f"{name} is not reached, too"
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first node that is not reached."""
+        """The first node that cannot be reached."""
         cut = [name for name, reached in self.probe_nodes() if not reached]
         return f"{cut[0]} is not reached" if cut else None
 
     def probe_nodes(self) -> Iterator[tuple[str, bool]]:
         """Whether each node accepts connections from the host."""
-        for server in self.running.processes():
+        for server in self.running.running_processes():
             host, _, port = server.address.rpartition(":")
             yield server.name, accepts(host, int(port))

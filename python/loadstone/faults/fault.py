@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.systems.base import process
-from loadstone.systems.base.running import Running
-from loadstone.systems.base.system import Process
+from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.system import ServerProcess
 from loadstone.systems.base.undo import Step, Undo
 
 
@@ -24,23 +24,23 @@ class Fault(ABC):
     `missing_effect` until that is None; then `lift`, and `remaining_effect` until that is None.
     """
 
-    # Whether its servers end, and are started again to lift it.
+    # Whether the fault ends its servers, which are started again to lift it.
     ending: bool = False
 
-    def __init__(self, running: Running, victims: Sequence[str], planned: PlannedFault) -> None:
+    def __init__(self, running: RunningSystem, victims: Sequence[str], planned: PlannedFault) -> None:
         self.running = running
         self.victims = tuple(victims)
         self.planned = planned
-        # The processes of the victims when the fault was aimed; then the new ones.
-        self.members: list[Process] = []
+        # The processes of the victims when the fault was aimed; later the new processes.
+        self.members: list[ServerProcess] = []
 
     def prepare(self) -> None:  # noqa: B027
         """Checks and creates the parts of the fault that may fail, before the load. Raises LoadstoneError."""
 
     def aim(self) -> None:
         """Finds the processes of the victims: the last step before the order that may take milliseconds."""
-        servers = [server for server in self.running.processes() if server.name in self.victims]
-        self.members = [member for server in servers for member in process.tree(server)]
+        servers = [server for server in self.running.running_processes() if server.name in self.victims]
+        self.members = [member for server in servers for member in process.process_tree(server)]
         missing = {*self.victims} - {server.name for server in servers}
         if missing:
             raise FaultError(f"{', '.join(sorted(missing))} ended before the fault", "see the server's log")
@@ -48,11 +48,11 @@ class Fault(ABC):
     def journal(self) -> None:
         """Records on disk how to undo the fault. Raises LoadstoneError."""
         name = f"{self.planned.kind} of {', '.join(self.victims)}"
-        self.running.journal(Undo(name, tuple(self.undo_steps())))
+        self.running.record_undo(Undo(name, tuple(self.undo_steps())))
 
     def withdraw(self) -> None:
-        """Forgets a fault that was not ordered. Raises LoadstoneError."""
-        self.running.undo()
+        """Removes a fault that was not ordered. Raises LoadstoneError."""
+        self.running.undo_fault()
 
     def undo_steps(self) -> Sequence[Step]:
         """The steps that undo it; none if starting the servers again is enough."""
@@ -68,19 +68,19 @@ class Fault(ABC):
 
     def lift(self) -> None:
         """Lifts the fault; returns when its servers are ready, if it ended them. Raises LoadstoneError."""
-        self.running.undo()
-        alive = {server.name for server in self.running.processes()}
+        self.running.undo_fault()
+        alive = {server.name for server in self.running.running_processes()}
         if self.ending or not alive.issuperset(self.victims):
-            self.running.revive()
+            self.running.revive_servers()
 
     def remaining_effect(self) -> str | None:
         """The reason why the lift is not verified yet; None if it is."""
         if not self.ending:
             return None
-        alive = {server.name for server in self.running.processes()}
+        alive = {server.name for server in self.running.running_processes()}
         ended = [name for name in self.victims if name not in alive]
         return f"{ended[0]} does not run" if ended else None
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
-        """Facts that it observed about itself."""
+        """Facts that the fault observed about itself."""
         return {}

@@ -19,7 +19,7 @@ class Full(Fault):
     """Disks without space. A server may end because of it; it is started again when there is space."""
 
     def prepare(self) -> None:
-        """Each victim has a mounted file system. Raises FaultError."""
+        """Checks that each victim has a mounted file system. Raises FaultError."""
         for name in self.victims:
             find_disk(self, name)
 
@@ -37,7 +37,7 @@ class Full(Fault):
             fill(path)
 
     def missing_effect(self) -> str | None:
-        """The first file system with room; what a server has freed in the meantime is filled again."""
+        """The first file system with free space, after filling space that a server has freed in the meantime."""
         for path in self.paths():
             if has_room(path):
                 fill(path)
@@ -46,7 +46,7 @@ class Full(Fault):
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first file system without room."""
+        """The first file system without free space."""
         for path in self.paths():
             if path.exists() or not has_room(path):
                 return f"{path.parent} still has no room"
@@ -74,7 +74,7 @@ def has_room(path: Path) -> bool:
 
 
 def free_bytes(path: Path) -> int:
-    """The free space of the file system that a path is on."""
+    """The free space of the file system of a path."""
     status = os.statvfs(path.parent)
     return status.f_bfree * status.f_frsize
 
@@ -92,7 +92,7 @@ def fill(path: Path) -> None:
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-                # Metadata need some of it.
+                # Metadata needs some of the space.
                 length, piece = os.fstat(descriptor).st_size, piece // 2
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Runs the faults of a trial: each in a thread of the lab, which no fault hits, at its instant of the engine's clock.
+"""Runs the faults of a trial: each in a thread of the lab, which is not affected, at an instant of the engine's clock.
 
     injector = Injector(site, planned, seed, repeat)
     injector.prepare()
@@ -26,15 +26,15 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.faults import ALL, ANY
 from loadstone.experiment.plan.faults import Draw, PlannedFault, draw_instants, draw_servers
 from loadstone.faults.fault import FaultError
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 from loadstone.results.fault import FaultRecord
 
-# How long an ordered fault may take to show its effect, and a lifted one to lose it.
+# Time for an ordered fault to show its effect, and for a lifted fault to lose it.
 EFFECT_SECONDS = 10.0
 POLL_SECONDS = 0.002
-# How often a survivor's remaining work is read: each reading costs its servers some CPU time.
+# Interval between readings of a survivor's remaining work: each reading costs its servers some CPU time.
 SETTLED_POLL_SECONDS = 1.0
-# How long before its instant a fault reads facts and finds its processes.
+# Time before its instant at which a fault reads facts and finds its processes.
 AHEAD_SECONDS = 0.5
 
 # The kinds after which the age of lost writes counts from the order.
@@ -75,7 +75,7 @@ class Site(Protocol):
         """The fault on these servers. Raises LoadstoneError."""
 
     def identities(self) -> Mapping[str, object]:
-        """What identifies the process of each running server; None for a paused one."""
+        """The identity of the process of each running server; None for a paused server."""
 
     def find_start_ns(self, server: str) -> int | None:
         """When the current process of a server began, on the monotonic clock; None if unknown."""
@@ -99,7 +99,7 @@ class Injector:
 
     @property
     def records(self) -> tuple[FaultRecord, ...]:
-        """What became of each fault."""
+        """The record of each fault."""
         return tuple(sorted((run.record for run in self._runs), key=lambda record: record.planned_at_ns))
 
     @property
@@ -123,7 +123,7 @@ class Injector:
             run.begin(zero_ns)
 
     def note_summary(self, start_unix_ns: int, events: Sequence[ServerEvent]) -> None:
-        """What the engine reports at its end: its start of the window, ns since the epoch, and servers' reports.
+        """Notes the engine's report at its end: its start of the window, ns since the epoch, and servers' reports.
 
         The records then have the difference between both clocks, and when a server first considered a victim down.
         """
@@ -153,7 +153,7 @@ class FaultRun:
         self._seed, self._repeat = seed, repeat
         self._action: Action | None = None
         self._thread: threading.Thread | None = None
-        # Set when the window is over, or the trial failed.
+        # Set when the window has ended, or the trial failed.
         self._over = threading.Event()
         self._zero_ns = 0
         self._before: Mapping[str, object] = {}
@@ -259,7 +259,7 @@ class FaultRun:
         self._stamp(instant)
 
     def _check_bystanders(self) -> None:
-        """Every other server is the process that it was before, and runs."""
+        """Checks that every other server still runs as the same process."""
         after = self._site.identities()
         for name, identity in self._before.items():
             if name not in self.record.servers and after.get(name) != identity:
@@ -314,4 +314,4 @@ def choose_servers(site: Site, planned: PlannedFault, seed: int, repeat: int) ->
 
 def unknown(name: str, known: Sequence[str]) -> FaultError:
     """The error for a server that does not exist."""
-    return FaultError(f'faults.server names "{name}", which does not exist', suggestion(name, [*known], "there are"))
+    return FaultError(f'faults.server names "{name}", which does not exist', suggest_names(name, [*known], "there are"))

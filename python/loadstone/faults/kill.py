@@ -1,4 +1,4 @@
-"""`kill`: SIGKILL to a server and to all that it has started, as by the kernel's OOM killer or a crash."""
+"""`kill`: SIGKILL to a server and all processes that it has started, as by the kernel's OOM killer or a crash."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ CONNECT_S = 0.2
 
 
 class Kill(Fault):
-    """A crash of processes. The kernel keeps the data that were handed to it."""
+    """A crash of processes. The kernel keeps data that was passed to it."""
 
     ending = True
 
     def inject(self) -> None:
         """Sends all signals at once, each by a pidfd."""
         for member in self.members:
-            process.send(member, signal.SIGKILL)
+            process.send_signal(member, signal.SIGKILL)
 
     def missing_effect(self) -> str | None:
         """The first process that still exists, or the first port that still accepts connections."""
         for member in self.members:
-            if process.alive(member):
+            if process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) still exists"
         for address in dict.fromkeys(member.address for member in self.members):
             host, _, port = address.rpartition(":")

@@ -1,6 +1,6 @@
-"""`pause`: SIGSTOP to a server and all that it has started, as in a long collection or a lost processor.
+"""`pause`: SIGSTOP to a server and all processes that it has started, as in a long collection or a lost processor.
 
-Its sockets stay open, and the kernel accepts further connections for it: a check of its port calls it alive.
+Its sockets stay open, and the kernel accepts further connections for it: a check of its port succeeds.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import signal
 from collections.abc import Sequence
 
 from loadstone.faults.fault import Fault
-from loadstone.observe.kernel_file import PROC, names, text
+from loadstone.observe.kernel_file import PROC, list_names, read_text
 from loadstone.systems.base import process
 from loadstone.systems.base.process import PAUSED
-from loadstone.systems.base.system import Process
+from loadstone.systems.base.system import ServerProcess
 from loadstone.systems.base.undo import Step
 
 
@@ -28,29 +28,29 @@ class Pause(Fault):
         sent: set[int] = set()
         while new := [member for member in self.members if member.pid not in sent]:
             for member in new:
-                process.send(member, signal.SIGSTOP)
+                process.send_signal(member, signal.SIGSTOP)
                 sent.add(member.pid)
             self.aim()
 
     def missing_effect(self) -> str | None:
-        """The first process of which a thread still runs."""
+        """The first process with a running thread."""
         for member in self.members:
-            if not process.alive(member):
+            if not process.is_alive(member):
                 return f"{member.name} (pid {member.pid}) has ended"
             if states_of_threads(member) - PAUSED:
                 return f"a thread of {member.name} (pid {member.pid}) still runs"
         return None
 
     def remaining_effect(self) -> str | None:
-        """The first process of which a thread is still stopped."""
+        """The first process with a stopped thread."""
         for member in self.members:
             if states_of_threads(member) & PAUSED:
                 return f"a thread of {member.name} (pid {member.pid}) is still stopped"
         return None
 
 
-def states_of_threads(member: Process) -> set[str]:
-    """The distinct states of the threads of a process, as ps has them."""
+def states_of_threads(member: ServerProcess) -> set[str]:
+    """The distinct states of the threads of a process, as in ps."""
     tasks = PROC / str(member.pid) / "task"
-    stats = (text(tasks / thread / "stat").rpartition(")")[2].split() for thread in names(tasks))
+    stats = (read_text(tasks / thread / "stat").rpartition(")")[2].split() for thread in list_names(tasks))
     return {stat[0] for stat in stats if stat}

@@ -1,6 +1,6 @@
 """`power`: the node's file system stops without writing its journal, then its processes are killed.
 
-Data in the kernel that no process had synced are lost, as if the host had lost its power. What this emulates is one
+Data in the kernel that no process had synced is lost, as if the host had lost its power. The fault emulates one
 node's storage; the device's volatile cache is not part of it.
 """
 
@@ -19,7 +19,7 @@ class Power(Kill):
     """A power cut of nodes with a file system each."""
 
     def prepare(self) -> None:
-        """Each victim has a mounted file system. Raises FaultError."""
+        """Checks that each victim has a mounted file system. Raises FaultError."""
         for name in self.victims:
             find_disk(self, name)
 
@@ -35,7 +35,7 @@ class Power(Kill):
         super().inject()
 
     def missing_effect(self) -> str | None:
-        """Also whether a file system accepted a write after it had stopped."""
+        """Also checks whether a file system accepted a write after it had stopped."""
         if self._writable:
             return f"the file system of {self._writable[0]} still accepts writes"
         return super().missing_effect()

@@ -1,4 +1,4 @@
-"""The servers that the lab started, as faults need them."""
+"""The servers that the lab started, in the form that faults need."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from loadstone.faults.power import Power
 from loadstone.faults.slow import Slow
 from loadstone.faults.stop import Restart, Stop
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import size
+from loadstone.observe.servers import file_size
 from loadstone.systems.base import process
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 
 FAULTS: Mapping[str, type[Fault]] = {
     "kill": Kill,
@@ -35,7 +35,7 @@ FAULTS: Mapping[str, type[Fault]] = {
 class StartedSite:
     """The servers of one system."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningSystem) -> None:
         self._running = running
 
     def servers(self) -> Sequence[str]:
@@ -43,13 +43,13 @@ class StartedSite:
         return [server.name for server, _ in self._running.status()]
 
     def roles(self) -> Mapping[str, Sequence[str]]:
-        """The servers by role, and by name without number: `region-server`. Raises LoadstoneError."""
+        """The servers by role, that is, by name without number: `region-server`. Raises LoadstoneError."""
         roles: dict[str, list[str]] = {}
         for name in self.servers():
             stem, _, number = name.rpartition("-")
             if number.isdecimal():
                 roles.setdefault(stem, []).append(name)
-        return {**roles, **self._running.system.roles(self._running.place, self._running.plan)}
+        return {**roles, **self._running.system.find_roles(self._running.place, self._running.plan)}
 
     def addresses(self) -> Mapping[str, str]:
         """The address of each server."""
@@ -62,13 +62,13 @@ class StartedSite:
     def identities(self) -> Mapping[str, object]:
         """Pid and start time of each running server; None for a paused one."""
         return {
-            server.name: None if process.paused(server) else (server.pid, server.started_ticks)
-            for server in self._running.processes()
+            server.name: None if process.is_paused(server) else (server.pid, server.started_ticks)
+            for server in self._running.running_processes()
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When its current process began, on the monotonic clock (of a host that was not suspended), to 10 ms."""
-        ticks = [running.started_ticks for running in self._running.processes() if running.name == server]
+        """When its current process began, on the monotonic clock (if the host was not suspended), to 10 ms."""
+        ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
     def backlog(self) -> str | None:
@@ -76,8 +76,8 @@ class StartedSite:
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
-        """The size of the files in its directory; None if it has none of that name."""
+        """The size of the files in its directory; None if there is no such server."""
         directory = self._running.place.data / server
         if not directory.exists():
             return None
-        return sum(size(Path(where, file)) for where, _, files in os.walk(directory.resolve()) for file in files)
+        return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory.resolve()) for file in files)

@@ -11,7 +11,7 @@ from pathlib import Path
 from loadstone.faults.fault import Fault
 from loadstone.faults.pause import states_of_threads
 from loadstone.observe.control_group import control_group
-from loadstone.observe.kernel_file import fields, text
+from loadstone.observe.kernel_file import parse_fields, read_text
 from loadstone.systems.base import process
 from loadstone.systems.base.process import PAUSED
 from loadstone.systems.base.undo import Step
@@ -21,7 +21,7 @@ PERIOD_US = 100_000
 
 
 class Slow(Fault):
-    """Servers that may use a share of one processor."""
+    """Servers that may use only a share of one processor."""
 
     def prepare(self) -> None:
         """Chooses the mechanism."""
@@ -60,13 +60,15 @@ class Slow(Fault):
             halted = any(states_of_threads(member) & PAUSED for member in self.members)
             return None if halted else "no process was stopped"
         for path in self.groups():
-            if not fields(text(path / "cpu.stat")).get("nr_throttled"):
+            if not parse_fields(read_text(path / "cpu.stat")).get("nr_throttled"):
                 return f"{path.name} has not been throttled: the server needs less than its quota"
         return None
 
     def lift(self) -> None:
         """Ends the quota or the cycle. Raises LoadstoneError."""
-        self._throttled = sum(fields(text(path / "cpu.stat")).get("nr_throttled", 0) for path in self._existing())
+        self._throttled = sum(
+            parse_fields(read_text(path / "cpu.stat")).get("nr_throttled", 0) for path in self._existing()
+        )
         self._stopping.set()
         if self._cycle is not None:
             self._cycle.join()
@@ -93,10 +95,10 @@ class Slow(Fault):
         while not self._stopping.is_set():
             for number, seconds in ((signal.SIGSTOP, PERIOD_US / 1e6 - running_s), (signal.SIGCONT, running_s)):
                 for member in self.members:
-                    process.send(member, number)
+                    process.send_signal(member, number)
                 self._stopping.wait(seconds)
         for member in self.members:
-            process.send(member, signal.SIGCONT)
+            process.send_signal(member, signal.SIGCONT)
 
 
 def quota_parent() -> Path | None:

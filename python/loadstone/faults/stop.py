@@ -1,4 +1,4 @@
-"""`stop` and `restart`: an orderly end by the system's own signal, as in maintenance."""
+"""`stop` and `restart`: an orderly shutdown by the system's own signal, as in maintenance."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from loadstone.systems.base import process
 
 
 class Stop(Kill):
-    """An orderly end. A server that had to be killed was not stopped."""
+    """An orderly shutdown. A server that had to be killed was not stopped."""
 
     def inject(self) -> None:
         """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
-        if not self.running.stop(self.victims):
+        if not self.running.stop_servers(self.victims):
             raise FaultError("a server did not end in order and was killed", "see the server's log")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
@@ -25,4 +25,4 @@ class Stop(Kill):
 
 
 class Restart(Stop):
-    """An orderly end and an immediate start."""
+    """An orderly shutdown and an immediate start."""

@@ -1,4 +1,5 @@
-"""The faults that this host supports: each mechanism is tried on processes, files and namespaces made for the probe."""
+"""The faults that this host supports: each mechanism is tested on processes, files and namespaces created for the
+probe."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ PROBE_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A mechanism of faults: its name, and a probe that returns None, or why it does not work."""
+    """A mechanism of faults: its name, and a probe that returns None, or the reason why it does not work."""
 
     name: str
     probe: Callable[[], str | None]
@@ -63,13 +64,13 @@ def probe_disks() -> str | None:
             disks.shut_down(directory)
             if not disks.is_shut_down(directory):
                 return "ext4 accepts writes after its shutdown"
-            disks.unmount(directory)
+            disks.unmount_directory(directory)
             disks.mount_disk(image, directory, PROBE_BYTES)
         except (SystemsError, OSError) as error:
             return str(error.args[0]) if isinstance(error, SystemsError) else f"ext4 shutdown: {error.strerror}"
         finally:
             with contextlib.suppress(SystemsError):
-                disks.unmount(directory)
+                disks.unmount_directory(directory)
     return None
 
 
@@ -81,7 +82,7 @@ MECHANISMS = (
 
 
 def probe_faults(kinds: Iterable[str] | None = None) -> Mapping[str, str]:
-    """The faults that this host does not support, of these or of all, each with the reason."""
+    """The faults among `kinds`, or among all, that this host does not support, each with the reason."""
     reasons: dict[str, str] = {}
     for mechanism in MECHANISMS:
         affected = mechanism.faults if kinds is None else [kind for kind in mechanism.faults if kind in {*kinds}]

@@ -22,12 +22,12 @@ from typing import Any
 
 from loadstone import __version__
 from loadstone.engine.events import Note, Ready, Summary
-from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow
+from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow_trials
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.clock import Clock
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.shipping import engine_hash, install_engine
-from loadstone.observe.environment import environment
+from loadstone.observe.environment import describe_environment
 from loadstone.observe.observer import Observer
 from loadstone.results.value import Value
 
@@ -57,7 +57,7 @@ class Agent:
     def facts(self) -> dict[str, Any]:
         """The description of the host: hardware, kernel, versions; the processor and libc that an engine needs."""
         return {
-            **environment(arguments=()),
+            **describe_environment(arguments=()),
             "machine": platform.machine(),
             "libc": " ".join(platform.libc_ver()).strip(),
             "loadstone": __version__,
@@ -160,7 +160,7 @@ class Launch(threading.Thread):
     def stop(self) -> None:
         """Ends the load; summaries follow."""
         for trial in self._trials:
-            trial.stop()
+            trial.stop_load()
 
     def kill(self) -> None:
         """Ends every engine immediately."""
@@ -196,11 +196,11 @@ class Launch(threading.Thread):
                     self._trials.append(trial)
                     if self._is_ended:
                         trial.kill()
-                observer.watch(f"engine.{segment}", trial.pid)
+                observer.watch_process(f"engine.{segment}", trial.pid)
                 waiting.add(trial)
                 trial.heard = partial(self._hear, merger, segment)
             places = {trial: segment for segment, trial in enumerate(self._trials)}
-            for trial, event in follow(*self._trials, idle=partial(self._idle, observer)):
+            for trial, event in follow_trials(*self._trials, idle=partial(self._idle, observer)):
                 match event:
                     case EngineError() if waiting and len(self._specs) > 1:
                         # Nothing was measured, and the remaining engines would wait for it.
@@ -220,7 +220,7 @@ class Launch(threading.Thread):
                 for _ in merger.take(event):
                     # Their lines were forwarded.
                     pass
-            observer.look()
+            observer.take_sample()
             if len(merger.lost) < len(self._specs):
                 # Completes the summary, which is forwarded.
                 merger.result()
@@ -234,19 +234,19 @@ class Launch(threading.Thread):
 
     def _forward(self, observer: Observer, line: str) -> None:
         if line.startswith('{"event":"ready"'):
-            observer.mark(MEASURE)
+            observer.begin_phase(MEASURE)
         self._send(line=line)
 
     def _idle(self, observer: Observer) -> None:
-        observer.poll()
+        observer.poll_sample()
         if self._agent.is_abandoned(self._lease_seconds):
             for trial in self._trials:
-                trial.revoke()
+                trial.revoke_lease()
 
     def _figures(self, observer: Observer) -> list[tuple[str, float, str, int]]:
         """The figures of the host while its engines ran: metric, value, unit and number of samples."""
         try:
-            figures = {value.metric: value for value in observer.summary(MEASURE)}
+            figures = {value.metric: value for value in observer.phase_figures(MEASURE)}
         except KeyError:
             return []
         engines = [value for metric, value in figures.items() if metric.startswith("engine.")]

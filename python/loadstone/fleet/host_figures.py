@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from loadstone.engine.events import BESIDE, COMPOSED, Note, Summary
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.value import Value
 
 # A host is slow if its p99 is this many times the median of all hosts, or its throughput this share.
@@ -46,8 +46,8 @@ def p99_ns(summary: Summary) -> float | None:
     every = Histogram()
     for outcome in summary.outcomes:
         if not outcome.failed and outcome.operation not in BESIDE | COMPOSED:
-            every.add(decode(outcome.response or outcome.service))
-    return every.quantile(0.99) if every.count else None
+            every.add_histogram(decode_histogram(outcome.response or outcome.service))
+    return every.value_at_quantile(0.99) if every.count else None
 
 
 def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:

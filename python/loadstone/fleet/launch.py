@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from loadstone.engine.events import Note, Ready, Summary, parse
+from loadstone.engine.events import Note, Ready, Summary, parse_event
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec
 from loadstone.fleet.clock import Clock, ClockWatch
 from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
 from loadstone.fleet.transport import Host, Reply, Transport
-from loadstone.observe.environment import fingerprint
+from loadstone.observe.environment import environment_facts
 from loadstone.results.value import Value
 
 # A host is lost after this many intervals without a reply; agents reply at least once a second.
@@ -173,7 +173,7 @@ class Launched:
         if slow := slowest_host({names[number]: summary for number, summary in self._summaries.items()}):
             notes.append(slow)
         hardware = [host for link in self._links for host in link.facts.get("hosts", ())]
-        facts = {**fingerprint({"hosts": hardware}), "host_names": ", ".join(names.values())}
+        facts = {**environment_facts({"hosts": hardware}), "host_names": ", ".join(names.values())}
         return Observations(values, facts, notes, self._lost_segments)
 
     @property
@@ -207,7 +207,7 @@ class Launched:
         match message:
             case {"line": line}:
                 self._listener(place, line)
-                event = parse(line)
+                event = parse_event(line)
                 if isinstance(event, Summary):
                     self._summaries[link.number] = event
                 yield place, event

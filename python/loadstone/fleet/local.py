@@ -13,9 +13,9 @@ from functools import cached_property, partial
 from typing import Any
 
 from loadstone.engine.events import Ready
-from loadstone.engine.trial import EngineError, Spec, Trial, follow
+from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
-from loadstone.observe.environment import environment, fingerprint
+from loadstone.observe.environment import describe_environment, environment_facts
 from loadstone.results.trial_result import Scalar
 
 # The delay between all engines being ready and their start, so that each has read its command by then: a busy host
@@ -28,7 +28,7 @@ class Local:
 
     def __init__(self) -> None:
         # The fingerprint of this host, for results. Read again by each run, since a resumed run may be on another host.
-        self.facts: Mapping[str, Scalar] = fingerprint(environment())
+        self.facts: Mapping[str, Scalar] = environment_facts(describe_environment())
 
     def hosts(self, placement: str) -> int:
         """One."""
@@ -74,7 +74,7 @@ class Engines:
         """
         segments = {trial: segment for segment, trial in enumerate(self.trials)}
         waiting = {trial for trial in segments if trial.spec.get("wait_for_start")}
-        for trial, event in follow(*segments, idle=idle):
+        for trial, event in follow_trials(*segments, idle=idle):
             if isinstance(event, EngineError) and waiting:
                 raise event
             if isinstance(event, Ready) and waiting:

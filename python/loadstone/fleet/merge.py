@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Self
 
 from loadstone.engine import program
-from loadstone.engine.events import Event, Interval, Note, Ready, Result, Summary, parse
+from loadstone.engine.events import Event, Interval, Note, Ready, Result, Summary, parse_event
 from loadstone.engine.trial import EngineError
 
 
@@ -33,7 +33,7 @@ class Merger:
 
     def __enter__(self) -> Self:
         if len(self._parts) > 1:
-            command = [program.find(), "merge", str(len(self._parts))]
+            command = [program.find_engine(), "merge", str(len(self._parts))]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
         return self
@@ -95,7 +95,7 @@ class Merger:
                 self._summary = event
 
     def _answer(self, line: str) -> None:
-        self._keep(parse(line))
+        self._keep(parse_event(line))
         if self._heard is not None:
             self._heard(line.rstrip("\n"))
 

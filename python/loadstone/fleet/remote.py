@@ -158,7 +158,7 @@ class Remote:
 
     def _ship(self, numbers: Iterable[int]) -> None:
         """Sends this machine's engine to hosts that have another. Raises EngineError if it cannot run there."""
-        path = Path(program.find())
+        path = Path(program.find_engine())
         own = hash_file(path)
         missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}
         for number in missing:

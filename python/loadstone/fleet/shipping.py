@@ -20,7 +20,7 @@ ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21, "s390x": 22, "riscv
 def engine_hash() -> str | None:
     """The SHA-256 of the engine that this process would start; None without one."""
     try:
-        return hash_file(Path(program.find()))
+        return hash_file(Path(program.find_engine()))
     except (LoadstoneError, OSError):
         return None
 

@@ -1,1 +1,1 @@
-"""How figures and text are written: the only place that scales and rounds."""
+"""Formatting of figures and text: the only place that scales and rounds."""

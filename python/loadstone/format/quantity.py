@@ -1,4 +1,4 @@
-"""Durations, shares and sizes as people write them: `500ms`, `1m30s`, `5%`, `128MB`."""
+"""Durations, shares and sizes in human notation: `500ms`, `1m30s`, `5%`, `128MB`."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def is_finite(given: object) -> TypeGuard[int | float]:
     return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
 
 
-def seconds(given: object) -> float:
+def parse_seconds(given: object) -> float:
     """Seconds of `500ms`, `1m30s`, or of a bare number of seconds. Raises ValueError."""
     if isinstance(given, str):
         parts = PART.findall(given)
         if not parts or "".join(match.group() for match in PART.finditer(given)) != given:
             raise ValueError(given)
-        # 100 ms are 0.1 s, which 100 × 0.001 is not quite.
+        # 100 ms are 0.1 s, but 100 × 0.001 is not exactly 0.1.
         return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
     if not is_finite(given):
         raise ValueError(given)
     return float(given)
 
 
-def written(length: float) -> str:
-    """Seconds as text that reads back as exactly the same."""
+def format_seconds(length: float) -> str:
+    """Seconds as text that parses to exactly this value."""
     if length.is_integer():
         unit = next((unit for unit in "dhm" if length and length % UNITS[unit] == 0), "s")
         return f"{length / UNITS[unit]:.0f}{unit}"
@@ -42,11 +42,11 @@ def written(length: float) -> str:
 
 
 def share_written(number: float) -> str:
-    """A share with at most three digits as `share` reads it: `5%`."""
+    """A share with at most three digits as `parse_share` reads it: `5%`."""
     return f"{number * 100:.3g}%"
 
 
-def share(given: object) -> float:
+def parse_share(given: object) -> float:
     """The number of `5%` or of 0.05. Raises ValueError."""
     if isinstance(given, str):
         match = SHARE.fullmatch(given)
@@ -58,8 +58,8 @@ def share(given: object) -> float:
     return float(given)
 
 
-def size(given: object) -> int:
-    """Bytes of `128MB`, `64k`, or of a bare number of them. Raises ValueError."""
+def parse_size(given: object) -> int:
+    """Bytes of `128MB`, `64k`, or of a bare number of bytes. Raises ValueError."""
     match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
     if match is None or isinstance(given, bool):
         raise ValueError(given)

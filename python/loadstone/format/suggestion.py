@@ -10,30 +10,30 @@ LIKENESS = 0.6
 SHOWN_AT_MOST = 24
 
 
-def nearest(name: str, known: Iterable[str], most: int) -> list[str]:
+def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
     """The known names that may have been meant, the likeliest first."""
     folded = {each.lower(): each for each in known}
     return [folded[each] for each in difflib.get_close_matches(name.lower(), folded, most, LIKENESS)]
 
 
-def near(name: str, known: Iterable[str]) -> str | None:
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
     """The known name that was probably meant."""
-    return next(iter(nearest(name, known, 1)), None)
+    return next(iter(nearest_names(name, known, 1)), None)
 
 
-def guessed(name: str, known: Iterable[str], written: Callable[[str], object] = str) -> str:
-    """The probable name, formatted by `written`, as a hint; empty where nothing is similar."""
-    guess = near(name, known)
+def suggest_name(name: str, known: Iterable[str], written: Callable[[str], object] = str) -> str:
+    """The probable name, formatted by `written`, as a hint; empty if no name is similar."""
+    guess = nearest_name(name, known)
     return f'did you mean "{written(guess)}"?' if guess else ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The same as the start of a hint."""
-    hint = guessed(name, known)
+    """The probable name as the start of a hint: `did you mean …?`."""
+    hint = suggest_name(name, known)
     return f"{hint} " if hint else ""
 
 
-def suggestion(name: str, known: Sequence[str], what: str) -> str:
+def suggest_names(name: str, known: Sequence[str], what: str) -> str:
     """A hint: the name that was probably meant, then all known ones. `what` is like "the keys are"."""
     listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
     if hint := did_you_mean(name, known):

@@ -1,4 +1,4 @@
-"""Figures as people read them. Internally all is ns, bytes and operations; this is the only place that scales."""
+"""Figures for human readers. Internally, all figures are in ns, bytes and operations; only this module scales them."""
 
 from __future__ import annotations
 
@@ -10,80 +10,80 @@ DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 LENGTHS = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B"))
 SCALED = {"ns": DURATIONS, "B": SIZES, "B/s": SIZES, "B/op": SIZES}
-# Fewer bytes per operation are occasional writes of the file system, not the operation's.
+# Fewer bytes per operation are occasional writes by the file system, not by the operation.
 TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # A figure with an interval has at least and at most this many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
 # A figure is a lower or an upper bound.
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
-# For a share: as few as distinguish it from the one beside it.
+# For a share: the fewest that distinguish it from a related share.
 SHARE_DIGITS = range(2, 8)
 
 
-def count(number: float) -> str:
+def format_count(number: float) -> str:
     """A whole number: 1,234,567."""
     return f"{number:,.0f}"
 
 
-def rate(operations_per_second: float) -> str:
+def format_rate(operations_per_second: float) -> str:
     """A rate: 123,456 op/s; below 100 with three digits."""
-    number = count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
+    number = format_count(operations_per_second) if operations_per_second >= 100 else f"{operations_per_second:.3g}"
     return f"{number} op/s"
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A rate that is not scaled or rounded away: 1,770.70 op/s."""
+    """A rate without scaling: 1,770.70 op/s."""
     return f"{operations_per_second:,.2f} op/s"
 
 
-def share(number: float) -> str:
+def format_share(number: float) -> str:
     """A share from 0 to 1 in percent with three digits: 2.15 %."""
     percent = number * 100
     digits = 0 if abs(percent) >= 99.95 or percent == 0 else 1 if abs(percent) >= 9.995 else 2
     return f"{percent:.{digits}f} %"
 
 
-def percent(number: float) -> str:
+def format_percent(number: float) -> str:
     """A share with at most three digits: 0.12 %, 5 %."""
     return f"{number * 100:.3g} %"
 
 
 def short_percent(number: float, beside: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more where it would round to the bound beside it: 94.85 %."""
+    """A share with two digits: 2.1 %, 0.34 %; with more if it would round to the bound `beside`: 94.85 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
     written = [(f"{number * 100:.{n}g}", "" if beside is None else f"{beside * 100:.{n}g}") for n in SHARE_DIGITS]
     return f"{next((text for text, other in written if beside is not None and text != other), written[0][0])} %"
 
 
-def load(number: float) -> str:
+def format_load(number: float) -> str:
     """A load without its unit: 37, 12,300."""
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.6g}"
 
 
 def load_over(number: float, over: str) -> str:
     """A load with its unit: 1 client, 37 clients, 12,300 op/s."""
-    return f"{load(number)} {'op/s' if over == 'rate' else 'client' if number == 1 else 'clients'}"
+    return f"{format_load(number)} {'op/s' if over == 'rate' else 'client' if number == 1 else 'clients'}"
 
 
-def bandwidth(bytes_per_second: float) -> str:
+def format_bandwidth(bytes_per_second: float) -> str:
     """Megabytes per second, so that figure and limit have the same unit: 1,803.99 MB/s."""
     return f"{bytes_per_second / 1e6:,.2f}".rstrip("0").rstrip(".") + " MB/s"
 
 
-def duration(ns: float) -> str:
+def format_duration(ns: float) -> str:
     """A length of time with three digits: 1.23 µs."""
-    return scaled(ns, DURATIONS)
+    return scale_number(ns, DURATIONS)
 
 
-def size(number_of_bytes: float) -> str:
+def format_size(number_of_bytes: float) -> str:
     """A number of bytes with three digits, in powers of 1,000: 1.23 GB."""
-    return scaled(number_of_bytes, SIZES)
+    return scale_number(number_of_bytes, SIZES)
 
 
-def precision(number: float, side: float | None) -> int | None:
-    """The power of ten of the last digit that an interval carries: the first digit of `side`, its larger side.
+def digit_carried(number: float, side: float | None) -> int | None:
+    """The power of ten of the last significant digit: the first digit of `side`, the larger side of the interval.
 
     A figure keeps at least three digits. None without an interval.
     """
@@ -94,10 +94,10 @@ def precision(number: float, side: float | None) -> int | None:
     return first + 1 - min(max(carried, DIGITS_MIN), DIGITS_MAX)
 
 
-def figure(number: float, unit: str, last: int | None = None) -> str:
-    """Any figure in its base unit as people read it: op/s unscaled, ns and B scaled, shares in percent.
+def format_figure(number: float, unit: str, last: int | None = None) -> str:
+    """Any figure in its base unit, formatted for human readers: op/s unscaled, ns and B scaled, shares in percent.
 
-    `last` is the power of ten of the last digit, as `precision` gives it.
+    `last` is the power of ten of the last digit, from `digit_carried`.
     """
     if unit == "B/op" and abs(number) < TRACE:
         return "none"
@@ -107,18 +107,18 @@ def figure(number: float, unit: str, last: int | None = None) -> str:
         case "op/s":
             return exact_rate(number)
         case "ns":
-            return duration(number)
+            return format_duration(number)
         case "B/op" if 0 < abs(number) < 10:
             return f"{number:.3g} B/op"
         case "B" | "B/s" | "B/op":
-            return f"{size(number)}{unit[1:]}"
+            return f"{format_size(number)}{unit[1:]}"
         case "share":
-            return share(number)
+            return format_share(number)
         case "operations" | "values":
-            return count(number)
+            return format_count(number)
         case "×":
-            return times(number)
-    return f"{plain(number)} {unit}".strip()
+            return format_ratio(number)
+    return f"{format_number(number)} {unit}".strip()
 
 
 def to_digit(number: float, unit: str, last: int) -> str:
@@ -139,31 +139,31 @@ def digits_of(number: float, factor: float, name: str, last: int) -> str:
     return f"{round(number / factor, decimals):,.{max(decimals, 0)}f}{space}{name}"
 
 
-def bounded(text: str, bound: str | None) -> str:
-    """A formatted figure with its bound in words: `at least 1.20 s`, or `failed` in its place."""
+def format_bound(text: str, bound: str | None) -> str:
+    """A formatted figure with its bound in words: `at least 1.20 s`; just `failed` for a failed one."""
     return "failed" if bound == "failed" else f"{BOUNDS[bound]} {text}" if bound else text
 
 
-def plain(number: float) -> str:
+def format_number(number: float) -> str:
     """A number without unit, three digits or more: 1,234, 12.3, 0.00123."""
     return f"{number:,.0f}" if abs(number) >= 999.5 or number == 0 else f"{number:.3g}"
 
 
-def times(ratio: float) -> str:
-    """A ratio with three digits: 4.56×, 0.219×; none where a figure is 0 or negative."""
+def format_ratio(ratio: float) -> str:
+    """A ratio with three digits: 4.56×, 0.219×; none if a figure is 0 or negative."""
     if math.isnan(ratio):
         return "no ratio"
     digits = next(digits for limit, digits in ((99.95, 0), (9.995, 1), (0.9995, 2), (0, 3)) if abs(ratio) >= limit)
     return f"{ratio:,.{digits}f}×"
 
 
-def many(number: int, noun: str, plural: str = "") -> str:
+def count_noun(number: int, noun: str, plural: str = "") -> str:
     """A count with its noun: 1 trial, 36 trials."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def listed(items: Sequence[str], most: int = 3) -> str:
-    """The first few items, and the number of the others."""
+def list_items(items: Sequence[str], most: int = 3) -> str:
+    """The first few items, and the number of further items."""
     shown = ", ".join(items[:most])
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
@@ -174,19 +174,19 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures of one kind in the unit of the smallest, with four digits of that one and the same decimals for all.
+    """Figures of one kind in the unit of the smallest, which has four digits; all have the same decimals.
 
-    Those with an interval have the digits given by `last`, as in `figure`.
+    Figures with an interval have the digits given by `last`, as in `format_figure`.
     """
     last = last or [None] * len(numbers)
     least = min((abs(number) for number in numbers if number), default=0.0)
     if unit not in SCALED or not least:
-        return [figure(number, unit, digit) for number, digit in zip(numbers, last, strict=True)]
+        return [format_figure(number, unit, digit) for number, digit in zip(numbers, last, strict=True)]
     factor, name = next((each for each in SCALED[unit] if least >= each[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
-        # As in `figure`: fractions of a byte where operations move few.
-        digits = max(decimals(number) for number in numbers if 0 < abs(number) < 10)
+        # As in `format_figure`: fractions of a byte if operations move few bytes.
+        digits = max(count_decimals(number) for number in numbers if 0 < abs(number) < 10)
     name += unit[1:] if unit.startswith("B/") else ""
     return [
         "none"
@@ -198,13 +198,13 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
     ]
 
 
-def decimals(number: float) -> int:
-    """How many decimals a number has with three digits."""
+def count_decimals(number: float) -> int:
+    """The number of decimals of a number with three digits."""
     exponent = Decimal(f"{number:.3g}").as_tuple().exponent
     return max(-exponent, 0) if isinstance(exponent, int) else 0
 
 
-def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
+def scale_number(number: float, units: Sequence[tuple[float, str]]) -> str:
     """A number with three digits in the first unit that it reaches."""
     # 999.7 would be printed as 1000 with three digits.
     factor, unit = next((each for each in units if number >= each[0] * 0.9995), units[-1])
@@ -215,26 +215,26 @@ def scaled(number: float, units: Sequence[tuple[float, str]]) -> str:
 
 def rough_span(low: float, high: float) -> str:
     """A forecast in seconds as text: `about 2 min`, `2 to 5 min`, `8 min to 13 h`."""
-    (first, unit), (last, last_unit) = (roughly(seconds) for seconds in (low, high))
+    (first, unit), (last, last_unit) = (rough_duration(seconds) for seconds in (low, high))
     if unit != last_unit:
         return f"{first} {unit} to {last} {last_unit}"
     return f"about {last} {unit}" if first == last else f"{first} to {last} {unit}"
 
 
-def roughly(seconds: float) -> tuple[str, str]:
-    """A duration in the largest unit of which it has at least two."""
+def rough_duration(seconds: float) -> tuple[str, str]:
+    """A duration in the largest unit that it contains at least twice."""
     length, unit = next((each for each in LENGTHS if seconds >= 2 * each[0]), LENGTHS[-1])
     return f"{seconds / length:.0f}" if seconds >= 2 * length else f"{seconds / length:.1g}", unit
 
 
-def clock(seconds: float) -> str:
-    """A time left: 0:07, 12:34, 1:02:03."""
+def format_clock(seconds: float) -> str:
+    """A remaining time: 0:07, 12:34, 1:02:03."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def sparkline(numbers: Sequence[float], width: int) -> str:
+def draw_sparkline(numbers: Sequence[float], width: int) -> str:
     """A block per number, as high as its share of the largest; means of neighbours for more than `width` numbers."""
     each = max(-(-len(numbers) // width), 1)
     means = [sum(part) / len(part) for part in (numbers[at : at + each] for at in range(0, len(numbers), each))]

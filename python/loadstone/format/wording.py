@@ -1,4 +1,4 @@
-"""How figures, intervals, ratios and metrics are written."""
+"""The wording of figures, intervals, ratios and metrics."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SURVIVES = {
 
 
 LOWER_MIN = 0.01
-# Of processes the kernel counts pages, not what a device did (`/proc/<pid>/io`).
+# For processes, the kernel counts pages, not the work of a device (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
 PAGES = {"read": "read from storage", "written": "pages made dirty"}
-# The ends of an interval this many times apart have three digits each.
+# If the ends of an interval differ by more than this factor, each has three digits.
 WIDE = 10
 
 
-class Interval(Protocol):
-    """A figure with the ends of its interval; both are None where it has none."""
+class IntervalLike(Protocol):
+    """A figure with the ends of its interval; both are None if it has none."""
 
     @property
     def value(self) -> float: ...
@@ -48,30 +48,30 @@ class Interval(Protocol):
     def high(self) -> float | None: ...
 
 
-def last_digit(estimate: Interval) -> int | None:
+def last_digit(estimate: IntervalLike) -> int | None:
     """The power of ten of the last digit of an estimate and of the ends of its interval; None without one."""
     if estimate.low is None or estimate.high is None:
         return None
-    return units.precision(estimate.value, max(estimate.high - estimate.value, estimate.value - estimate.low))
+    return units.digit_carried(estimate.value, max(estimate.high - estimate.value, estimate.value - estimate.low))
 
 
-def figure(estimate: Interval, unit: str, bound: str | None = None) -> str:
-    """An estimate with as many digits as its interval carries, and its bound: `at least 1.20 s`."""
-    return units.bounded(units.figure(estimate.value, unit, figure_digit(estimate, unit)), bound)
+def estimate_text(estimate: IntervalLike, unit: str, bound: str | None = None) -> str:
+    """An estimate with as many digits as its interval justifies, and its bound: `at least 1.20 s`."""
+    return units.format_bound(units.format_figure(estimate.value, unit, figure_digit(estimate, unit)), bound)
 
 
-def figure_digit(estimate: Interval, unit: str) -> int | None:
-    """The power of ten of an estimate's last digit; None where the unit decides."""
+def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
+    """The power of ten of an estimate's last digit; None if the unit decides."""
     last = last_digit(estimate)
     if last is None and unit == "op/s":
         # Without an interval there are no more digits than with a wide one.
-        return units.precision(estimate.value, estimate.value)
+        return units.digit_carried(estimate.value, estimate.value)
     return last
 
 
-def span(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
+def span_text(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
-    return join_ends(units.figure(low, unit, last), units.figure(high, unit, last), dash)
+    return join_ends(units.format_figure(low, unit, last), units.format_figure(high, unit, last), dash)
 
 
 def join_ends(left: str, right: str, dash: str = DASH) -> str:
@@ -82,39 +82,41 @@ def join_ends(left: str, right: str, dash: str = DASH) -> str:
     return f"{left.removesuffix('×')}{dash}{right}"
 
 
-def interval(estimate: Interval, unit: str) -> str:
-    """An estimate's interval, or why it has none."""
+def interval_text(estimate: IntervalLike, unit: str) -> str:
+    """An estimate's interval, or the reason why it has none."""
     if estimate.low is None or estimate.high is None:
         return f"n={estimate.n}: no interval"
-    return span(estimate.low, estimate.high, unit, last_digit(estimate))
+    return span_text(estimate.low, estimate.high, unit, last_digit(estimate))
 
 
-def ratio(estimate: Interval) -> str:
+def ratio_text(estimate: IntervalLike) -> str:
     """A ratio: 1.46×."""
-    return "no ratio" if math.isnan(estimate.value) else figure(estimate, "×")
+    return "no ratio" if math.isnan(estimate.value) else estimate_text(estimate, "×")
 
 
-def ratio_interval(estimate: Interval, dash: str = DASH) -> str:
+def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    # The digits of one end would be none of the other, or noise.
+    # Shared digits would be none for one end, or noise for the other.
     last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
-    return span(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
+    return span_text(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
 
 
-def change(estimate: Interval, *, bound: bool = False) -> str:
-    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` where it is a bound."""
+def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:
+    """A ratio as a change: 1.46×, or below 1 `61 % lower`; with `at least` if it is a bound."""
     least = "at least " if bound else ""
     if not is_lower(estimate.value):
-        return f"{least}{ratio(estimate)}"
+        return f"{least}{ratio_text(estimate)}"
     return f"{least}{units.short_percent(1 - estimate.value)} lower"
 
 
 def short_change(ratio: float) -> str:
     """A ratio without an interval as a change, with three digits: 1.46×, or below 1 `61 % lower`."""
-    # Beyond this, it is 1.00×.
-    return f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.times(ratio)
+    # A ratio closer to 1 is written as 1.00×.
+    return (
+        f"{units.short_percent(1 - ratio)} lower" if is_lower(ratio) and ratio < 0.9995 else units.format_ratio(ratio)
+    )
 
 
 def is_lower(ratio: float) -> bool:
@@ -122,8 +124,8 @@ def is_lower(ratio: float) -> bool:
     return LOWER_MIN <= ratio < 1
 
 
-def change_interval(estimate: Interval, dash: str = DASH) -> str:
-    """The interval of `change`: 1.27–1.67, or 58–64 % below 1; empty without one, or where it is open."""
+def change_interval(estimate: IntervalLike, dash: str = DASH) -> str:
+    """The interval of `change_text`: 1.27–1.67, or 58–64 % below 1; empty without one, or if it is open."""
     low, high = estimate.low, estimate.high
     if low is None or high is None or not (low > 0 and math.isfinite(high)):
         return ""
@@ -135,15 +137,15 @@ def change_interval(estimate: Interval, dash: str = DASH) -> str:
     return f"{ratio_interval(estimate, dash)}×"
 
 
-def chance(p: float | None, p_adjusted: float | None) -> str:
-    """The p that counts: Holm's if it exists."""
+def p_text(p: float | None, p_adjusted: float | None) -> str:
+    """The p to report: Holm's adjusted p if it exists."""
     p = p if p_adjusted is None else p_adjusted
     if p is None:
         return ""
     return "p<0.001" if p < 0.001 else f"p={p:.3f}"
 
 
-def metric(name: str) -> str:
+def metric_name(name: str) -> str:
     """A metric's name in words: `read p99`, `device written per operation`; without `all`, as in objectives."""
     if name == "all.mean":
         return "mean latency"
@@ -153,28 +155,28 @@ def metric(name: str) -> str:
     return PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)
 
 
-def fact(name: str) -> str:
+def fact_name(name: str) -> str:
     """A fact's name in words."""
     return FACTS.get(name, name.replace("_", " "))
 
 
 def fact_value(name: str, value: object) -> str:
-    """A fact as people read it; the ends of names give their units."""
+    """A fact for human readers; the suffixes of names determine their units."""
     if name == "durability":
         return SURVIVES.get(str(value), str(value))
-    number = value if isinstance(value, int | float) and not isinstance(value, bool) else digits(value)
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else parse_digits(value)
     if number == 0 and name == "cache_bytes":
         return "none but the kernel's"
     if number is not None and abs(number) <= sys.float_info.max:
         if name == "bytes" or name.endswith("_bytes"):
-            return units.size(number)
+            return units.format_size(number)
         if name.endswith("_bps"):
-            return f"{units.size(number)}/s"
+            return f"{units.format_size(number)}/s"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
 
 
-def digits(value: object) -> int | None:
+def parse_digits(value: object) -> int | None:
     """Whether a text is a whole number, as facts from an engine are."""
     return int(value) if isinstance(value, str) and value.isdecimal() and len(value) < 20 else None

@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 
 from loadstone.importers.cassandra_stress_facts import add_facts
-from loadstone.importers.number import grouped, plain
-from loadstone.importers.run import ALL, Run, check_total, series
+from loadstone.importers.number import parse_grouped, parse_number
+from loadstone.importers.run import ALL, ImportedRun, build_series, check_total
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
@@ -36,16 +36,16 @@ STATISTICS = {
 }
 LATENCY = "latency "
 PERCENTILE = re.compile(r"([\d.]+)th percentile")
-# The fewest lines of a complete summary; its last one is the end of a run.
+# The last line of a complete summary, which ends a run.
 LAST = "total operation time"
 WANTED = ("op rate", "latency mean", "latency max", LAST)
-# Lines of a summary that have no figure in a result.
+# Lines of a summary that correspond to no figure of a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
 COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
 MS = 1e6
-# For figures of several operations in one line; it keeps the expression away from other long lines.
+# For figures of several operations in one line; the limit excludes other long lines.
 SUMMARY_MAX = 1000
 SETTINGS = (
     "Type", "Count", "Thread Count", "OpsPer Sec", "Consistency Level", "Replication Strategy Options", "Sequence",
@@ -54,7 +54,7 @@ SETTINGS = (
 
 
 @dataclass
-class Log:
+class StressLog:
     """The output of one run."""
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -66,42 +66,42 @@ class Log:
     rows: list[list[float | None]] = field(default_factory=list)
     unread: int = 0
     results: bool = False
-    # By name in lower case: the figure of all operations, and of each.
+    # By name in lower case: the figure of all operations, and of each operation.
     summary: dict[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     failed: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether its end was read: the last line of the summary, or FAILURE."""
+        """Whether the end was read: the last line of the summary, or FAILURE."""
         return self.failed or LAST in self.summary
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there are settings, rows or a summary."""
     return SIGNS.search(text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    logs = [Log()]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    logs = [StressLog()]
     for index, line in enumerate(source.lines):
         log = logs[-1]
         starts = "Stress Settings" in line or RUNNING.search(line) or COMMAND.search(line)
         if starts and (log.results or log.failed or (log.rows and "Stress Settings" in line)):
             if not log.complete and not log.summary:
-                raise cut(log, source)
+                raise cut_error(log, source)
             # With -rate auto the settings are printed once for several runs.
             again = RUNNING.search(line) and "Stress Settings" not in line
-            log = Log(dict(log.settings), log.command, log.tool) if again else Log(tool=log.tool)
+            log = StressLog(dict(log.settings), log.command, log.tool) if again else StressLog(tool=log.tool)
             logs.append(log)
         if parse_line(log, line, index):
             source.used.add(index)
     if len(logs) > 1 and not logs[-1].results and not logs[-1].failed and logs[-1].begun is None:
         logs.pop()
-    return [run(log, source) for log in logs]
+    return [read_log(log, source) for log in logs]
 
 
-def parse_line(log: Log, line: str, index: int) -> bool:
+def parse_line(log: StressLog, line: str, index: int) -> bool:
     """Whether a line, counted from 0, was read."""
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,")
@@ -124,7 +124,7 @@ def parse_line(log: Log, line: str, index: int) -> bool:
     elif text == "FAILURE":
         log.failed = True
     elif is_row(log, text):
-        cells_ = fields(text, log.columns)
+        cells_ = parse_fields(text, log.columns)
         log.unread += cells_ is None
         if cells_ is not None:
             log.rows.append(cells_)
@@ -141,14 +141,14 @@ def parse_line(log: Log, line: str, index: int) -> bool:
     return True
 
 
-def is_row(log: Log, text: str) -> bool:
+def is_row(log: StressLog, text: str) -> bool:
     """Whether a line is a row of all operations."""
     if log.results or not log.columns:
         return False
     return text.startswith("total,") if log.columns[0] == "type" else re.match(r"\d+\s*,", text) is not None
 
 
-def fields(line: str, columns: list[str]) -> list[float | None] | None:
+def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
     """A row's figures; None for a row that is cut, or unreadable due to decimal commas."""
     cells = line.split(",")
     if len(cells) != len(columns):
@@ -157,72 +157,76 @@ def fields(line: str, columns: list[str]) -> list[float | None] | None:
     if len(cells) != len(columns):
         return None
     try:
-        return [plain(cell) for cell in cells[columns[0] == "type" :]]
+        return [parse_number(cell) for cell in cells[columns[0] == "type" :]]
     except ValueError:
         return None
 
 
-def cut(log: Log, source: Source, missing: str = "") -> Exception:
-    """The error about a log whose end is missing."""
+def cut_error(log: StressLog, source: Source, missing: str = "") -> Exception:
+    """The error about a log without an end."""
     message = f'has no "{missing}"' if missing and log.summary else "has no results"
-    return source.error(f"the cassandra-stress log is cut: it {message}", CUT, log.begun)
+    return source.error_at(f"the cassandra-stress log is cut: it {message}", CUT, log.begun)
 
 
-def run(log: Log, source: Source) -> Run:
-    """A log's figures. Raises LoadstoneError when its summary is cut."""
-    result = Run(facts={"tool": log.tool}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
+def read_log(log: StressLog, source: Source) -> ImportedRun:
+    """A log's figures. Raises LoadstoneError if its summary is truncated."""
+    result = ImportedRun(facts={"tool": log.tool}, end="failed" if log.failed else "done", step_ns=0.1 * MS)
     if log.failed and not log.summary:
         add_facts(log.settings, log.command, log.clients, result)
         result.series = time_series(log)
-        result.note("failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason")
+        result.add_note(
+            "failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason"
+        )
         return result
     if missing := next((name for name in WANTED if name not in log.summary), None):
-        raise cut(log, source, missing)
-    with source.reading("the cassandra-stress log is damaged: {error}", CUT, log.begun):
+        raise cut_error(log, source, missing)
+    with source.report_damage("the cassandra-stress log is damaged: {error}", CUT, log.begun):
         add_facts(log.settings, log.command, log.clients, result)
         add_figures(log, result, source)
     result.series = time_series(log)
     if log.unread:
-        result.note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
+        result.add_note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
     return result
 
 
-def add_figures(log: Log, result: Run, source: Source) -> None:
-    """The summary's figures. Raises ValueError when one is not a number, LoadstoneError when they do not add up."""
+def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
+    """The summary's figures. Raises ValueError if one is not a number, LoadstoneError if they do not add up."""
     rows = dict(zip([name for name in log.columns if name != "type"], log.rows[-1], strict=True)) if log.rows else {}
     partitions, by_operation = next((log.summary[name] for name in COUNTS if name in log.summary), ("nan", {}))
     # Rows count operations; the summary counts partitions, which differ only if an operation touches several.
-    done = rows.get("total ops") or whole(partitions)
+    done = rows.get("total ops") or parse_count(partitions)
     rate, rates = log.summary["op rate"]
-    counts = {name: whole(text) for name, text in by_operation.items()}
+    counts = {name: parse_count(text) for name, text in by_operation.items()}
     names = list(rates)
     if counts:
-        check_total(source, sum(counts.values()), whole(partitions), log.begun)
+        check_total(source, sum(counts.values()), parse_count(partitions), log.begun)
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
-    if rows and whole(partitions) and number(partition_rate or rate) == number(rate):
-        # Each operation touches one partition: the rows and the summary are of one run.
-        check_total(source, done, whole(partitions), log.begun)
+    if rows and parse_count(partitions) and number_before_unit(partition_rate or rate) == number_before_unit(rate):
+        # Each operation touches one partition: the rows and the summary must be of one run.
+        check_total(source, done, parse_count(partitions), log.begun)
     # Rows have a decimal, the summary whole seconds.
-    seconds = rows.get("time") or clock(log.summary[LAST][0])
+    seconds = rows.get("time") or parse_clock(log.summary[LAST][0])
     step = 0.1e9 if rows.get("time") else 1e9
     if not done:
-        done = round((grouped(number(rate), 0) or 0.0) * seconds)
+        done = round((parse_grouped(number_before_unit(rate), 0) or 0.0) * seconds)
     n = int(done)
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]
         for name in names:
-            result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(whole(failed.get(name, "0")))}
+            result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(parse_count(failed.get(name, "0")))}
         if not names:
-            result.statuses["ALL"] = {"OK": n, "ERROR": int(whole(number(failures)))}
-        result.add_totals(grouped(number(rate), 0), seconds * 1e9, done, 1.0, step)
+            result.statuses["ALL"] = {"OK": n, "ERROR": int(parse_count(number_before_unit(failures)))}
+        result.add_totals(parse_grouped(number_before_unit(rate), 0), seconds * 1e9, done, 1.0, step)
     else:
         # 2.1 does not print errors: their number is unknown, not 0.
-        result.add("throughput", grouped(number(rate), 0), "op/s", n, 1.0)
-        result.add("runtime", seconds * 1e9, "ns", 1, step)
-        result.add("operations", done, "operations", n, 0.0 if rows else (grouped(number(rate), 0) or 0.0))
+        result.add_figure("throughput", parse_grouped(number_before_unit(rate), 0), "op/s", n, 1.0)
+        result.add_figure("runtime", seconds * 1e9, "ns", 1, step)
+        result.add_figure(
+            "operations", done, "operations", n, 0.0 if rows else (parse_grouped(number_before_unit(rate), 0) or 0.0)
+        )
     if len(names) > 1:
         for name, text in rates.items():
-            result.add(f"{name.lower()}.throughput", grouped(text, 0), "op/s", int(counts.get(name, 0)), 1)
+            result.add_figure(f"{name.lower()}.throughput", parse_grouped(text, 0), "op/s", int(counts.get(name, 0)), 1)
     for label, (text, parts) in log.summary.items():
         known = label.removeprefix(LATENCY)
         match = PERCENTILE.fullmatch(known)
@@ -231,38 +235,38 @@ def add_figures(log: Log, result: Run, source: Source) -> None:
             if label not in (*WANTED, *COUNTS, ERRORS) and not NOT_READ.fullmatch(label):
                 result.unknown[label] = None
             continue
-        result.add(f"{ALL}.{statistic}", scaled(number(text)), "ns", n, 0.1 * MS)
+        result.add_figure(f"{ALL}.{statistic}", parse_latency_ns(number_before_unit(text)), "ns", n, 0.1 * MS)
         for name, part in parts.items():
             own = int(counts.get(name, 0)) if len(names) > 1 else n
-            result.add(f"{name.lower()}.{statistic}", scaled(part), "ns", own, 0.1 * MS)
+            result.add_figure(f"{name.lower()}.{statistic}", parse_latency_ns(part), "ns", own, 0.1 * MS)
 
 
-def number(text: str) -> str:
-    """The number before a unit."""
+def number_before_unit(text: str) -> str:
+    """The number in front of a unit."""
     return re.split(r"\s+(?=[A-Za-z])", text.strip())[0]
 
 
-def scaled(text: str) -> float | None:
+def parse_latency_ns(text: str) -> float | None:
     """A latency in ms with one decimal, as ns."""
-    value = grouped(text, 1)
+    value = parse_grouped(text, 1)
     return None if value is None else value * MS
 
 
-def whole(text: str) -> float:
+def parse_count(text: str) -> float:
     """A count with thousands separators."""
-    return grouped(number(text), 0) or 0.0
+    return parse_grouped(number_before_unit(text), 0) or 0.0
 
 
-def clock(text: str) -> float:
-    """Seconds of 00:02:13. Raises ValueError for anything else."""
+def parse_clock(text: str) -> float:
+    """Seconds from 00:02:13. Raises ValueError for other formats."""
     if not re.fullmatch(r"\d\d+:\d\d:\d\d", text):
         raise ValueError(f"not a time: {text[:40]!r}")
     hours, minutes, seconds = (float(part) for part in text.split(":"))
     return hours * 3600 + minutes * 60 + seconds
 
 
-def time_series(log: Log) -> Series | None:
-    """The rows as a series; None where there are fewer than two."""
+def time_series(log: StressLog) -> Series | None:
+    """The rows as a series; None if there are fewer than two."""
     columns = [name for name in log.columns if name != "type"]
     if not all(name in columns for name in ("op/s", "med", ".99", "time")):
         return None
@@ -273,4 +277,4 @@ def time_series(log: Log) -> Series | None:
         if rate is not None and until is not None and until > at:
             rows.append((at, until - at, rate, None if p50 is None else p50 * MS, None if p99 is None else p99 * MS))
             at = until
-    return series(rows)
+    return build_series(rows)

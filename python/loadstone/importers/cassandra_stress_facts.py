@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from loadstone.importers.number import grouped
-from loadstone.importers.run import Run, command_fact, mix_fact
+from loadstone.importers.number import parse_grouped
+from loadstone.importers.run import ImportedRun, command_fact, mix_fact
 from loadstone.results.trial_result import Scalar
 
 NAME = "cassandra-stress"
 SUFFIXES = {"k": 10**3, "m": 10**6, "b": 10**9}
-# A population when none is stated and no number of operations (SettingsCommand.java).
+# The default population, without a number of operations (SettingsCommand.java).
 POPULATION = 1_000_000
 
 
-def add_facts(settings: dict[str, str], command: str, clients: int | None, result: Run) -> None:
+def add_facts(settings: dict[str, str], command: str, clients: int | None, result: ImportedRun) -> None:
     """Clients, rate, and the facts of settings and of the command line. Raises ValueError for a rate in arguments."""
-    threads = settings.get("Thread Count") or option(command, "threads") or ""
+    threads = settings.get("Thread Count") or find_option(command, "threads") or ""
     result.clients = clients or (int(threads) if threads.isdigit() else None)
-    fixed, throttle = option(command, "fixed"), option(command, "throttle") or option(command, "limit")
-    rate = grouped((settings.get("OpsPer Sec") or throttle or fixed or "0").split("/")[0], 0)
+    fixed, throttle = find_option(command, "fixed"), find_option(command, "throttle") or find_option(command, "limit")
+    rate = parse_grouped((settings.get("OpsPer Sec") or throttle or fixed or "0").split("/")[0], 0)
     if rate:
         result.loop = "open"
         result.facts["target"] = int(rate)
         if fixed or throttle:
             result.facts["latency"] = "response" if fixed else "service"
-    if level := settings.get("Consistency Level") or option(command, "cl"):
+    if level := settings.get("Consistency Level") or find_option(command, "cl"):
         result.facts["consistency"] = level
     options = settings.get("Replication Strategy Options", "") + command
     if match := re.search(r"(?:replication_)?factor=(\d+)", options):
@@ -37,7 +37,7 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
 
 
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
-    """The records, their size, the mix and the distribution of requests, as far as they are stated."""
+    """The records, their size, the mix and the distribution of requests, if they are stated."""
     arguments = command.split()
     kind = settings.get("Type", arguments[0] if arguments else "").lower().replace("_", "-")
     weights = dict(re.findall(r"(\w+)=([\d.]+)", " ".join(re.findall(r"(?:ops|ratio)\\?\(([^)\\]*)", command))))
@@ -45,18 +45,18 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
     if kind and kind not in ("mixed", "user"):
         weights = {kind: "1"}
     yield "mix", mix_fact({name: float(weight) for name, weight in weights.items()}) if weights else ""
-    population = settings.get("Sequence") or option(command, "seq") or ""
+    population = settings.get("Sequence") or find_option(command, "seq") or ""
     if match := re.search(r"\d+\.\.(\d+)([kmb]?)", population.lower()):
-        yield from (("records", magnitude(match[1], match[2])), ("distribution", "sequential"))
+        yield from (("records", parse_magnitude(match[1], match[2])), ("distribution", "sequential"))
     else:
-        stated = (settings.get("Distribution") or option(command, "dist") or "").lower()
+        stated = (settings.get("Distribution") or find_option(command, "dist") or "").lower()
         match = re.search(r"(?:max=|\.\.)(\d+)([kmb]?)", stated)
         count = re.match(
-            r"(\d+)([kmb]?)$", (settings.get("Count") or option(command, "n") or "").lower().replace(",", "")
+            r"(\d+)([kmb]?)$", (settings.get("Count") or find_option(command, "n") or "").lower().replace(",", "")
         )
-        default = magnitude(count[1], count[2]) if count else POPULATION
+        default = parse_magnitude(count[1], count[2]) if count else POPULATION
         if match:
-            yield from (("records", magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))
+            yield from (("records", parse_magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))
         elif arguments and kind != "user":
             is_write = kind.endswith("write") and count is not None
             yield from (("records", default), ("distribution", "sequential" if is_write else "gaussian"))
@@ -68,12 +68,12 @@ def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str,
         yield "record_bytes", int(sizes[0][1]) * int(sizes[1][1])  # type: ignore[index]  # All matched.
 
 
-def magnitude(digits: str, suffix: str) -> int:
+def parse_magnitude(digits: str, suffix: str) -> int:
     """A count with its suffix: 10m."""
     return int(digits) * SUFFIXES.get(suffix, 1)
 
 
-def option(command: str, name: str) -> str | None:
+def find_option(command: str, name: str) -> str | None:
     """An option of a command line, such as n=1000."""
     match = re.search(rf"(?<![\w(,]){name}=(\S+)", command)
     return match[1] if match else None

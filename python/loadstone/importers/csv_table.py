@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from loadstone.importers import unit
-from loadstone.importers.number import comma, last_digit, number_or_text, plain
-from loadstone.importers.run import Run
+from loadstone.importers.number import last_digit, number_or_text, parse_decimal_comma, parse_number
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
 from loadstone.statistics.percentile import BOUNDS, Bound
@@ -41,19 +41,19 @@ class Header:
 
 
 @dataclass
-class Row:
+class TableRow:
     """A row, by its columns, and the index of its line."""
 
     cells: dict[str, str]
     line: int
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a header."""
-    return header(text.split("\n", HEADER_LINES)[:HEADER_LINES]) is not None
+    return find_header(text.split("\n", HEADER_LINES)[:HEADER_LINES]) is not None
 
 
-def header(lines: list[str]) -> Header | None:
+def find_header(lines: list[str]) -> Header | None:
     """The first line that names the columns, or None."""
     for index, line in enumerate(lines):
         if len(line) > 1000 or "metric" not in line.lower():
@@ -65,48 +65,48 @@ def header(lines: list[str]) -> Header | None:
     return None
 
 
-def runs(source: Source) -> list[Run]:
-    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError when a row is wrong."""
-    top = header(source.lines)
+def read_runs(source: Source) -> list[ImportedRun]:
+    """A run for each variant, dimensions, clients and repeat. Raises LoadstoneError if a row is invalid."""
+    top = find_header(source.lines)
     if top is None:
-        raise source.error("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
+        raise source.error_at("no line names the columns", "the first line is variant,repeat,clients,metric,unit,value")
     if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
-        raise source.error(f'the column "{twice}" occurs twice', "name each column once", top.line)
+        raise source.error_at(f'the column "{twice}" occurs twice', "name each column once", top.line)
     source.used.add(top.line)
-    found: dict[tuple[object, ...], Run] = {}
+    found: dict[tuple[object, ...], ImportedRun] = {}
     seen: dict[tuple[object, ...], int] = {}
-    number = plain if top.delimiter == "," else comma
-    for row in rows(source, top):
-        value = figure(row, number, source)
+    number = parse_number if top.delimiter == "," else parse_decimal_comma
+    for row in read_rows(source, top):
+        value = read_figure(row, number, source)
         dimensions = {name: number_or_text(row.cells[name]) for name in top.columns if name not in SPECIAL}
         variant = row.cells.get("variant") or None
-        clients = whole(row, "clients", source)
+        clients = read_whole_number(row, "clients", source)
         key = (variant, clients, tuple(dimensions.items()))
-        repeat = whole(row, "repeat", source)
+        repeat = read_whole_number(row, "repeat", source)
         if repeat is None:
-            # Without the column, the k-th figure of a metric is that of the k-th repeat.
+            # Without the column, the k-th figure of a metric belongs to the k-th repeat.
             repeat = seen[(*key, value.metric)] = seen.get((*key, value.metric), 0) + 1
-        run = Run(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
+        run = ImportedRun(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
         each = found.setdefault((*key, repeat), run)
         if any(value.metric == other.metric for other in each.values):
-            raise source.error(
+            raise source.error_at(
                 f"{value.metric} of one variant and repeat occurs twice", "number repeats in `repeat`", row.line
             )
         if number(row.cells["value"]) is not None:
             each.values.append(value)
         else:
-            each.note("not-a-number", f"{value.metric} has no value", "it is left out")
+            each.add_note("not-a-number", f"{value.metric} has no value", "it is left out")
     for run in found.values():
         if not run.values:
-            # A repeat without a figure crashed: it has not been dropped, and counts as failed.
+            # A repeat without a figure crashed: it was not dropped, and counts as failed.
             run.end = "failed"
     if not found:
-        raise source.error("the table has no rows", "write a row per figure below the columns' names", top.line)
+        raise source.error_at("the table has no rows", "write a row per figure below the columns' names", top.line)
     return list(found.values())
 
 
-def rows(source: Source, top: Header) -> Iterator[Row]:
-    """The table's rows, up to an empty line. Raises LoadstoneError when one has too few or too many cells."""
+def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
+    """The table's rows, up to an empty line. Raises LoadstoneError if one has too few or too many cells."""
     for index in range(top.line + 1, len(source.lines)):
         line = source.lines[index]
         if not line.strip() or line.startswith(FENCE):
@@ -117,49 +117,51 @@ def rows(source: Source, top: Header) -> Iterator[Row]:
         try:
             cells = next(csv.reader([line], delimiter=top.delimiter, skipinitialspace=True))
         except csv.Error as error:
-            raise source.error(f"the row is not CSV: {error}", "check its quotes", index) from None
+            raise source.error_at(f"the row is not CSV: {error}", "check its quotes", index) from None
         if len(cells) != len(top.columns):
-            raise source.error(
+            raise source.error_at(
                 f"the row has {len(cells)} cells for {len(top.columns)} columns",
                 "put a cell with a comma into double quotes",
                 index,
             )
-        yield Row({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
+        yield TableRow({name: cell.strip() for name, cell in zip(top.columns, cells, strict=True)}, index)
 
 
-def figure(row: Row, number: Callable[[str], float | None], source: Source) -> Value:
-    """A row's figure in base units; 0 where it is empty. Raises LoadstoneError when it is not a figure."""
+def read_figure(row: TableRow, number: Callable[[str], float | None], source: Source) -> Value:
+    """A row's figure in base units; 0 if it is empty. Raises LoadstoneError if it is not a figure."""
     metric = row.cells["metric"].lower()
     if not metric:
-        raise source.error("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
-    base = unit.base(row.cells["unit"])
+        raise source.error_at("the row has no metric", "for example throughput, read.mean or read.p99", row.line)
+    base = unit.base_unit(row.cells["unit"])
     if base is None:
-        raise source.error(f'unknown unit "{row.cells["unit"][:40]}"', f"known are {unit.KNOWN}", row.line)
+        raise source.error_at(f'unknown unit "{row.cells["unit"][:40]}"', f"known are {unit.KNOWN}", row.line)
     hint = "write 1234.5, without thousands separators; decimal commas go with semicolons between the cells"
-    with source.reading(f'{metric} is not a number: "{row.cells["value"][:40]}"', hint, row.line):
+    with source.report_damage(f'{metric} is not a number: "{row.cells["value"][:40]}"', hint, row.line):
         value = (number(row.cells["value"]) or 0.0) * base[0]
     if not math.isfinite(value):
-        raise source.error(f"{metric} is too large in {base[1]}", "check its value and its unit", row.line)
-    n = whole(row, "n", source, least=0) or 0
-    return Value(metric, value, base[1], n, bound(row, source), last_digit(row.cells["value"]) * base[0])
+        raise source.error_at(f"{metric} is too large in {base[1]}", "check its value and its unit", row.line)
+    n = read_whole_number(row, "n", source, least=0) or 0
+    return Value(metric, value, base[1], n, read_bound(row, source), last_digit(row.cells["value"]) * base[0])
 
 
-def bound(row: Row, source: Source) -> Bound | None:
-    """The bound of a row's figure, where it is not exact. Raises LoadstoneError for anything else."""
+def read_bound(row: TableRow, source: Source) -> Bound | None:
+    """The bound of a row's figure, if it is not exact. Raises LoadstoneError for an unknown bound."""
     text = row.cells.get("bound", "")
     found = next((each for each in BOUNDS if each == text), None)
     if text and found is None:
-        raise source.error(f'bound must be at_least or failed, got "{text[:40]}"', "leave it empty if exact", row.line)
+        raise source.error_at(
+            f'bound must be at_least or failed, got "{text[:40]}"', "leave it empty if exact", row.line
+        )
     return found
 
 
-def whole(row: Row, column: str, source: Source, least: int = 1) -> int | None:
-    """A whole number in a column; None where it is empty. Raises LoadstoneError for anything else."""
+def read_whole_number(row: TableRow, column: str, source: Source, least: int = 1) -> int | None:
+    """An integer in a column; None if it is empty. Raises LoadstoneError for other values."""
     text = row.cells.get(column, "")
     if not text:
         return None
     if not COUNT.fullmatch(text) or int(text) < least:
-        raise source.error(
+        raise source.error_at(
             f'{column} must be a whole number of at least {least}, got "{text[:40]}"', "such as 4", row.line
         )
     return int(text)

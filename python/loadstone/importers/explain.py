@@ -1,4 +1,4 @@
-"""The data read from a file, the omissions and their reasons: the output of `loadstone import --explain`."""
+"""The data read from a file, and the omissions with their reasons: the output of `loadstone import --explain`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from loadstone.format import units
-from loadstone.importers.read import Imported, named, open_source, read_runs
+from loadstone.importers.read import Imported, name_runs, open_source, read_source
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 
-# The numbers of lines, and of characters of a line, that are listed.
+# The maximum number of listed lines, and of characters in a line.
 LISTED_MAX, LINE_MAX = 1000, 100
 
 
-def explain(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
-    """Lines of text. Raises LoadstoneError when the file cannot be read."""
+def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
+    """Lines of text. Raises LoadstoneError if the file cannot be read."""
     source, chosen, written = open_source(path, facts, format)
-    runs = named(path, read_runs(source, chosen), written, facts)
-    yield f"{path.name}: {chosen.TITLE}, {units.many(len(runs), 'run')}"
+    runs = name_runs(path, read_source(source, chosen), written, facts)
+    yield f"{path.name}: {chosen.TITLE}, {units.count_noun(len(runs), 'run')}"
     for imported in runs:
         yield from explain_run(imported)
     yield from explain_source(source)
@@ -40,16 +40,21 @@ def explain_run(imported: Imported) -> Iterator[str]:
 def explain_source(source: Source) -> Iterator[str]:
     """The lines and keys that were not read."""
     ignored = source.unread
-    yield f"  lines read: {units.count(len(source.used))}; not read, as they have no figure or fact: {len(ignored)}"
-    yield from limit([f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX)
+    yield (
+        f"  lines read: {units.format_count(len(source.used))}; not read, as "
+        f"they have no figure or fact: {len(ignored)}"
+    )
+    yield from limit_lines(
+        [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX
+    )
     keys = dict.fromkeys(key for document in source.documents for key in document.list_ignored())
     if keys:
         yield f"  keys of JSON not read: {len(keys)}"
-        yield from limit([f"    {key}" for key in keys], LISTED_MAX)
+        yield from limit_lines([f"    {key}" for key in keys], LISTED_MAX)
 
 
-def limit(lines: Sequence[str], most: int) -> Iterator[str]:
-    """The first lines, and how many more there are."""
+def limit_lines(lines: Sequence[str], most: int) -> Iterator[str]:
+    """The first lines, and the number of further ones."""
     yield from lines[:most]
     if len(lines) > most:
         yield f"    … and {len(lines) - most} more"

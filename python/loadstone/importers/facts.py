@@ -1,4 +1,4 @@
-"""Facts: what logs do not contain, from `--fact` and from `FILE.facts.yaml` beside a file."""
+"""Facts: information that logs do not contain, from `--fact` and from `FILE.facts.yaml` next to a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUFFIX = ".facts.yaml"
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of one file: for all its variants, and for each."""
+    """The facts of one file: for all its variants, and for each variant."""
 
     common: Mapping[str, Scalar] = field(default_factory=dict)
     variants: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Facts:
 
 
 def parse_fact(text: str) -> tuple[str, Scalar]:
-    """Reads `name=value`. Raises LoadstoneError for anything else."""
+    """Reads `name=value`. Raises LoadstoneError for other texts."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals:
@@ -45,11 +45,11 @@ def parse_fact(text: str) -> tuple[str, Scalar]:
         raise LoadstoneError(f'{rule}, got "{name}"', EXAMPLE)
     if not value.strip():
         raise LoadstoneError(f'the fact "{name}" has no value', EXAMPLE)
-    return name, scalar(name, value.strip())
+    return name, parse_scalar(name, value.strip())
 
 
-def scalar(name: str, text: str) -> Scalar:
-    """A fact's value: a number, true or false, a number with a unit where the name implies one, or a word."""
+def parse_scalar(name: str, text: str) -> Scalar:
+    """A fact's value: a number, true or false, a number with a unit if the name implies one, or a word."""
     if text in ("true", "false"):
         return text == "true"
     wanted = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
@@ -57,7 +57,7 @@ def scalar(name: str, text: str) -> Scalar:
     if wanted is None or not isinstance(number, str):
         return number
     match = QUANTITY.fullmatch(text)
-    base = unit.base(match[4]) if match else None
+    base = unit.base_unit(match[4]) if match else None
     if match is None or base is None or base[1] != wanted:
         raise LoadstoneError(
             f'the fact "{name}" must be a number of {wanted}, got "{text}"',
@@ -66,16 +66,16 @@ def scalar(name: str, text: str) -> Scalar:
     return float(match[1]) * base[0]
 
 
-def beside(path: Path) -> Facts:
+def load_companion(path: Path) -> Facts:
     """The facts of a file, `bench.log.facts.yaml` or `bench.facts.yaml`. Raises LoadstoneError."""
     for companion in (path.with_name(path.name + SUFFIX), path.with_name(path.stem + SUFFIX)):
         if companion.is_file():
-            return load(companion)
+            return load_facts(companion)
     return Facts()
 
 
-def load(path: Path) -> Facts:
-    """Reads a facts file. Raises LoadstoneError when it is not valid."""
+def load_facts(path: Path) -> Facts:
+    """Reads a facts file. Raises LoadstoneError if it is invalid."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
@@ -83,22 +83,22 @@ def load(path: Path) -> Facts:
         raise LoadstoneError(f"not YAML: {error.problem} ({path.name}{line})", PER_LINE) from error
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise LoadstoneError(f"cannot read {path.name}: {error}", PER_LINE) from error
-    facts = mapping(document if document is not None else {}, "", path)
+    facts = check_mapping(document if document is not None else {}, "", path)
     given = facts.pop("variants", None)
     figures = facts.pop("json", None)
     if figures is not None:
         lines = [f"{name}={' '.join(map(str, part)) if isinstance(part, list) else part}"
-                 for name, part in mapping(figures, "json", path).items()]  # fmt: skip
+                 for name, part in check_mapping(figures, "json", path).items()]  # fmt: skip
         facts["json"] = "\n".join(lines)
-    variants = {} if given is None else mapping(given, "variants", path)
+    variants = {} if given is None else check_mapping(given, "variants", path)
     return Facts(
-        scalars(facts, "", path),
-        {name: scalars(mapping(each, name, path), f"{name}: ", path) for name, each in variants.items()},
+        check_scalars(facts, "", path),
+        {name: check_scalars(check_mapping(each, name, path), f"{name}: ", path) for name, each in variants.items()},
         path,
     )
 
 
-def mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
+def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
     """A mapping with text keys; keys such as 4 or true become text."""
     if not isinstance(document, dict):
         what = f'"{name}" must be' if name else "a facts file must be"
@@ -106,7 +106,7 @@ def mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
     return {str(key): value for key, value in document.items()}
 
 
-def scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
+def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
     """Facts whose values are numbers, words, true or false."""
     found: dict[str, Scalar] = {}
     for name, value in facts.items():
@@ -117,5 +117,5 @@ def scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
                 "write facts of single variants below `variants:`, by the variant's name",
             )
         # YAML 1.1 reads 125e6 as a word.
-        found[name] = scalar(name, value) if isinstance(value, str) else value
+        found[name] = parse_scalar(name, value) if isinstance(value, str) else value
     return found

@@ -12,7 +12,7 @@ from itertools import chain, count, pairwise
 from typing import Any
 
 from loadstone.importers.json_text import read_documents
-from loadstone.importers.run import OPERATIONS, Run, bucketed, latencies, series
+from loadstone.importers.run import OPERATIONS, ImportedRun, build_histogram, build_series, histogram_figures
 from loadstone.importers.source import Source
 from loadstone.results.value import PERCENTILES, Value
 
@@ -28,40 +28,40 @@ KIB = 1024
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
 NS_PER_MS = 1e6
-# A timed job runs at least this share of its time.
+# A timed job runs for at least this share of its time.
 TIMED = 0.99
 
 Job = Mapping[str, Any]
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report."""
     return SIGN in text
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when a report is cut."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if a report is truncated."""
     reports: list[Job] = []
     read_documents(source, SIGN, CUT, reports.append, "fio report")
     groups: list[list[Job]] = []
     for report in reports:
-        with source.reading("the fio report is cut or damaged: {error}", CUT):
-            if groups and continues(groups[-1][-1], report):
+        with source.report_damage("the fio report is cut or damaged: {error}", CUT):
+            if groups and continues_run(groups[-1][-1], report):
                 groups[-1].append(report)
             else:
                 groups.append([report])
-    result: list[Run] = []
+    result: list[ImportedRun] = []
     for group in groups:
-        with source.reading("the fio report is cut or damaged: {error}", CUT):
+        with source.report_damage("the fio report is cut or damaged: {error}", CUT):
             result += read_report(group[-1], group[:-1])
     return result
 
 
-def continues(before: Job, after: Job) -> bool:
-    """Whether a report is of the same run as the one before it (`--status-interval`): its counts include those."""
+def continues_run(before: Job, after: Job) -> bool:
+    """Whether a report is of the same run as the previous one (`--status-interval`), whose counts it then includes."""
     if [job_key(job) for job in before["jobs"]] != [job_key(job) for job in after["jobs"]]:
         return False
-    sums = [[sum(float(way.get(key, 0)) for way in ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
+    sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
             for report in (before, after)]  # fmt: skip
     if any(later < earlier for earlier, later in zip(*sums, strict=True)):
         return False
@@ -69,49 +69,49 @@ def continues(before: Job, after: Job) -> bool:
         milliseconds = [
             float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
         ]
-        longest = max((float(way["runtime"]) for way in ways(after)), default=0.0)
-        # It began before the earlier one was written.
+        longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
+        # The later run began before the earlier report was written.
         return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in report["jobs"]) for report in (before, after)]
     return elapsed[1] > elapsed[0]
 
 
 def job_key(job: Job) -> tuple[str, int]:
-    """A job's name and group. A group ends where a job waits for those before it (stonewall)."""
+    """A job's name and group. A group ends at a job that waits for the earlier ones (stonewall)."""
     return str(job["jobname"]), int(job.get("groupid", 0))
 
 
-def ways(report: Job) -> list[Job]:
+def list_ways(report: Job) -> list[Job]:
     """The directions of all jobs of a report."""
-    return [job[way] for job in report["jobs"] for way in directions([job])]
+    return [job[way] for job in report["jobs"] for way in active_directions([job])]
 
 
-def directions(jobs: Sequence[Job]) -> list[str]:
-    """The directions that have data; `mixed` only if no other has, as it contains them."""
+def active_directions(jobs: Sequence[Job]) -> list[str]:
+    """The directions that have data; `mixed` only if no other direction has, as it contains them."""
     active = [way for way in DIRECTIONS if any(is_active(job.get(way, {})) for job in jobs)]
     return [way for way in active if way != UNIFIED or active == [UNIFIED]]
 
 
 def is_active(way: Job) -> bool:
-    """Whether anything was done in a direction."""
+    """Whether a direction has any operations."""
     longest = [way[name].get("max", 0) for name in ("clat_ns", "clat", "lat_ns", "lat") if name in way]
     return any(float(value) for value in (*(way.get(key, 0) for key in ("total_ios", "io_bytes", "runtime")), *longest))
 
 
-def operations(way: Job) -> int:
+def count_operations(way: Job) -> int:
     """The operations of a direction; before fio 2.2, which does not count them, from its rate."""
     return int(way["total_ios"]) if "total_ios" in way else round(float(way["iops"]) * float(way["runtime"]) / 1000)
 
 
-def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[Run]:
-    """The runs of a report, by the names of its jobs; `earlier`: reports of the same run, for its series."""
+def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
+    """The runs of a report, by the names of its jobs; `earlier`: earlier reports of the run, for its series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
     for job in document["jobs"]:
         jobs.setdefault(job_key(job), []).append(job)
     if not jobs:
         raise KeyError("jobs")
     options = dict(document.get("global options", {}))
-    names = distinct((name for name, _ in jobs), "-")
+    names = number_names((name for name, _ in jobs), "-")
     result = [
         read_run(name if len(jobs) > 1 else None, group, options)
         for name, group in zip(names, jobs.values(), strict=True)
@@ -122,9 +122,9 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[Run]:
         run.series = series_of(
             [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]
         )
-        # The devices' utilisation is that of all jobs together.
+        # The utilisation of devices is for all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
-            run.add(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
+            run.add_figure(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
     return result
 
 
@@ -132,17 +132,17 @@ def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
     """The rate between cumulative reports, from the first that has data."""
     points = [(0.0, 0.0)]
     for jobs in [*earlier, last]:
-        active = [job[way] for job in jobs for way in directions([job])]
+        active = [job[way] for job in jobs for way in active_directions([job])]
         points.append(
-            (max((float(way["runtime"]) / 1000 for way in active), default=0.0), sum(map(operations, active)))
+            (max((float(way["runtime"]) / 1000 for way in active), default=0.0), sum(map(count_operations, active)))
         )
     rows = [(at, until - at, (total - before) / (until - at)) for (at, before), (until, total) in pairwise(points)
             if until > at]  # fmt: skip
-    return series(rows) if earlier else None
+    return build_series(rows) if earlier else None
 
 
-def distinct(names: Iterable[str], separator: str) -> list[str]:
-    """The names in their order; one that is taken has a number after it."""
+def number_names(names: Iterable[str], separator: str) -> list[str]:
+    """The names in order; a duplicate gets a number."""
     taken: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}{separator}{number}" for number in count(2))
@@ -150,10 +150,10 @@ def distinct(names: Iterable[str], separator: str) -> list[str]:
     return list(taken)
 
 
-def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -> Run:
+def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -> ImportedRun:
     """The figures of jobs of one name and group."""
     options = {**shared, **jobs[0].get("job options", {})}
-    run = Run(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
+    run = ImportedRun(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
     for job in jobs:
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
@@ -162,30 +162,32 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     if rates:
         run.loop = "open"
         run.facts |= {name: str(value) for name, value in rates.items()}
-    active = directions(jobs)
+    active = active_directions(jobs)
     for way in active:
         add_direction(way, [job[way] for job in jobs if is_active(job.get(way, {}))], run)
-    # fdatasync is counted in the latencies alone.
+    # fdatasync is only counted in the latencies.
     syncs = [
         lat for job in jobs if (lat := job.get("sync", {}).get("lat_ns")) and (lat.get("N") or is_active(job["sync"]))
     ]
     add_latencies("sync", syncs, 1.0, run)
     parts = [job[way] for job in jobs for way in active if is_active(job.get(way, {}))]
-    done = sum(map(operations, parts))
-    run.add("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
-    run.add("operations", done, OPERATIONS, done, count_step(parts))
+    done = sum(map(count_operations, parts))
+    run.add_figure("throughput", sum(float(way["iops"]) for way in parts), "op/s", done, rate_step(parts))
+    run.add_figure("operations", done, OPERATIONS, done, count_step(parts))
     failed = [str(job["error"]) for job in jobs if int(job.get("error", 0))]
-    # With `continue_on_error` fio counts them; without it, a job ends at its first.
-    run.add("errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done)
+    # With `continue_on_error` fio counts errors; otherwise a job ends at its first.
+    run.add_figure(
+        "errors", sum(int(job.get("total_err", bool(job.get("error", 0)))) for job in jobs), OPERATIONS, done
+    )
     if failed:
         run.end = "failed"
-        run.note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
-    run.add("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
+        run.add_note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
+    run.add_figure("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
     return run
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError when no direction is left, or the report was written before the end of a timed job."""
+    """Raises ValueError if no direction remains, or the report was written before the end of a timed job."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
     length = str(options.get("runtime", "")).removesuffix("s")
@@ -208,70 +210,70 @@ def bytes_unit(way: Job) -> int:
 
 
 def count_step(parts: Sequence[Job]) -> float:
-    """The resolution of a number of operations that was not counted, but follows from a rate."""
+    """The resolution of a number of operations that was computed from a rate."""
     steps = (rate_step([way]) * float(way["runtime"]) / 1000 + 1 for way in parts if "total_ios" not in way)
     return sum(steps)
 
 
-def add_direction(direction: str, jobs: Sequence[Job], run: Run) -> None:
+def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None:
     """The figures of reads, writes or trims."""
-    done = sum(map(operations, jobs))
-    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have the latter.
+    done = sum(map(count_operations, jobs))
+    # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
-    run.add(f"{direction}.bandwidth", speed, "B/s", done, step)
+    run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, step)
     moved = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if moved is not None and all("io_bytes" in job for job in jobs):
         units = [bytes_unit(job) for job in jobs]
         total = sum(int(job["io_bytes"]) * unit for job, unit in zip(jobs, units, strict=True))
         steps = (float(job.get("io_step", unit if unit > 1 else 0)) for job, unit in zip(jobs, units, strict=True))
-        run.add(moved, total, "B", done, sum(steps))
-    run.add(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
+        run.add_figure(moved, total, "B", done, sum(steps))
+    run.add_figure(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
     new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
     name = next((name for name in names if any("percentile" in job.get(name, {}) for job in jobs)), names[1])
     run.facts["latency"] = "total" if name.startswith("lat") else "completion"
     for job in jobs:
         if name in job and "N" not in job[name]:
-            job[name]["N"] = operations(job)
+            job[name]["N"] = count_operations(job)
     add_latencies(direction, [job[name] for job in jobs if name in job], 1.0 if new else 1e3, run, count_step(jobs))
 
 
-# fio's bins are a 64th of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
+# fio's bins are 1/64 of their values wide (stat.h: FIO_IO_U_PLAT_BITS is 6).
 BINS = 64
 
 
-def add_latencies(name: str, lats: Sequence[Job], ns: float, run: Run, step_n: float = 0.0) -> None:
-    """Latencies, given in units of `ns`; for several jobs, those that can be combined."""
+def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, step_n: float = 0.0) -> None:
+    """Latencies in units of `ns`; for several jobs, only the figures that can be combined."""
     lats = [lat for lat in lats if int(lat.get("N", 1))]
     if not lats:
         return
     n = sum(int(lat.get("N", 0)) for lat in lats)
     weights = [int(lat.get("N", 0)) if n else 1 for lat in lats]
-    run.add(f"{name}.count", n or None, OPERATIONS, n, step_n)
+    run.add_figure(f"{name}.count", n or None, OPERATIONS, n, step_n)
     mean = sum(float(lat["mean"]) * weight for lat, weight in zip(lats, weights, strict=True)) / sum(weights)
-    # fio's normal output states its last digit.
+    # The resolution: for fio's normal output, the last printed digit.
     step = max(float(lat.get("step", 0.0 if ns == 1 else ns)) for lat in lats)
-    run.add(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
-    run.add(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)
-    run.add(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
+    run.add_figure(f"{name}.mean", mean * ns, "ns", n, max(float(lat.get("mean_step", 0.0)) for lat in lats))
+    run.add_figure(f"{name}.min", min(float(lat["min"]) for lat in lats) * ns, "ns", n, step)
+    run.add_figure(f"{name}.max", max(float(lat["max"]) for lat in lats) * ns, "ns", n, step)
     bins = [lat["bins"] for lat in lats if lat.get("bins")]
     if len(bins) == len(lats):
         counts = ((round(int(value) * ns), int(times)) for part in bins for value, times in part.items())
-        run.histograms[name.upper()] = bucketed(counts)
+        run.histograms[name.upper()] = build_histogram(counts)
         if run.histograms[name.upper()].count != n:
             raise ValueError(f"the bins of {name} have {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
             figure = float(value) * ns
-            # fio 2 and 3.1 fill their list of percentiles with `"0.00" : 0`.
+            # fio 2 and 3.1 pad their list of percentiles with `"0.00" : 0`.
             if float(share):
                 run.values.append(
                     Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step))
                 )
     elif len(bins) == len(lats):
-        derived = {value.metric: value for value in latencies(name, run.histograms[name.upper()])}
+        derived = {value.metric: value for value in histogram_figures(name, run.histograms[name.upper()])}
         run.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
     elif any("percentile" in lat for lat in lats):
         message = f"each of {len(lats)} jobs has its own percentiles, and those of several cannot be combined"
-        run.note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")
+        run.add_note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")

@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone.importers import fio
 from loadstone.importers.number import last_digit
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "fio-normal"
@@ -35,12 +35,12 @@ PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is the report of a group of jobs, and no JSON."""
     return re.search(GROUP.pattern, text, re.MULTILINE) is not None and fio.SIGN not in text
 
 
-def runs(source: Source) -> list[Run]:
+def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError when one is cut."""
     reports: list[dict[str, Any]] = [{"jobs": [], "groups": set(), "ways": set(), "fio version": "fio"}]
     options: dict[str, dict[str, str]] = {}
@@ -68,7 +68,7 @@ def runs(source: Source) -> list[Run]:
         elif not report["jobs"]:
             continue
         else:
-            with source.reading("the fio output is damaged: {error}", CUT, index):
+            with source.report_damage("the fio output is damaged: {error}", CUT, index):
                 job = report["jobs"][-1]
                 if match := WAY.match(line):
                     way = match[1]
@@ -84,14 +84,16 @@ def runs(source: Source) -> list[Run]:
                 elif parts := PERCENTILE.findall(line):
                     if lat["percentile"].keys() & {share for share, _, _ in parts}:
                         raise ValueError("a percentile occurs twice")
-                    lat["percentile"] |= {share: scale(value, unit) * lat["unit"] for share, value, unit in parts}
+                    lat["percentile"] |= {
+                        share: scale_number(value, unit) * lat["unit"] for share, value, unit in parts
+                    }
                     lat["step"] = max(lat["step"], lat["unit"])
                 elif match := ISSUED.search(line):
                     set_counts(job, [int(count or 0) for count in match.groups()])
                 else:
                     continue
         source.used.add(index)
-    with source.reading("the fio output is damaged: {error}", CUT):
+    with source.report_damage("the fio output is damaged: {error}", CUT):
         for report in reports:
             check_end(report, source)
         return [run for report, earlier in merge_reports(reports) for run in fio.read_report(report, earlier)]
@@ -104,7 +106,7 @@ def block_size(text: str) -> str:
     return f"{int(size) // 1024}k" if size.isdigit() and not int(size) % 1024 else size
 
 
-def scale(number: str, prefix: str) -> float:
+def scale_number(number: str, prefix: str) -> float:
     """A number with a decimal prefix: 26483k."""
     return float(number) * 1000.0 ** PREFIX[prefix.lower()]
 
@@ -117,7 +119,7 @@ def read_way(text: str) -> dict[str, Any]:
     # fio 2 prints KB for KiB (`kb_base=1024`).
     factors = [1024.0 ** PREFIX[match[2].lower()] for match in (speed, io)]
     return {
-        "iops": scale(rate[1], rate[2]),
+        "iops": scale_number(rate[1], rate[2]),
         "iops_step": last_digit(rate[1]) * 1000.0 ** PREFIX[rate[2].lower()],
         "bw_bytes": float(speed[1]) * factors[0],
         "bw_step": last_digit(speed[1]) * factors[0],
@@ -130,7 +132,7 @@ def read_way(text: str) -> dict[str, Any]:
 def read_latency(unit: str, text: str) -> dict[str, Any]:
     """The extremes and the mean of a latency, ns."""
     fields = {name: (value, prefix) for name, value, prefix in FIELD.findall(text)}
-    values = {name: scale(*fields[name]) * NS[unit] for name in ("min", "max", "avg")}
+    values = {name: scale_number(*fields[name]) * NS[unit] for name in ("min", "max", "avg")}
     step = max(last_digit(value) * 1000.0 ** PREFIX[prefix.lower()] for value, prefix in (fields["min"], fields["max"]))
     mean_step = last_digit(fields["avg"][0]) * 1000.0 ** PREFIX[fields["avg"][1].lower()] * NS[unit]
     return {
@@ -143,7 +145,7 @@ def read_latency(unit: str, text: str) -> dict[str, Any]:
 
 
 def set_counts(job: dict[str, Any], counts: list[int]) -> None:
-    """Gives each direction its number of operations, and a rate and bytes that are as exact as that and the time."""
+    """Sets the number of operations of each direction, and derives its rate and bytes from the number and the time."""
     # In fio's normal output, fdatasync and fsync are the fourth count.
     known = dict(zip(("read", "write", "trim", "sync"), counts[:4] if any(counts[:4]) else counts[4:7], strict=False))
     known[fio.UNIFIED] = sum(known[way] for way in ("read", "write", "trim"))
@@ -161,18 +163,18 @@ def check_end(report: dict[str, Any], source: Source) -> None:
     """Raises LoadstoneError when the status of a group, a group of a status, or a part of a job is missing."""
     processes = [(job["jobname"], job["pid"]) for job in report["jobs"]]
     if report["groups"] != {job["groupid"] for job in report["jobs"]} or len(set(processes)) < len(processes):
-        raise source.error("the fio output is cut: groups and their run status do not agree", CUT)
+        raise source.error_at("the fio output is cut: groups and their run status do not agree", CUT)
     for job in report["jobs"]:
         ways = [way for way in fio.DIRECTIONS if way in job]
         missing = job["groupid"] not in report["groups"] or any(
             (job["groupid"], way) not in report["ways"] for way in ways if job[way]["runtime"]
         )
         if missing or not ways:
-            raise source.error("the fio output is cut: it has no run status of all its jobs", CUT, job["line"])
+            raise source.error_at("the fio output is cut: it has no run status of all its jobs", CUT, job["line"])
 
 
 def merge_reports(reports: list[dict[str, Any]]) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """The last report of each run with those before it: reports of the same processes are cumulative."""
+    """The last report of each run, with the earlier reports: reports of the same processes are cumulative."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for report in reports:
         groups.setdefault(tuple(job["pid"] for job in report["jobs"]), []).append(report)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from loadstone.importers import fio
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "fio-terse"
@@ -24,12 +24,12 @@ PERCENTILES = slice(12, 32)
 CUT = "import fio's whole output, or run it with --output-format=json"
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether a line is a job's result."""
     return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None
 
 
-def runs(source: Source) -> list[Run]:
+def read_runs(source: Source) -> list[ImportedRun]:
     """Every job in the file. Raises LoadstoneError when one is cut, or when lines of one job cannot be told apart."""
     jobs: list[dict[str, Any]] = []
     version = ""
@@ -41,11 +41,11 @@ def runs(source: Source) -> list[Run]:
         layout = LAYOUTS.get(match[1])
         if layout is None:
             hint = "run fio with --terse-version=3, or with --output-format=json"
-            raise source.error(f"version {match[1]} of fio's terse output is not known", hint, index)
+            raise source.error_at(f"version {match[1]} of fio's terse output is not known", hint, index)
         size, directions = layout
         if len(fields) < BEFORE + size * directions + AFTER:
-            raise source.error(f"a line of fio's terse output is cut: it has {len(fields)} fields", CUT, index)
-        with source.reading("a line of fio's terse output is damaged: {error}", CUT, index):
+            raise source.error_at(f"a line of fio's terse output is cut: it has {len(fields)} fields", CUT, index)
+        with source.report_damage("a line of fio's terse output is damaged: {error}", CUT, index):
             job: dict[str, Any] = {"jobname": fields[2], "groupid": int(fields[3]), "error": int(fields[4])}
             for number, way in enumerate(("read", "write", "trim")[:directions]):
                 job[way] = read_way(fields[BEFORE + size * number : BEFORE + size * (number + 1)])
@@ -53,10 +53,10 @@ def runs(source: Source) -> list[Run]:
             message = (
                 f'the job "{job["jobname"]}" has several lines, of parallel jobs, of several runs or of one so far'
             )
-            raise source.error(message, "run fio with group_reporting=1 and --output-format=json", index)
+            raise source.error_at(message, "run fio with group_reporting=1 and --output-format=json", index)
         jobs.append(job)
         source.used.add(index)
-    with source.reading("fio's terse output is damaged: {error}", CUT):
+    with source.report_damage("fio's terse output is damaged: {error}", CUT):
         return fio.read_report({"jobs": jobs, "fio version": version})
 
 

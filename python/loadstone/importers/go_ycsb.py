@@ -9,20 +9,20 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import PLAIN, go_duration, number_or_text, plain
+from loadstone.importers.number import PLAIN, go_duration, number_or_text, parse_number
 from loadstone.importers.run import (
     ALL,
     COMPOSED,
     OPERATIONS,
-    Run,
+    ImportedRun,
+    build_series,
     check_total,
     command_fact,
-    errors,
+    count_errors,
     mix_fact,
-    series,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import command, whole
+from loadstone.importers.ycsb_command import parse_command, parse_whole_number
 from loadstone.results.trial_result import Series
 
 NAME = "go-ycsb"
@@ -43,14 +43,14 @@ Row = dict[str, float | None]
 
 
 @dataclass
-class Report:
-    """The output of a run: each interval's rows by operation, and the final ones."""
+class GoYcsbReport:
+    """The output of a run: each interval's rows by operation, and the final rows."""
 
     facts: dict[str, str] = field(default_factory=dict)
     intervals: list[dict[str, Row]] = field(default_factory=list)
     finished: float | None = None
     final: dict[str, Row] = field(default_factory=dict)
-    # Whether anything followed its rows: they belong together, so that the run has ended.
+    # Whether any line followed its rows: the run has then ended.
     closed: bool = False
     # Whether a border followed its rows, if they are a table.
     bordered: bool = True
@@ -59,32 +59,32 @@ class Report:
     unknown: dict[str, None] = field(default_factory=dict)
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report in one of the styles."""
     return any(sign in text for sign in (" - Takes(s): ", '"Takes(s)":', "| TAKES(S) |"))
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    reports = [Report()]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    reports = [GoYcsbReport()]
     header: list[str] = []
     for index, line in enumerate(source.lines):
         report = reports[-1]
         text = line.strip()
-        given = command(line)
-        # A run ends with the rows after `Run finished`; whatever follows is of another one.
+        given = parse_command(line)
+        # A run ends with the rows after `Run finished`; later lines belong to another run.
         if report.final and (
             text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
         ):
-            report = Report(line=index)
+            report = GoYcsbReport(line=index)
             reports.append(report)
         if match := PROPERTY.search(line):
             report.facts[match[1]] = match[2]
         elif match := FINISHED.search(line):
-            with source.reading("the time of a run is cut or damaged: {error}", CUT, index):
+            with source.report_damage("the time of a run is cut or damaged: {error}", CUT, index):
                 report.finished = go_duration(match[1])[0]
         elif line.lstrip().startswith("| OPERATION |"):
-            header = cells(line)
+            header = split_cells(line)
         elif given:
             report.command = given.text
             report.facts |= {"threadcount": str(given.clients)} if given.clients else {}
@@ -92,13 +92,13 @@ def runs(source: Source) -> list[Run]:
             report.facts |= {"command": given.phase} if given.phase else {}
             report.facts |= given.properties
         else:
-            with source.reading("a row of the go-ycsb report is cut or damaged", CUT, index):
-                entries = rows(line if index != source.last or not source.torn else drop_last(line), header)
+            with source.report_damage("a row of the go-ycsb report is cut or damaged", CUT, index):
+                entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
-                report = Report(line=index)
+                report = GoYcsbReport(line=index)
                 reports.append(report)
             for operation, entry in entries:
-                take(report, operation, entry)
+                add_row(report, operation, entry)
             report.closed = report.closed or (bool(report.final) and not entries and not text.startswith(("+-", "+=")))
             if entries and text.startswith("|"):
                 report.bordered = False
@@ -108,51 +108,51 @@ def runs(source: Source) -> list[Run]:
                 continue
         source.used.add(index)
     if len(reports) > 1 and not reports[-1].intervals and not reports[-1].final and reports[-1].finished is None:
-        # Properties or a command line, of a run whose output is elsewhere.
+        # Properties or a command line of a run whose output is elsewhere.
         reports.pop()
     for report in reports:
         operations = {name for interval in report.intervals for name in interval}
         if not report.final or not report.bordered or operations - report.final.keys():
-            raise source.error("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
-    return [run(report, source) for report in reports]
+            raise source.error_at("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
+    return [read_report(report, source) for report in reports]
 
 
 def drop_last(line: str) -> str:
-    """A row without its last field, which may be cut within its number."""
+    """A row without its last field, which may be cut in the middle of a number."""
     return (
         line.rpartition(", ")[0] if LINE.search(line) and PERCENTILE.search(line.rpartition(", ")[2].upper()) else line
     )
 
 
-def rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
+def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
     """The rows of a report in one line: one in plain and table style, all in JSON."""
     if match := LINE.search(line):
         pairs = (part.partition(": ") for part in match[2].split(", "))
-        return [(match[1], row({name: value for name, _, value in pairs}))]
+        return [(match[1], parse_row({name: value for name, _, value in pairs}))]
     if header and line.lstrip().startswith("|"):
-        values = cells(line)
-        return [(values[0], row(dict(zip(header[1:], values[1:], strict=True))))]
+        values = split_cells(line)
+        return [(values[0], parse_row(dict(zip(header[1:], values[1:], strict=True))))]
     if '"Takes(s)":' in line:
         documents = json.loads(line[line.index("[") :])
-        return [(document.pop("Operation"), row(document)) for document in documents]
+        return [(document.pop("Operation"), parse_row(document)) for document in documents]
     return []
 
 
-def row(fields: dict[str, str]) -> Row:
-    """A row's figures. Raises ValueError when one is missing."""
-    found = {name.strip().upper(): plain(value) for name, value in fields.items()}
+def parse_row(fields: dict[str, str]) -> Row:
+    """A row's figures. Raises ValueError if one is missing."""
+    found = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
     if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= found.keys():
         raise ValueError("a field is missing")
     return found
 
 
-def cells(line: str) -> list[str]:
+def split_cells(line: str) -> list[str]:
     """The cells of a table's row."""
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def take(report: Report, operation: str, found: Row) -> None:
-    """Adds a row; an operation that is already in the interval begins the next one."""
+def add_row(report: GoYcsbReport, operation: str, found: Row) -> None:
+    """Adds a row; an operation that is already in the interval begins the next interval."""
     if report.finished is not None:
         report.final[operation] = found
     elif not report.intervals or operation in report.intervals[-1]:
@@ -161,10 +161,10 @@ def take(report: Report, operation: str, found: Row) -> None:
         report.intervals[-1][operation] = found
 
 
-def run(report: Report, source: Source) -> Run:
+def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     """A report's figures."""
-    found = Run(facts={"tool": NAME}, step_ns=1e3)
-    found.clients = whole(report.facts.get("threadcount", "")) or None
+    found = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+    found.clients = parse_whole_number(report.facts.get("threadcount", "")) or None
     for name, text in report.facts.items():
         if name in SETTINGS and name not in ("threadcount", "target"):
             found.facts[FACTS.get(name, name)] = number_or_text(text)
@@ -177,7 +177,7 @@ def run(report: Report, source: Source) -> Run:
         found.facts["mix"] = mix_fact(weights)
     if report.command:
         found.facts["command"] = command_fact(report.command)
-    if target := whole(report.facts.get("target", "")):
+    if target := parse_whole_number(report.facts.get("target", "")):
         found.loop = "open"
         found.facts |= {"target": target, "latency": "service"}
     for operation, each in report.final.items():
@@ -190,39 +190,39 @@ def run(report: Report, source: Source) -> Run:
     done = int(sum(each["COUNT"] or 0 for each in simple.values()))
     takes = max((each["TAKES(S)"] or 0.0 for each in report.final.values()), default=0.0)
     if totals is not None:
-        # Failed operations are not in the total.
+        # Failed operations are not included in the total.
         well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
-        found.add("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
+        found.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
     elif takes:
-        found.add("throughput", sum(entry["OPS"] or 0.0 for entry in simple.values()), "op/s", done, 0.1)
-        found.note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
-    found.add("runtime", (report.finished or takes) * 1e9, "ns", 1)
-    found.add("operations", done, OPERATIONS, done)
-    found.add("errors", errors(found.statuses), OPERATIONS, done)
+        found.add_figure("throughput", sum(entry["OPS"] or 0.0 for entry in simple.values()), "op/s", done, 0.1)
+        found.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
+    found.add_figure("runtime", (report.finished or takes) * 1e9, "ns", 1)
+    found.add_figure("operations", done, OPERATIONS, done)
+    found.add_figure("errors", count_errors(found.statuses), OPERATIONS, done)
     for operation, each in report.final.items():
-        latencies(found, ALL if operation == TOTAL else operation.lower().replace("_", "-"), each)
-    found.series = course(report.intervals)
+        add_latencies(found, ALL if operation == TOTAL else operation.lower().replace("_", "-"), each)
+    found.series = throughput_series(report.intervals)
     return found
 
 
-def latencies(found: Run, name: str, each: Row) -> None:
+def add_latencies(found: ImportedRun, name: str, each: Row) -> None:
     """A row's latencies."""
     count = int(each["COUNT"] or 0)
     if not count:
         return
-    found.add(f"{name}.count", count, OPERATIONS, count)
+    found.add_figure(f"{name}.count", count, OPERATIONS, count)
     for field_name, value in each.items():
         match = PERCENTILE.fullmatch(field_name)
         statistic = f"p{match[1]}" if match else FIELDS.get(field_name)
-        # Means are cut to whole µs, so 0 is meaningless.
+        # Means are truncated to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
-            found.add(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
+            found.add_figure(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
         elif statistic is None and field_name not in ("TAKES(S)", "COUNT", "OPS"):
             found.unknown[field_name] = None
 
 
-def course(intervals: list[dict[str, Row]]) -> Series | None:
+def throughput_series(intervals: list[dict[str, Row]]) -> Series | None:
     """Throughput by interval, from cumulative counts; None for fewer than two intervals."""
     rows = []
     at = count = 0.0
@@ -233,4 +233,4 @@ def course(intervals: list[dict[str, Row]]) -> Series | None:
         if until > at and total >= count:
             rows.append((at, until - at, (total - count) / (until - at)))
             at, count = until, total
-    return series(rows)
+    return build_series(rows)

@@ -12,14 +12,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, check_total
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total
 from loadstone.importers.source import Source
 
 NAME = "hbase-pe"
 TITLE = "HBase PerformanceEvaluation log"
 OPTIONS = re.compile(r"test run options=(\{.*)$")
-# HBase 1.x prints a line for each statistic; only the client's thread, in brackets, tells whose it is.
+# HBase 1.x prints a line for each statistic; only the thread in brackets identifies the client.
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
@@ -42,8 +42,8 @@ US = 1e3
 
 
 @dataclass
-class Log:
-    """The output of one test: by client, latencies in µs, how many were measured, time in ms, and rows."""
+class TestLog:
+    """The output of one test: by client, latencies in µs, their number, time in ms, and rows."""
 
     options: dict[str, Any]
     line: int
@@ -55,31 +55,31 @@ class Log:
     us: float = 1.0
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether a test began."""
     return "PerformanceEvaluation" in text and "test run options=" in text
 
 
-def runs(source: Source) -> list[Run]:
-    """Every test in the file. Raises LoadstoneError when one is cut."""
-    logs: list[Log] = []
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every test in the file. Raises LoadstoneError if one is truncated."""
+    logs: list[TestLog] = []
     for index, line in enumerate(source.lines):
         if match := OPTIONS.search(line):
-            with source.reading("the options of the test are cut", CUT, index):
-                logs.append(Log(dict(json.loads(match[1])), index))
+            with source.report_damage("the options of the test are cut", CUT, index):
+                logs.append(TestLog(dict(json.loads(match[1])), index))
             source.used.add(index)
         elif logs:
-            with source.reading("a client's latencies are cut", CUT, index):
-                if take(logs[-1], line):
+            with source.report_damage("a client's latencies are cut", CUT, index):
+                if read_line(logs[-1], line):
                     source.used.add(index)
-    return [run(log, source) for log in logs]
+    return [read_test(log, source) for log in logs]
 
 
-def take(log: Log, line: str) -> bool:
-    """Whether a line was read. Raises ValueError when it is cut."""
+def read_line(log: TestLog, line: str) -> bool:
+    """Whether a line was read. Raises ValueError if it is truncated."""
     if match := LATENCY.search(line):
         pairs = (part.partition("=") for part in match[2].split(", "))
-        log.latencies[match[1] or str(len(log.latencies))] = {name: plain(value) for name, _, value in pairs}
+        log.latencies[match[1] or str(len(log.latencies))] = {name: parse_number(value) for name, _, value in pairs}
     elif match := MEASURES.search(line):
         log.measures[match[1] or str(len(log.measures))] = int(match[2])
     elif match := FINISHED.search(line):
@@ -88,7 +88,7 @@ def take(log: Log, line: str) -> bool:
         log.measures[match[1] or "0"], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
     elif match := OLD.search(line):
         log.latencies.setdefault(match[1] or "0", {})[OLD_NAMES.get(match[2], match[2])] = (
-            plain(match[3]) or 0.0
+            parse_number(match[3]) or 0.0
         ) * log.us
     elif SUMMARY.search(line):
         log.summary = True
@@ -97,38 +97,40 @@ def take(log: Log, line: str) -> bool:
     return True
 
 
-def run(log: Log, source: Source) -> Run:
-    """A test's figures. Raises LoadstoneError when the log ends before the test."""
+def read_test(log: TestLog, source: Source) -> ImportedRun:
+    """A test's figures. Raises LoadstoneError if the log ends before the test."""
     test = str(log.options.get("cmdName") or "test").lower()
     given = log.options.get("numClientThreads")
     clients = given if isinstance(given, int) and given > 0 else None
     if not log.summary or not log.finished:
-        raise source.error(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
+        raise source.error_at(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if clients is not None and len(log.finished) != clients:
-        raise source.error(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
-    found = Run(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
+        raise source.error_at(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
+    found = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
     for fact, option in FACTS.items():
         if isinstance(value := log.options.get(option), int | float | str):
             found.facts[fact] = value
     rows = sum(each for _, each in log.finished.values())
     longest = max(each for each, _ in log.finished.values())
-    found.add("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
-    found.add("runtime", longest * 1e6, "ns", 1)
-    found.add("operations", rows, OPERATIONS, rows)
-    latencies(log, test, found, source)
+    found.add_figure("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
+    found.add_figure("runtime", longest * 1e6, "ns", 1)
+    found.add_figure("operations", rows, OPERATIONS, rows)
+    add_latencies(log, test, found, source)
     return found
 
 
-def latencies(log: Log, test: str, found: Run, source: Source) -> None:
-    """The latencies of all clients, as far as they can be combined."""
+def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -> None:
+    """The latencies of all clients, if they can be combined."""
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)
     if n and len(each) != len(log.finished):
-        raise source.error(f"{len(each)} of {len(log.finished)} clients have latencies and their count", CUT, log.line)
+        raise source.error_at(
+            f"{len(each)} of {len(log.finished)} clients have latencies and their count", CUT, log.line
+        )
     rows = sum(count for _, count in log.finished.values())
     if n > rows and rows:
-        # A part of them may be measured, and several rows at once, but never more than there were.
+        # A part of the rows may be measured, and several at once, but never more than there were.
         check_total(source, n, rows, log.line)
     if not n:
         return
@@ -136,19 +138,19 @@ def latencies(log: Log, test: str, found: Run, source: Source) -> None:
         if name not in ("mean", "min", "max", "stdDev", "StdDev") and not name.endswith("th"):
             found.unknown[name] = None
     mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
-    found.add(f"{test}.count", n, OPERATIONS, n)
-    found.add(f"{test}.mean", mean * US, "ns", n)
+    found.add_figure(f"{test}.count", n, OPERATIONS, n)
+    found.add_figure(f"{test}.mean", mean * US, "ns", n)
     # One measured call may cover several rows.
     if not log.options.get("multiGet") and not log.options.get("multiPut"):
-        found.add(f"{ALL}.mean", mean * US, "ns", n)
+        found.add_figure(f"{ALL}.mean", mean * US, "ns", n)
     for name, choose in (("min", min), ("max", max)):
         if values := [value for figures, _ in each if (value := figures.get(name)) is not None]:
-            found.add(f"{test}.{name}", choose(values) * US, "ns", n)
+            found.add_figure(f"{test}.{name}", choose(values) * US, "ns", n)
     if len(each) == 1:
         for name, value in each[0][0].items():
             if value is not None and name.endswith("th"):
-                found.add(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
+                found.add_figure(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
         return
     message = f"each of {len(each)} clients has its own percentiles, and those of several cannot be combined"
     hint = "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone"
-    found.note("percentiles-left-out", message, hint)
+    found.add_note("percentiles-left-out", message, hint)

@@ -22,9 +22,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadstone.engine.events import BESIDE, CENSORED
-from loadstone.engine.histogram import HEADER, Histogram, Layout, decode
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, COMPOSED, NO_ERROR, WELL, Run, bucketed, latencies, series
+from loadstone.engine.histogram import HEADER, Histogram, Layout, decode_histogram
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import (
+    ALL,
+    COMPOSED,
+    NO_ERROR,
+    WELL,
+    ImportedRun,
+    build_histogram,
+    build_series,
+    histogram_figures,
+)
 from loadstone.importers.source import Source, text_of
 from loadstone.results.hlog import UNIT
 from loadstone.results.trial_result import Series
@@ -42,10 +51,10 @@ SERVICE_TIME, RESPONSE_TIME, WAIT_TIME = "-st", "-rt", "-wt"
 STRESS_TAG = re.compile(r"(?P<operation>.+)(?P<time>-st|-rt|-wt)")
 BENCH_TAG = re.compile(r"(?P<time>raw|co-fixed)(?:-(?P<operation>read|write))?")
 BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
-# The share of an interval by which it may overlap the next: starts and lengths are rounded to ms.
+# The share of an interval by which it may overlap the next one: starts and lengths are rounded to ms.
 OVERLAP = 0.02
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
-# The format of Java's HdrHistogram 2.1.4, and so of YCSB 0.17.0: words of 8 bytes, deflated or not.
+# The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
 HINT = "import the whole file; its last line may be cut"
 
@@ -70,46 +79,46 @@ class Tag(NamedTuple):
 
 
 @dataclass
-class Log:
+class HistogramLog:
     """The intervals of each tag: start, length in s, histogram; and the unit in ns."""
 
     ns: int
     tags: dict[Tag, list[tuple[float, float, Histogram]]] = field(default_factory=dict)
-    # Whether tags are operations that do not overlap, so that they add up to all.
+    # Whether tags are operations that do not overlap, so that their sum is all operations.
     additive: bool = True
     unknown: dict[str, None] = field(default_factory=dict)
 
-    def merged(self, tag: Tag) -> Histogram:
+    def merge_intervals(self, tag: Tag) -> Histogram:
         """The sum of a tag's histograms."""
         total = Histogram()
         for _, _, histogram in self.tags[tag]:
-            total.add(histogram)
+            total.add_histogram(histogram)
         return total
 
     @property
     def has_total(self) -> bool:
-        """Whether a tag has all operations."""
+        """Whether a tag covers all operations."""
         return Tag(ALL.upper()) in self.tags or Tag(ALL.upper(), response=True) in self.tags
 
-    def responds(self, operation: str, status: str | None = None) -> bool:
+    def has_responses(self, operation: str, status: str | None = None) -> bool:
         """Whether there are response times of an operation."""
         return any(tag.response and tag.operation == operation and status in (None, tag.status) for tag in self.tags)
 
 
-def recognises(text: str) -> bool:
-    """Whether its header is that of an interval log."""
+def recognise_text(text: str) -> bool:
+    """Whether its header is an interval log's."""
     return SIGN in text
 
 
-def runs(source: Source) -> list[Run]:
-    """The only run of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
-    return [run(parse_log(source), source)]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """The only run of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
+    return [read_log(parse_log(source), source)]
 
 
-def parse_log(source: Source) -> Log:
-    """The intervals of the file. Raises LoadstoneError when a line is damaged or the unit is not known."""
+def parse_log(source: Source) -> HistogramLog:
+    """The intervals of the file. Raises LoadstoneError if a line is damaged or the unit is unknown."""
     logging = LOGGING.search(source.text)
-    log = Log(find_unit(source, logging is not None))
+    log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
     lines: dict[str, list[tuple[float, float, Histogram]]] = {}
     for index, line in enumerate(source.lines):
@@ -117,19 +126,19 @@ def parse_log(source: Source) -> Log:
             source.used.add(index)
             continue
         if "," not in line:
-            # No interval, not even a part of one.
+            # There is no interval, not even a part of one.
             continue
         parts = line.strip().split(",")
         tag = parts.pop(0).removeprefix("Tag=") if parts[0].startswith("Tag=") else untagged
-        with source.reading("a line of the histogram log is damaged: {error}", HINT, index):
+        with source.report_damage("a line of the histogram log is damaged: {error}", HINT, index):
             if len(parts) != 4:
                 raise ValueError(f"it has {len(parts)} fields instead of 4")
-            start, length = plain(parts[0]), plain(parts[1])
-            histogram = read(parts[3])
+            start, length = parse_number(parts[0]), parse_number(parts[1])
+            histogram = decode_any_version(parts[3])
         lines.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
         source.used.add(index)
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
-        raise source.error("the histogram log has no values", "was anything measured?")
+        raise source.error_at("the histogram log has no values", "was anything measured?")
     interpret_tags(log, lines, source)
     for tag, intervals in log.tags.items():
         if tag.status != CENSORED:
@@ -137,15 +146,17 @@ def parse_log(source: Source) -> Log:
     return log
 
 
-def interpret_tags(log: Log, lines: Mapping[str, list[tuple[float, float, Histogram]]], source: Source) -> None:
-    """Gives tags the meaning that the tool which wrote them gives them."""
+def interpret_tags(
+    log: HistogramLog, lines: Mapping[str, list[tuple[float, float, Histogram]]], source: Source
+) -> None:
+    """Interprets tags according to the tool that wrote them."""
     if UNIT in source.text:
         log.tags = {loadstone_tag(name): intervals for name, intervals in lines.items()}
         return
     patterns = (BENCH_TAG, STRESS_TAG)
     pattern = next((pattern for pattern in patterns if all(map(pattern.fullmatch, lines))), None)
     if pattern is None:
-        # Any other tool's tag is a name, also with a hyphen, and several may count one operation twice.
+        # A tag of any other tool is a name, even with a hyphen, and several tags may count one operation twice.
         log.tags = {Tag(name): intervals for name, intervals in lines.items()}
         log.additive = len(lines) == 1
         return
@@ -167,7 +178,7 @@ def loadstone_tag(name: str) -> Tag:
 
 
 def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]], source: Source) -> None:
-    """Raises LoadstoneError when intervals of a tag overlap: their lengths would not add up to the time."""
+    """Raises LoadstoneError if intervals of a tag overlap: their lengths would not add up to the time."""
     spans = sorted({(start, length) for start, length, _ in intervals if length > 0})
     for (start, length), (following, _) in pairwise(spans):
         if start + length > following + OVERLAP * length:
@@ -176,15 +187,15 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
                 f"and the next begins at {following:g} s"
             )
             hint = "a tool that writes an interval's end as its length, or cumulative histograms, cannot be read"
-            raise source.error(message, hint)
+            raise source.error_at(message, hint)
 
 
 def find_unit(source: Source, of_ycsb: bool) -> int:
-    """The unit of its values in ns. Raises LoadstoneError when it is not known."""
+    """The unit of its values in ns. Raises LoadstoneError if it is unknown."""
     given = source.facts.get("hlog_unit")
     if given is not None:
         if str(given) not in UNITS:
-            raise source.error(f'hlog_unit must be ns, us or ms, got "{given}"', "for example `hlog_unit: us`")
+            raise source.error_at(f'hlog_unit must be ns, us or ms, got "{given}"', "for example `hlog_unit: us`")
         return UNITS[str(given)]
     if UNIT in source.text:
         return UNITS["ns"]
@@ -193,16 +204,16 @@ def find_unit(source: Source, of_ycsb: bool) -> int:
     if STRESS.search(source.text):
         return UNITS["ns"]
     hint = f"write `hlog_unit: us`, or ns, or ms, into {source.path.name}.facts.yaml"
-    raise source.error("the unit of the log's values is not known", hint)
+    raise source.error_at("the unit of the log's values is not known", hint)
 
 
-def read(text: str) -> Histogram:
-    """Reads a histogram of version 1 or 2. Raises ValueError when it is damaged."""
+def decode_any_version(text: str) -> Histogram:
+    """Reads a histogram of version 1 or 2. Raises ValueError if it is damaged."""
     try:
         data = base64.b64decode(text, validate=True)
         (cookie,) = struct.unpack_from(">i", data)
         if cookie not in (V1, V1_DEFLATED):
-            return decode(text)
+            return decode_histogram(text)
         if cookie == V1_DEFLATED:
             data = zlib.decompress(data[8:])
         _, length, offset, digits, lowest, _, _ = HEADER.unpack_from(data)
@@ -214,10 +225,10 @@ def read(text: str) -> Histogram:
     return Histogram(Layout(digits, lowest), Counter({index: count for index, count in enumerate(counts) if count}))
 
 
-def run(log: Log, source: Source) -> Run:
-    """The log's figures: for each tag, and for all operations that ended well."""
+def read_log(log: HistogramLog, source: Source) -> ImportedRun:
+    """The log's figures: for each tag, and for all successful operations."""
     open_loop = any(tag.response for tag in log.tags)
-    found = Run(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
+    found = ImportedRun(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
     found.unknown = log.unknown
     if UNIT in source.text:
         found.facts["tool"] = "loadstone"
@@ -231,13 +242,13 @@ def run(log: Log, source: Source) -> Run:
         found.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
     simple = [tag for tag in log.tags if tag.operation not in BESIDE]
-    with source.reading("the log's histograms do not add up: {error}", HINT):
-        totals = {tag: log.merged(tag) for tag in simple}
-        course, seconds, everything = together(log, [tag for tag in simple if counts(tag, log)])
-        operations = populations(log, totals)
+    with source.report_damage("the log's histograms do not add up: {error}", HINT):
+        totals = {tag: log.merge_intervals(tag) for tag in simple}
+        course, seconds, everything = merge_tags(log, [tag for tag in simple if counts_as_success(tag, log)])
+        operations = list_populations(log, totals)
     for name, population in operations.items():
         if name != ALL or log.has_total:
-            found.values.extend(latencies(name, population.well, log.ns, population))
+            found.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
         found.histograms[tag.label] = convert_to_ns(histogram, log.ns)
         # Operations that were never sent have no service time.
@@ -247,18 +258,20 @@ def run(log: Log, source: Source) -> Run:
     if not log.additive:
         names = ", ".join(tag.operation for tag in log.tags)
         message = f"the tags {names} are of an unknown tool: whether they add up is not known, and there is no total"
-        found.note("unknown-tags", message, "import a log with one tag for a throughput")
+        found.add_note("unknown-tags", message, "import a log with one tag for a throughput")
         return found
     found.series = course
     if not seconds:
-        found.note("times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report")
+        found.add_note(
+            "times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report"
+        )
     rate = everything.count / seconds if seconds else None
     found.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
     if UNIT not in source.text:
-        # Only Loadstone's logs have failures: in any other their number is unknown, not 0.
+        # Only Loadstone's logs contain failures: in other logs their number is unknown, not 0.
         found.values = [value for value in found.values if value.metric != "errors"]
     if not log.has_total:
-        found.values.extend(latencies(ALL, everything, log.ns, operations[ALL]))
+        found.values.extend(histogram_figures(ALL, everything, log.ns, operations[ALL]))
     return found
 
 
@@ -269,25 +282,27 @@ def read_populations(path: Path) -> dict[str, Population]:
     """
     source = Source(path, text_of(path), {"hlog_unit": "ns"})
     log = parse_log(source)
-    with source.reading("the log's histograms do not add up: {error}", HINT):
-        totals = {tag: log.merged(tag) for tag in log.tags if tag.operation not in BESIDE}
-        operations = populations(log, totals)
-        for key, population in others(totals, log).items():
+    with source.report_damage("the log's histograms do not add up: {error}", HINT):
+        totals = {tag: log.merge_intervals(tag) for tag in log.tags if tag.operation not in BESIDE}
+        operations = list_populations(log, totals)
+        for key, population in list_failures(totals, log).items():
             operation = key.removesuffix(RESPONSE)
-            service = log.responds(operation) and operation == key
-            # Of an operation that never ended well there is no other tag.
+            service = log.has_responses(operation) and operation == key
+            # An operation that never succeeded has no other tag.
             operations.setdefault(f"{operation.lower()}{'.service' if service else ''}", population)
     return operations
 
 
-def populations(log: Log, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
-    """The operations of each tag's histogram by the name of their figures, and of all. Raises ValueError."""
-    beyond = others(totals, log)
+def list_populations(log: HistogramLog, totals: Mapping[Tag, Histogram]) -> dict[str, Population]:
+    """The operations of each tag, by the name of their figures, and of all tags together. Raises ValueError."""
+    beyond = list_failures(totals, log)
     result: dict[str, Population] = {}
     for tag, histogram in totals.items():
         if tag.status != CENSORED:
-            # Only tags of operations that ended well have any others.
-            name = f"{tag.name}.service" if not tag.response and log.responds(tag.operation, tag.status) else tag.name
+            # Only tags of successful operations have failures.
+            name = (
+                f"{tag.name}.service" if not tag.response and log.has_responses(tag.operation, tag.status) else tag.name
+            )
             key = f"{tag.operation}{RESPONSE if tag.response else ''}"
             result[name] = replace(
                 beyond.get(key, Population()) if tag.status == "OK" else Population(), well=histogram
@@ -295,8 +310,8 @@ def populations(log: Log, totals: Mapping[Tag, Histogram]) -> dict[str, Populati
     if not log.has_total:
         every = result[ALL] = replace(beyond[ALL], well=Histogram())
         for tag, histogram in totals.items():
-            if counts(tag, log):
-                every.well.add(histogram)
+            if counts_as_success(tag, log):
+                every.well.add_histogram(histogram)
     return result
 
 
@@ -305,37 +320,37 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
     if ns == 1:
         return histogram
     layout = histogram.layout
-    return bucketed((layout.highest_equivalent(index) * ns, count) for index, count in histogram.counts.items())
+    return build_histogram((layout.highest_equivalent(index) * ns, count) for index, count in histogram.counts.items())
 
 
-def others(totals: Mapping[Tag, Histogram], log: Log) -> dict[str, Population]:
-    """The failures, and the bounds of operations that never ended, by the tag of those that ended well, and for all."""
+def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
+    """Failures and censored operations, by the tag of the successful operations, and for all."""
     found = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag
         if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
             continue
         names = [f"{operation}{RESPONSE}" if response else operation]
-        # Unanswered operations have not been reported by their parts; for others the headline latency counts.
-        if (operation not in COMPOSED or status == CENSORED) and response == log.responds(operation):
+        # Unanswered operations are not reported by their parts; for other operations the headline latency counts.
+        if (operation not in COMPOSED or status == CENSORED) and response == log.has_responses(operation):
             names.append(ALL)
         for name in names:
             known = found.setdefault(name, Population())
             if status == CENSORED:
-                known.censored.add(histogram)
+                known.censored.add_histogram(histogram)
             else:
                 known.failed += histogram.count
     return found
 
 
-def counts(tag: Tag, log: Log) -> bool:
-    """Whether a tag has the headline latencies of operations that ended well, and none also counted as their parts."""
+def counts_as_success(tag: Tag, log: HistogramLog) -> bool:
+    """Whether a tag has the headline latencies of successful operations that are not also counted by their parts."""
     if tag.operation in COMPOSED or tag.status not in WELL:
         return False
-    return tag.response or not log.responds(tag.operation, tag.status)
+    return tag.response or not log.has_responses(tag.operation, tag.status)
 
 
-def together(log: Log, tags: list[Tag]) -> tuple[Series | None, float, Histogram]:
+def merge_tags(log: HistogramLog, tags: list[Tag]) -> tuple[Series | None, float, Histogram]:
     """The time series of several tags, added by interval, its length in s, and the total.
 
     Raises ValueError when they do not add up. Tags whose intervals differ have no series. The length is 0 where times
@@ -344,16 +359,18 @@ def together(log: Log, tags: list[Tag]) -> tuple[Series | None, float, Histogram
     intervals: dict[tuple[float, float], Histogram] = {}
     for tag in tags:
         for start, length, histogram in log.tags[tag]:
-            intervals.setdefault((start, length), Histogram()).add(histogram)
+            intervals.setdefault((start, length), Histogram()).add_histogram(histogram)
     everything = Histogram()
     rows = []
     first = min((start for start, length in intervals if length > 0), default=0.0)
     seconds, until = 0.0, first
     for (start, length), histogram in sorted(intervals.items()):
-        everything.add(histogram)
+        everything.add_histogram(histogram)
         if length > 0:
             p50, p99 = (
-                (histogram.quantile(share) * log.ns for share in (0.5, 0.99)) if histogram.counts else (None, None)
+                (histogram.value_at_quantile(share) * log.ns for share in (0.5, 0.99))
+                if histogram.counts
+                else (None, None)
             )
             rows.append((start - first, length, histogram.count / length, p50, p99))
             seconds += max(start + length - max(start, until), 0.0)
@@ -361,4 +378,4 @@ def together(log: Log, tags: list[Tag]) -> tuple[Series | None, float, Histogram
     if first < 0:
         return None, 0.0, everything
     aligned = sum(row[1] for row in rows) <= seconds * (1 + OVERLAP)
-    return series(rows, least=1) if aligned else None, seconds, everything
+    return build_series(rows, least=1) if aligned else None, seconds, everything

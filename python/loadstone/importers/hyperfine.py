@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import Run, command_fact
+from loadstone.importers.run import ImportedRun, command_fact
 from loadstone.importers.source import Source
 
 NAME = "hyperfine"
@@ -13,37 +13,37 @@ SIGN = '"results"'
 CUT = "import the whole file of --export-json"
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there are commands with times."""
     return SIGN in text and '"command"' in text and ('"times"' in text or '"stddev"' in text)
 
 
-def runs(source: Source) -> list[Run]:
-    """Every execution. Raises LoadstoneError when the file is cut."""
-    result: list[Run] = []
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every execution. Raises LoadstoneError if the file is truncated."""
+    result: list[ImportedRun] = []
 
-    def read(document: Document) -> None:
+    def read_document(document: Document) -> None:
         for entry in document["results"]:
             result.extend(read_command(entry))
 
-    read_documents(source, SIGN, CUT, read, "hyperfine report")
+    read_documents(source, SIGN, CUT, read_document, "hyperfine report")
     return result
 
 
-def read_command(entry: Document) -> list[Run]:
-    """The executions of a command. Raises LookupError when there are no times."""
+def read_command(entry: Document) -> list[ImportedRun]:
+    """The executions of a command. Raises LookupError if there are no times."""
     codes, memory = entry.get("exit_codes") or [], entry.get("memory_usage_byte") or []
     parameters = {name: number_or_text(str(text)) for name, text in entry.get("parameters", {}).items()}
     result = []
     for number, seconds in enumerate(entry["times"]):
-        run = Run(variant=command_fact(str(entry["command"])), repeat=number + 1, dimensions=dict(parameters))
+        run = ImportedRun(variant=command_fact(str(entry["command"])), repeat=number + 1, dimensions=dict(parameters))
         run.facts |= {"tool": NAME, "command": command_fact(str(entry["command"]))}
-        run.add("time", float(seconds) * 1e9, "ns", 1)
+        run.add_figure("time", float(seconds) * 1e9, "ns", 1)
         if number < len(memory):
-            run.add("memory_max", float(memory[number]), "B", 1)
+            run.add_figure("memory_max", float(memory[number]), "B", 1)
         if number < len(codes) and codes[number] != 0:
             run.end = "failed"
-            run.note("failed", f"exit status {codes[number]}", "see the command's own output")
+            run.add_note("failed", f"exit status {codes[number]}", "see the command's own output")
         result.append(run)
     if not result:
         raise LookupError("a command has no times")

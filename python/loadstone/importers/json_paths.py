@@ -15,8 +15,8 @@ from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
-from loadstone.importers.number import plain
-from loadstone.importers.run import Run
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "json"
@@ -27,7 +27,7 @@ CUT = "import the tool's whole JSON"
 
 
 @dataclass(frozen=True)
-class Figure:
+class PathFigure:
     """A metric's path, and the factor to its base unit."""
 
     metric: str
@@ -36,64 +36,64 @@ class Figure:
     unit: str
 
 
-def parse_figure(text: str) -> Figure:
-    """Reads `metric=path unit`. Raises LoadstoneError for anything else."""
+def parse_figure(text: str) -> PathFigure:
+    """Reads `metric=path unit`. Raises LoadstoneError for other texts."""
     metric, _, rest = text.partition("=")
     path, _, name = rest.strip().rpartition(" ")
-    base = unit.base(name)
+    base = unit.base_unit(name)
     if not metric.strip() or not re.fullmatch(rf"\$(?:{STEP.pattern})+", path.strip()):
         raise LoadstoneError(f'a figure must be metric=path unit, got "{text}"', EXAMPLE)
     if base is None:
         raise LoadstoneError(f'unknown unit "{name}" in "{text}"', f"known are {unit.KNOWN}")
-    return Figure(metric.strip().lower(), path.strip(), *base)
+    return PathFigure(metric.strip().lower(), path.strip(), *base)
 
 
-def recognises(text: str) -> bool:
-    """Never: only the user knows the paths."""
+def recognise_text(text: str) -> bool:
+    """Always False: only the user knows the paths."""
     return False
 
 
-def runs(source: Source) -> list[Run]:
-    """A run for each document and element. Raises LoadstoneError when a path leads to no number."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """A run for each document and element. Raises LoadstoneError if a path does not lead to a number."""
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
-        raise source.error("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
-    result: list[Run] = []
-    for number, document in enumerate(documents(source), 1):
-        columns = {figure: list(follow(document, figure.path)) for figure in figures}
+        raise source.error_at("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
+    result: list[ImportedRun] = []
+    for number, document in enumerate(read_documents(source), 1):
+        columns = {figure: list(follow_path(document, figure.path)) for figure in figures}
         for figure, values in columns.items():
             if not values:
-                raise source.error(f"{figure.path} leads to nothing in document {number}", "check the path")
+                raise source.error_at(f"{figure.path} leads to nothing in document {number}", "check the path")
         if len({len(values) for values in columns.values()}) > 1:
-            raise source.error("paths with [*] lead to different numbers of values", "state lists of equal length")
+            raise source.error_at("paths with [*] lead to different numbers of values", "state lists of equal length")
         for row in zip(*columns.values(), strict=True):
-            run = Run(repeat=len(result) + 1)
+            run = ImportedRun(repeat=len(result) + 1)
             for figure, value in zip(columns, row, strict=True):
-                run.add(figure.metric, to_number(value, figure, source) * figure.factor, figure.unit, 0)
+                run.add_figure(figure.metric, to_number(value, figure, source) * figure.factor, figure.unit, 0)
             result.append(run)
     source.used.update(range(len(source.lines)))
     return result
 
 
-def to_number(value: Any, figure: Figure, source: Source) -> float:
-    """A value as a number, also if it is written as text. Raises LoadstoneError for anything else."""
-    with source.reading(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
-        number = plain(value) if isinstance(value, str) else float(value)
+def to_number(value: Any, figure: PathFigure, source: Source) -> float:
+    """A value as a number, even if it is written as text. Raises LoadstoneError for other values."""
+    with source.report_damage(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
+        number = parse_number(value) if isinstance(value, str) else float(value)
         if isinstance(value, bool) or number is None or not math.isfinite(number):
             raise ValueError
         return number
 
 
-def documents(source: Source) -> Iterator[Any]:
-    """The documents of a file. Raises LoadstoneError when one is cut."""
+def read_documents(source: Source) -> Iterator[Any]:
+    """The documents of a file. Raises LoadstoneError if one is truncated."""
     decoder, at, text = json.JSONDecoder(), 0, source.text
     while match := re.compile(r"\s*(?=\S)").match(text, at):
-        with source.reading("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):
+        with source.report_damage("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):
             document, at = decoder.raw_decode(text, match.end())
         yield document
 
 
-def follow(document: Any, path: str) -> Iterator[Any]:
+def follow_path(document: Any, path: str) -> Iterator[Any]:
     """The values to which a path leads."""
     values = [document]
     for match in STEP.finditer(path):

@@ -1,4 +1,4 @@
-"""JSON documents within a text, which remember the keys that were read: `import --explain` lists the remaining ones."""
+"""JSON documents within a text, which record the keys that were read: `import --explain` lists the remaining keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPEATED = re.compile(r"0\.00")
 
 
 class Document(dict[str, Any]):
-    """A JSON object that remembers the keys that were read."""
+    """A JSON object that records the keys that were read."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -27,7 +27,7 @@ class Document(dict[str, Any]):
                 if super(Document, self).__getitem__(key) != value and not REPEATED.fullmatch(key)
             ]
             if names:
-                # Lines between two objects may be lost, which makes one of both.
+                # Lines between two objects may be lost, which merges the two.
                 raise ValueError(f'the key "{names[0]}" occurs twice')
         self.used: set[str] = set()
 
@@ -36,12 +36,12 @@ class Document(dict[str, Any]):
         return super().__getitem__(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """As of a dict; the key counts as read."""
+        """As in a dict; the key counts as read."""
         self.used.add(key)
         return super().get(key, default)
 
     def items(self) -> Any:
-        """As of a dict; every key counts as read."""
+        """As in a dict; every key counts as read."""
         self.used.update(self)
         return super().items()
 
@@ -58,7 +58,7 @@ class Document(dict[str, Any]):
 
 
 def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:
-    """Has every document read whose first level has the key `sign`, wherever it is in the text.
+    """Reads every document whose first level has the key `sign`, wherever it is in the text.
 
     Raises LoadstoneError when a document is cut, or cannot be read.
     """
@@ -68,7 +68,7 @@ def read_documents(source: Source, sign: str, hint: str, read: Callable[[Documen
     while at >= 0:
         start = opening_brace(text, at)
         line = text.count("\n", 0, start)
-        with source.reading(f"the {title} is cut or damaged: {{error}}", hint, line):
+        with source.report_damage(f"the {title} is cut or damaged: {{error}}", hint, line):
             document, end = decoder.raw_decode(text, start)
             if end <= at:
                 raise ValueError("a key is outside of every object")

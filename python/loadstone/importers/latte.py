@@ -9,7 +9,7 @@ from typing import Any
 
 from loadstone.importers import hlog
 from loadstone.importers.json_text import Document, read_documents
-from loadstone.importers.run import ALL, OPERATIONS, Run, latencies, series
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, histogram_figures
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
 
@@ -21,22 +21,22 @@ MS = 1e6
 CUT = "import the whole report of latte"
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report."""
     return SIGN in text and '"cycle_latency"' in text
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when it is cut."""
-    result: list[Run] = []
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    result: list[ImportedRun] = []
     read_documents(source, SIGN, CUT, lambda document: result.append(read_report(document)), "latte report")
     return result
 
 
-def read_report(document: Document) -> Run:
-    """A report's figures. Raises LookupError or ValueError when one is missing or damaged."""
+def read_report(document: Document) -> ImportedRun:
+    """A report's figures. Raises LookupError or ValueError if one is missing or damaged."""
     conf, result = document["conf"], document["result"]
-    run = Run(facts={"tool": NAME})
+    run = ImportedRun(facts={"tool": NAME})
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
     for fact, name in (("consistency", "consistency"), ("version", "cass_version"), ("workload", "workload")):
         value = conf.get(name) or conf.get("connection", {}).get(name)
@@ -50,10 +50,10 @@ def read_report(document: Document) -> Run:
     run.facts["latency"] = "response" if rate else "service"
     cycles = int(result["cycle_count"])
     errors = int(result.get("error_count", 0))
-    run.add("throughput", mean(result["cycle_throughput"]), "op/s", cycles)
-    run.add("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
-    run.add("operations", cycles, OPERATIONS, cycles)
-    run.add("errors", errors, OPERATIONS, cycles)
+    run.add_figure("throughput", mean_value(result["cycle_throughput"]), "op/s", cycles)
+    run.add_figure("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
+    run.add_figure("operations", cycles, OPERATIONS, cycles)
+    run.add_figure("errors", errors, OPERATIONS, cycles)
     shares = [float(share) for share in document["percentiles"]]
     add_distribution(run, ALL, result["cycle_latency"], cycles, shares)
     for name, part in result.get("cycle_latency_by_fn", {}).items():
@@ -66,29 +66,29 @@ def read_report(document: Document) -> Run:
         for sample in result.get("log", [])
         if float(sample["duration_s"]) > 0
     ]
-    run.series = series(rows)
+    run.series = build_series(rows)
     if errors:
         run.statuses["CYCLE"] = {"OK": max(cycles - errors, 0), "ERROR": errors}
     return run
 
 
-def mean(value: Any) -> float:
+def mean_value(value: Any) -> float:
     """A mean, which most versions print with its standard error."""
     return float(value["value"] if isinstance(value, dict) else value)
 
 
-def add_distribution(run: Run, name: str, part: Document, n: int, shares: list[float]) -> None:
+def add_distribution(run: ImportedRun, name: str, part: Document, n: int, shares: list[float]) -> None:
     """The latencies of a distribution: from its histogram, ns, else its percentiles, ms."""
     encoded = part.get("histogram")
     if isinstance(encoded, str):
-        histogram = hlog.read(encoded)
+        histogram = hlog.decode_any_version(encoded)
         if n and abs(histogram.count - n) > 0.01 * n:
             raise ValueError(f"{name} has {histogram.count} latencies of {n} operations")
-        run.values += latencies(name, histogram)
+        run.values += histogram_figures(name, histogram)
         return
     points = part["percentiles"]
     points = points if isinstance(points, list) else points["0"]
-    run.add(f"{name}.mean", mean(part["mean"]) * MS, "ns", n)
+    run.add_figure(f"{name}.mean", mean_value(part["mean"]) * MS, "ns", n)
     for share, point in zip(shares, points, strict=True):
         statistic = {0.0: "min", 100.0: "max"}.get(share, f"p{share:.6g}")
-        run.values.append(Value(f"{name}.{statistic}", mean(point) * MS, "ns", n))
+        run.values.append(Value(f"{name}.{statistic}", mean_value(point) * MS, "ns", n))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from loadstone.importers.json_text import Document, read_documents
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, mix_fact
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, mix_fact
 from loadstone.importers.source import Source
 
 NAME = "memtier"
@@ -31,7 +31,7 @@ COLUMNS = {
     "Max Latency": "max",
 }
 PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
-# Not figures of a result.
+# Lines that correspond to no figure of a result.
 NOT_READ = re.compile(
     r"Count|(Ops|Hits|Misses|MOVED|ASK)/sec|Type|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie"
     r"|Percentile Latencies"
@@ -42,15 +42,15 @@ CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-
 Section = dict[str, Mapping[str, Any]]
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report, or the beginning of one."""
     return SIGN in text or re.search(r"(?m)^\d+ +Connections per thread$|^Totals +[\d.]+ ", text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
     if SIGN in source.text:
-        result: list[Run] = []
+        result: list[ImportedRun] = []
         read_documents(source, SIGN, CUT, lambda document: result.extend(read_json(document, source)), "memtier report")
         return result
     reports: list[tuple[dict[str, int], dict[str, Section], int]] = []
@@ -70,7 +70,7 @@ def runs(source: Source) -> list[Run]:
             header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
         elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
             if source.torn and index == source.last:
-                # Its last column has no figure of a result.
+                # Its last column corresponds to no figure of a result.
                 cells.pop()
             section[cells[0]] = {name: cell for (name, _), cell in zip(header, cells, strict=False) if cell != "---"}
         else:
@@ -79,13 +79,13 @@ def runs(source: Source) -> list[Run]:
     result = []
     for settings, sections, line_number in reports:
         if not sections or any(TOTALS not in part for part in sections.values()):
-            raise source.error("the memtier report is cut: it has no Totals", CUT, line_number)
-        with source.reading("the memtier report is damaged: {error}", CUT, line_number):
+            raise source.error_at("the memtier report is cut: it has no Totals", CUT, line_number)
+        with source.report_damage("the memtier report is damaged: {error}", CUT, line_number):
             result += read_sections(sections, settings, {}, source)
     return result
 
 
-def read_json(document: Document, source: Source) -> list[Run]:
+def read_json(document: Document, source: Source) -> list[ImportedRun]:
     """The runs of a JSON report."""
     sections = {name: dict(document[name].items()) for name in document if SECTION.match(name)}
     return read_sections(sections, document["run information"], document.get("configuration", {}), source)
@@ -93,53 +93,53 @@ def read_json(document: Document, source: Source) -> list[Run]:
 
 def read_sections(
     sections: Mapping[str, Section], settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
-) -> list[Run]:
-    """The runs of a report: all of them, or an average if only that covers all."""
+) -> list[ImportedRun]:
+    """The runs of a report: each run, or their average if only that covers all."""
     numbered = [name for name in sections if name.startswith("RUN #")]
     average = next((name for name in sections if AVERAGE.match(name)), None)
     names = numbered or (["ALL STATS"] if "ALL STATS" in sections else [])
     if not names and average:
-        # Not the best and the worst: they are selected, and version 2 prints one run as both.
+        # Not the best and the worst run: they are selected, and version 2 prints one run as both.
         names = [average]
     if not names:
         raise KeyError("ALL STATS")
     result = [read_section(sections[name], settings, configuration, source) for name in names]
     for run in result if average is not None and names == [average] else ():
-        # The counts are of all runs, and the time is a filler.
+        # The counts cover all runs, and the time is a filler.
         run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
-        run.note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
+        run.add_note("averages", f"its figures are averages: {str(average).lower()}", "run it with --print-all-runs")
     return result
 
 
 def read_section(
     section: Section, settings: Mapping[str, Any], configuration: Mapping[str, Any], source: Source
-) -> Run:
-    """The figures of one run. Raises ValueError or LookupError when one is missing."""
-    run = Run(facts={"tool": NAME, "latency": "service"})
+) -> ImportedRun:
+    """The figures of one run. Raises ValueError or LookupError if one is missing."""
+    run = ImportedRun(facts={"tool": NAME, "latency": "service"})
     if "Threads" in settings and "Connections per thread" in settings:
         run.clients = int(settings["Threads"]) * int(settings["Connections per thread"])
     add_facts(run, configuration)
     runtime = section.get("Runtime", {})
     if str(runtime.get("Interrupted", "false")) == "true":
         run.end = "stopped"
-        run.note("stopped", "the run was interrupted", "run it to its end")
+        run.add_note("stopped", "the run was interrupted", "run it to its end")
     totals = section[TOTALS]
-    rate = plain(str(totals["Ops/sec"])) or 0.0
+    rate = parse_number(str(totals["Ops/sec"])) or 0.0
     seconds = settings.get("Seconds")
     known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None
-    # Without either, the number of operations is not known.
+    # Without either, the number of operations is unknown.
     n = int(totals.get("Count", known or rate * float(seconds or 0)))
     # Lists are distributions of latencies.
     tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
-    parts = {name: part for name, part in tables.items() if name != TOTALS and plain(str(part["Ops/sec"]))}
-    rates = {name: plain(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
+    parts = {name: part for name, part in tables.items() if name != TOTALS and parse_number(str(part["Ops/sec"]))}
+    rates = {name: parse_number(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
     run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
     if "Total duration" in runtime:
-        run.add("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
+        run.add_figure("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
     elif rate and n:
-        run.add("runtime", n / rate * 1e9, "ns", 1, MS)
-    run.add("operations", n or None, OPERATIONS, n)
+        run.add_figure("runtime", n / rate * 1e9, "ns", 1, MS)
+    run.add_figure("operations", n or None, OPERATIONS, n)
     means, counts = {}, {}
     for name, part in parts.items():
         operation = name.lower().removesuffix("s")
@@ -156,20 +156,20 @@ def read_section(
         value.metric == f"{ALL}.mean" for value in run.values
     ):
         total = sum(counts.values())
-        run.add(
+        run.add_figure(
             f"{ALL}.mean", sum((means[name] or 0) * counts[name] for name in counts) / total if total else None, "ns", n
         )
-    misses = plain(str(totals.get("Misses/sec", 0))) or 0.0
-    hits = plain(str(totals.get("Hits/sec", 0))) or 0.0
+    misses = parse_number(str(totals.get("Misses/sec", 0))) or 0.0
+    hits = parse_number(str(totals.get("Hits/sec", 0))) or 0.0
     if misses:
-        run.note(
+        run.add_note(
             "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"
         )
     run.facts["mix"] = mix_fact({name: float(count) for name, count in counts.items()}) if counts else ""
     return run
 
 
-def add_latencies(run: Run, name: str, part: Mapping[str, Any], n: int) -> None:
+def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) -> None:
     """The latencies of a type of command, ms."""
     nested = part.get("Percentile Latencies", {})
     for label, value in {
@@ -186,8 +186,8 @@ def add_latencies(run: Run, name: str, part: Mapping[str, Any], n: int) -> None:
             run.add_text(f"{name}.{statistic}", text, MS, "ns", n)
 
 
-def add_facts(run: Run, configuration: Mapping[str, Any]) -> None:
-    """Facts about the work, which only JSON has."""
+def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
+    """Facts about the work, which only the JSON report has."""
     if not configuration:
         return
     run.facts["pipeline"] = int(configuration.get("pipeline", 1))

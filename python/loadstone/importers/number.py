@@ -1,4 +1,4 @@
-"""Numbers as other tools print them: Java's, Python's, and those of the tool's locale."""
+"""Numbers in the formats of other tools: Java's, Python's, and in the tool's locale."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 import re
 
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-# What tools print for a division by zero; U+FFFD is Java 8's NaN with a broken encoding.
+# Results of a division by zero in various tools; U+FFFD is Java 8's NaN with a broken encoding.
 NOT_A_NUMBER = frozenset({"nan", "∞", "-∞", "\ufffd", "inf", "-inf", "+inf", "infinity", "-infinity", "-", ""})
 # Between digits: full stop, comma, apostrophes and the blanks that locales use.
 SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f\s]")
 
 
-def plain(text: str) -> float | None:
-    """A number with a decimal point, None for NaN or infinity. Raises ValueError for anything else."""
+def parse_number(text: str) -> float | None:
+    """A number with a decimal point, None for NaN or infinity. Raises ValueError for other texts."""
     text = text.strip()
     if PLAIN.fullmatch(text):
         number = float(text)
@@ -32,13 +32,13 @@ def number_or_text(text: str) -> int | float | str:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
-def comma(text: str) -> float | None:
-    """As `plain`, but a decimal comma is accepted."""
-    return plain(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
+def parse_decimal_comma(text: str) -> float | None:
+    """As in `parse_number`, but a decimal comma is accepted."""
+    return parse_number(text.replace(",", ".", 1) if text.count(",") == 1 and "." not in text else text)
 
 
-def grouped(text: str, decimals: int) -> float | None:
-    """A number with thousands separators of any locale, known to be printed with that many decimals.
+def parse_grouped(text: str, decimals: int) -> float | None:
+    """A number with thousands separators of any locale and this number of decimals.
 
     1,752 and 1.752 with no decimals are both 1752. Raises ValueError for anything else.
     """
@@ -51,7 +51,7 @@ def grouped(text: str, decimals: int) -> float | None:
     fraction = re.search(r"[.,](\d+)$", text)
     if decimals and (fraction is None or len(fraction[1]) != decimals):
         # Older versions print a whole number here.
-        return float(digits) if fraction is None else plain(text)
+        return float(digits) if fraction is None else parse_number(text)
     return float(int(digits) / 10**decimals)
 
 
@@ -66,7 +66,7 @@ SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "μs": 1e-
 
 
 def go_duration(text: str) -> tuple[float, float]:
-    """The seconds of a Go duration (1m2.5s), and the value of its last digit. Raises ValueError for anything else."""
+    """The seconds of a Go duration (1m2.5s), and the value of its last digit. Raises ValueError for other texts."""
     if text == "0":
         return 0.0, 0.0
     if not re.fullmatch(rf"(?:{GO_DURATION.pattern})+", text):

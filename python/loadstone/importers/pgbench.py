@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, command_fact, mix_fact, series
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_total, command_fact, mix_fact
 from loadstone.importers.source import Source
 
 NAME = "pgbench"
@@ -35,22 +35,22 @@ CUT = "import pgbench's whole output, up to its tps"
 
 
 @dataclass
-class Report:
+class PgbenchReport:
     """The output of one run."""
 
     line: int = 0
     version: str = ""
     command: str = ""
     fields: dict[str, str] = field(default_factory=dict)
-    # By what they include: `without initial connection time`.
+    # By their definition: `without initial connection time`.
     tps: dict[str, str] = field(default_factory=dict)
     progress: list[tuple[float, float, float | None]] = field(default_factory=list)
-    # By script: the count of its transactions and its mean latency.
+    # By script: the number of its transactions and its mean latency.
     scripts: dict[str, dict[str, str]] = field(default_factory=dict)
     aborted: bool = False
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report, or the progress of one."""
     return (
         "number of transactions actually processed" in text
@@ -59,16 +59,16 @@ def recognises(text: str) -> bool:
     )
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    reports = [Report()]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    reports = [PgbenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
         starts = VERSION.search(line) or PROGRESS.search(line) or line.startswith("transaction type:")
         if (starts or COMMAND.search(line)) and report.tps:
-            report = Report(line=index)
+            report = PgbenchReport(line=index)
             reports.append(report)
-        with source.reading("a line of pgbench's report is damaged: {error}", CUT, index):
+        with source.report_damage("a line of pgbench's report is damaged: {error}", CUT, index):
             if parse_line(report, line):
                 source.used.add(index)
     if len(reports) > 1 and not reports[-1].fields and not reports[-1].progress:
@@ -76,14 +76,14 @@ def runs(source: Source) -> list[Run]:
     return [read_report(report, source) for report in reports]
 
 
-def parse_line(report: Report, line: str) -> bool:
-    """Whether a line was read. Raises ValueError when it is damaged."""
+def parse_line(report: PgbenchReport, line: str) -> bool:
+    """Whether a line was read. Raises ValueError if it is damaged."""
     if match := VERSION.search(line):
         report.version = match[1]
     elif match := COMMAND.search(line):
         report.command = match[1]
     elif match := PROGRESS.search(line):
-        report.progress.append((float(match[1]), float(match[2]), plain(match[3])))
+        report.progress.append((float(match[1]), float(match[2]), parse_number(match[3])))
     elif match := TPS.search(line):
         report.tps[match[2]] = match[1]
     elif match := SCRIPT.search(line):
@@ -101,15 +101,15 @@ def parse_line(report: Report, line: str) -> bool:
     return True
 
 
-def read_report(report: Report, source: Source) -> Run:
-    """A report's figures. Raises LoadstoneError when it is cut."""
+def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
+    """A report's figures. Raises LoadstoneError if it is truncated."""
     fields = report.fields
     rate = next((text for name, text in report.tps.items() if name.startswith(("without", "excluding"))), None)
     several = fields.get("transaction type", "").startswith("multiple")
     if rate is None or "number of transactions actually processed" not in fields:
-        raise source.error("the pgbench report is cut: it has no tps without connections", CUT, report.line)
-    run = Run(facts={"tool": NAME}, end="failed" if report.aborted else "done")
-    with source.reading("the pgbench report is damaged: {error}", CUT, report.line):
+        raise source.error_at("the pgbench report is cut: it has no tps without connections", CUT, report.line)
+    run = ImportedRun(facts={"tool": NAME}, end="failed" if report.aborted else "done")
+    with source.report_damage("the pgbench report is damaged: {error}", CUT, report.line):
         done = int(fields["number of transactions actually processed"].split("/")[0])
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))
@@ -117,18 +117,18 @@ def read_report(report: Report, source: Source) -> Run:
         run.statuses["TRANSACTION"] = {"OK": done, **({"FAILED": failed} if failed else {}),
                                        **({"SKIPPED": skipped} if skipped else {})}  # fmt: skip
         run.add_text("throughput", rate, 1.0, "op/s", done)
-        speed = plain(rate)
-        run.add("runtime", done / speed * 1e9 if speed else None, "ns", 1)
-        run.add("operations", done + failed + skipped, OPERATIONS, done + failed + skipped)
-        run.add("errors", failed + skipped, OPERATIONS, done + failed + skipped)
+        speed = parse_number(rate)
+        run.add_figure("runtime", done / speed * 1e9 if speed else None, "ns", 1)
+        run.add_figure("operations", done + failed + skipped, OPERATIONS, done + failed + skipped)
+        run.add_figure("errors", failed + skipped, OPERATIONS, done + failed + skipped)
         if latency := fields.get("latency average"):
             run.add_text(f"{ALL}.mean", latency.split(" ")[0], MS, "ns", done)
             if "latency stddev" not in fields:
-                run.note("derived", "pgbench computed its mean latency from clients, time and transactions",
+                run.add_note("derived", "pgbench computed its mean latency from clients, time and transactions",
                          "run pgbench with -r or -P 10, which measure each transaction")  # fmt: skip
         if several:
             add_scripts(report, run, done, source)
-    run.series = series(rows_of(report))
+    run.series = build_series(rows_of(report))
     return run
 
 
@@ -137,8 +137,8 @@ def first_count(text: str) -> int:
     return int(text.split(" ")[0])
 
 
-def add_facts(report: Report, run: Run) -> None:
-    """Clients, loop and facts about the work. Raises ValueError when a count is not a number."""
+def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
+    """Clients, loop and facts about the work. Raises ValueError if a count is not a number."""
     fields = report.fields
     run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
     run.facts |= {"version": report.version} if report.version else {}
@@ -158,8 +158,8 @@ def add_facts(report: Report, run: Run) -> None:
             run.facts["target"] = float(match[1])
 
 
-def add_scripts(report: Report, run: Run, done: int, source: Source) -> None:
-    """The figures of each script. Raises LoadstoneError when one is missing."""
+def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Source) -> None:
+    """The figures of each script. Raises LoadstoneError if one is missing."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
     run.facts["mix"] = mix_fact(counts)
@@ -169,7 +169,7 @@ def add_scripts(report: Report, run: Run, done: int, source: Source) -> None:
             run.add_text(f"{operation}.mean", script["latency"], MS, "ns", counts[name])
 
 
-def rows_of(report: Report) -> list[tuple[float, float, float]]:
+def rows_of(report: PgbenchReport) -> list[tuple[float, float, float]]:
     """The rows of the progress as a time series."""
     rows, at = [], 0.0
     for until, rate, _ in report.progress:

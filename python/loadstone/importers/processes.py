@@ -15,12 +15,12 @@ from pathlib import Path
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.importers import hlog
-from loadstone.importers.read import Imported, named, open_source
+from loadstone.importers.read import Imported, name_runs, open_source
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 
 BASE = re.compile(r"#\[BaseTime: (\d+(?:\.\d+)?)")
-# Below this share of common time, a smaller load ran for a visible part of the run.
+# If the share of common time is smaller, a smaller load ran for a significant part of the run.
 COMMON_MIN = 0.95
 HINT = "have each process write histograms (cassandra-stress: -log hdrfile=FILE), and import those files"
 
@@ -37,8 +37,8 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
     for source, log in zip(sources, logs, strict=True):
         if (log.ns, log.additive, {*log.tags}) != (logs[0].ns, logs[0].additive, {*logs[0].tags}):
             hint = "import processes that did different work separately"
-            raise source.error(f"its unit or tags differ from {first.path.name}", hint)
-    total = hlog.Log(logs[0].ns, {}, logs[0].additive, dict(logs[0].unknown))
+            raise source.error_at(f"its unit or tags differ from {first.path.name}", hint)
+    total = hlog.HistogramLog(logs[0].ns, {}, logs[0].additive, dict(logs[0].unknown))
     spans = []
     for source, log in zip(sources, logs, strict=True):
         offset = base_seconds(source)
@@ -52,19 +52,20 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
         spans.append((min(start for start, _ in timed), max(end for _, end in timed)) if timed else (0.0, 0.0))
         for tag, intervals in shifted.items():
             total.tags.setdefault(tag, []).extend(intervals)
-    run = hlog.run(total, first)
+    run = hlog.read_log(total, first)
     run.start_unix_ns = int(min(start for start, _ in spans) * 1e9) or run.start_unix_ns
     run.facts["processes"] = len(paths)
     begin, end = min(start for start, _ in spans), max(end for _, end in spans)
     common = max(min(end for _, end in spans) - max(start for start, _ in spans), 0.0)
     if end > begin and common < COMMON_MIN * (end - begin):
         message = (
-            f"the {len(paths)} processes ran for {units.duration((end - begin) * 1e9)}, and all of them together for "
-            f"{units.duration(common * 1e9)}: the throughput is understated"
+            f"the {len(paths)} processes ran for {units.format_duration((end - begin) * 1e9)}, "
+            "and all of them together for "
+            f"{units.format_duration(common * 1e9)}: the throughput is understated"
         )
-        run.note("processes-apart", message, "start them together, for equal times; one Loadstone engine does so")
+        run.add_note("processes-apart", message, "start them together, for equal times; one Loadstone engine does so")
     written = open_source(first.path, facts, name)[2]
-    return named(first.path, [run], written, facts)
+    return name_runs(first.path, [run], written, facts)
 
 
 def open_histograms(path: Path, facts: Mapping[str, Scalar], name: str | None) -> Source:
@@ -77,7 +78,7 @@ def open_histograms(path: Path, facts: Mapping[str, Scalar], name: str | None) -
 
 
 def refuse_copies(sources: Sequence[Source]) -> None:
-    """Raises LoadstoneError when two files have the same content: one process would count twice."""
+    """Raises LoadstoneError if two files have the same content: one process would count twice."""
     known: dict[str, Source] = {}
     for source in sources:
         digest = hashlib.sha256(source.text.encode()).hexdigest()

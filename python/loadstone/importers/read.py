@@ -1,4 +1,4 @@
-"""Reads other tools' results: detects a file's format, and gives its runs their names and facts."""
+"""Reads other tools' results: detects a file's format, and assigns names and facts to its runs."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ from loadstone.importers import (
     ycsb_cpp,
     ycsb_json,
 )
-from loadstone.importers.facts import Facts, beside, parse_fact
-from loadstone.importers.run import Run
+from loadstone.importers.facts import Facts, load_companion, parse_fact
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import LINE_MAX, Source, text_of
-from loadstone.results.result_set import numbered
-from loadstone.results.result_set import variant as key_of
-from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values
-from loadstone.results.value import statistic
+from loadstone.results.result_set import number_keys
+from loadstone.results.result_set import variant_key as key_of
+from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values_by_metric
+from loadstone.results.value import metric_statistic
 
-__all__ = ["FORMATS", "Format", "Imported", "parse_fact", "read", "read_all", "recognised"]
+__all__ = ["FORMATS", "Format", "Imported", "detect_format", "parse_fact", "read_all", "read_file"]
 
 
 class Format(Protocol):
-    """The interface of a format's module: its name for `--format`, and the rest."""
+    """The interface of a format's module: its name for `--format`, and its functions."""
 
     NAME: str
     TITLE: str
 
-    def recognises(self, text: str) -> bool:
+    def recognise_text(self, text: str) -> bool:
         """Whether a text has this format."""
 
-    def runs(self, source: Source) -> list[Run]:
-        """Every run in a file. Raises LoadstoneError when it is damaged."""
+    def read_runs(self, source: Source) -> list[ImportedRun]:
+        """Every run in a file. Raises LoadstoneError if it is damaged."""
 
 
 ALL: tuple[Format, ...] = (
@@ -96,40 +96,40 @@ NAMING = frozenset({"variant", "repeat", "clients", "loop", "hlog_unit", "partia
 
 @dataclass(frozen=True)
 class Imported:
-    """One run of another tool, with its course."""
+    """One run of another tool, with its time series."""
 
     result: TrialResult
     series: Series | None = None
 
 
-def read(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
+def read_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
     """Every run in a file, with the facts of its facts file and those given, which win.
 
     Raises LoadstoneError when the file is damaged or its format not known, or when a fact is not valid.
     """
     source, chosen, written = open_source(path, facts, format)
-    return named(path, read_runs(source, chosen), written, facts)
+    return name_runs(path, read_source(source, chosen), written, facts)
 
 
 def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tuple[Source, Format, Facts]:
-    """A file, its format, and the facts of its facts file. Raises LoadstoneError when the format is not known."""
+    """A file, its format, and the facts of its facts file. Raises LoadstoneError if the format is unknown."""
     text = text_of(path)
-    written = beside(path)
+    written = load_companion(path)
     given = {**written.common, **facts}
     name = name or (json_paths.NAME if "json" in given else None)
-    chosen = FORMATS.get(name) if name is not None else recognised(path, text)
+    chosen = FORMATS.get(name) if name is not None else detect_format(path, text)
     if chosen is None:
         raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
     return Source(path, text, given), chosen, written
 
 
-def read_runs(source: Source, chosen: Format) -> list[Run]:
-    """Every run in a file. Raises LoadstoneError when it is damaged or has none."""
+def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
+    """Every run in a file. Raises LoadstoneError if it is damaged or has none."""
     name = source.path.name
     try:
         # A damaged number in a place that its importer does not expect.
-        with source.reading(f"{chosen.TITLE} is damaged: {{error}}", "import the whole output of the tool"):
-            result = chosen.runs(source)
+        with source.report_damage(f"{chosen.TITLE} is damaged: {{error}}", "import the whole output of the tool"):
+            result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
     if not result:
@@ -138,7 +138,7 @@ def read_runs(source: Source, chosen: Format) -> list[Run]:
 
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
-    """Every run in several files, each trial with its own id; equal variants in several files are repeats."""
+    """Every run in several files, each trial with a unique id; equal variants in several files are repeats."""
     found: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
     given: set[Path] = set()
@@ -148,23 +148,23 @@ def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | N
             raise LoadstoneError(f"{path} is named twice", hint)
         given.add(path.resolve())
         before = dict(repeats)
-        for each in read(path, facts, format):
+        for each in read_file(path, facts, format):
             result = each.result
             key = key_of(result.config)
             repeat = result.repeat + before.get(key, 0)
             repeats[key] = max(repeats[key], repeat)
             found.append(replace(each, result=replace(result, repeat=repeat)))
-    names = fio.distinct((each.result.trial for each in found), ".")
+    names = fio.number_names((each.result.trial for each in found), ".")
     return [replace(each, result=replace(each.result, trial=name)) for each, name in zip(found, names, strict=True)]
 
 
-def recognised(path: Path, text: str) -> Format:
-    """The format of a file. Raises LoadstoneError when none fits, or several do."""
+def detect_format(path: Path, text: str) -> Format:
+    """The format of a file. Raises LoadstoneError if none matches, or several do."""
     # Only JSON has long lines; expressions take seconds for one of 20 MB.
     short = text
     if max(map(len, text.split("\n"))) > LINE_MAX:
         short = "\n".join(line for line in text.split("\n") if len(line) <= LINE_MAX)
-    found = [each for each in FORMATS.values() if each.recognises(text if each in JSON else short)]
+    found = [each for each in FORMATS.values() if each.recognise_text(text if each in JSON else short)]
     if len(found) > 1:
         titles = ", ".join(each.TITLE for each in found)
         hint = f"choose one: loadstone import --format {found[0].NAME}"
@@ -178,23 +178,23 @@ def recognised(path: Path, text: str) -> Format:
     return found[0]
 
 
-def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
-    """Runs with their names, repeats and facts. Raises LoadstoneError when a fact is not valid."""
+def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
+    """Runs with their names, repeats and facts. Raises LoadstoneError if a fact is invalid."""
     common = {**written.common, **given}
-    configs = configured(path, runs, common)
+    configs = configure_runs(path, runs, common)
     names = dict.fromkeys(str(config["variant"]) for config in configs)
     if unknown := next((name for name in written.variants if name not in names), None):
         message = f'there is no variant "{unknown}" in {path.name} ({written.path.name if written.path else ""})'
         raise LoadstoneError(message, f"its variants are {', '.join(names)}")
     facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **given} for config in configs]
     clients = [clients_of(run, fact) for run, fact in zip(runs, facts, strict=True)]
-    if vary(clients):
+    if clients_vary(clients):
         for config, number in zip(configs, clients, strict=True):
             config["clients"] = number or 0
     renamed = "variant" in common
     repeats = [
         number if run.repeat is None or renamed else run.repeat
-        for run, number in zip(runs, numbered(map(key_of, configs)), strict=True)
+        for run, number in zip(runs, number_keys(map(key_of, configs)), strict=True)
     ]
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "imported"
     return [
@@ -203,7 +203,7 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 trial=slug if len(runs) == 1 else f"{slug}-{index}",
                 config=config,
                 repeat=repeat,
-                values=values(*run.figures()),
+                values=values_by_metric(*run.figures_with_bounds()),
                 clients=number,
                 loop=loop_of(run, fact),
                 facts={
@@ -212,7 +212,7 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
                 },
                 statuses=run.statuses,
                 end=run.end,
-                notes=tuple(notes(run, fact)),
+                notes=tuple(list_notes(run, fact)),
                 start_unix_ns=run.start_unix_ns,
             ),
             run.series,
@@ -223,24 +223,24 @@ def named(path: Path, runs: Sequence[Run], written: Facts, given: Mapping[str, S
     ]
 
 
-def coarse_figures(run: Run) -> list[str]:
+def coarse_figures(run: ImportedRun) -> list[str]:
     """Means and percentiles whose last digit is a large share of them, if no note has reported them."""
     if any(note.name == "coarse" for note in run.notes):
         return []
     return [
         value.metric
-        for value in run.figures()
-        if value.unit == "ns" and "." in value.metric and statistic(value.metric) not in ("min", "max")
+        for value in run.figures_with_bounds()
+        if value.unit == "ns" and "." in value.metric and metric_statistic(value.metric) not in ("min", "max")
         and value.resolution > COARSE * value.value
     ]  # fmt: skip
 
 
-def vary(clients: Sequence[int | None]) -> bool:
+def clients_vary(clients: Sequence[int | None]) -> bool:
     """Whether clients are a dimension: known for every run, and not all equal."""
     return None not in clients and len(set(clients)) > 1
 
 
-def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
+def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
     """The config of each run: its variant from a fact, its own name or the file's, which is numbered if shared.
 
     Raises LoadstoneError when one fact would name several variants.
@@ -253,19 +253,19 @@ def configured(path: Path, runs: Sequence[Run], facts: Mapping[str, Scalar]) -> 
                 "leave it out: the file names its variants itself",
             )
         return [{"variant": str(facts["variant"]), **run.dimensions} for run in runs]
-    sweep = vary([run.clients for run in runs]) and "clients" not in facts
+    sweep = clients_vary([run.clients for run in runs]) and "clients" not in facts
     keys = [(run.variant, tuple(run.dimensions.items()), run.clients if sweep else None) for run in runs]
     counts = Counter(keys)
     found: list[dict[str, Scalar]] = []
-    for run, key, number in zip(runs, keys, numbered(keys), strict=True):
+    for run, key, number in zip(runs, keys, number_keys(keys), strict=True):
         # Runs with a repeat's number are already distinct.
         apart = run.variant is None and run.repeat is None and counts[key] > 1
         found.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
     return found
 
 
-def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
-    """The clients: a fact's, else the log's. Raises LoadstoneError when the fact is not a count."""
+def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
+    """The number of clients: from a fact, else from the log. Raises LoadstoneError if the fact is not a count."""
     given = facts.get("clients")
     if given is None:
         return run.clients
@@ -274,22 +274,26 @@ def clients_of(run: Run, facts: Mapping[str, Scalar]) -> int | None:
     return given
 
 
-def loop_of(run: Run, facts: Mapping[str, Scalar]) -> Loop:
-    """The loop: a fact's, else the log's. Raises LoadstoneError when the fact is neither."""
+def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
+    """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is neither `open` nor
+    `closed`."""
     given = facts.get("loop", run.loop)
     if given not in ("closed", "open"):
         raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
     return "open" if given == "open" else "closed"
 
 
-def notes(run: Run, facts: Mapping[str, Scalar]) -> Iterable[Note]:
-    """The run's notes, and where a fact and the log disagree."""
+def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
+    """The run's notes, and disagreements between a fact and the log."""
     yield from run.notes
     if run.unknown:
-        names = units.listed([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
+        names = units.list_items([f'"{name[:60]}"' for name in run.unknown], UNKNOWN_MAX)
         yield Note("unknown", f"not known to this importer, and omitted: {names}", "see `loadstone import --explain`")
     if coarse := coarse_figures(run):
-        message = f"its last digit is more than {units.percent(COARSE)} of {units.listed(list(coarse), UNKNOWN_MAX)}"
+        message = (
+            f"its last digit is more than {units.format_percent(COARSE)} of "
+            f"{units.list_items(list(coarse), UNKNOWN_MAX)}"
+        )
         yield Note("coarse", message, "have the tool print more digits, or use its histograms")
     given = facts.get("clients")
     if given is not None and run.clients is not None and given != run.clients:

@@ -10,8 +10,8 @@ import csv
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, command_fact
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, command_fact
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import PERCENTILES
@@ -50,14 +50,14 @@ class Test:
     rate: str = ""
     # By statistic, ms.
     latencies: dict[str, str] = field(default_factory=dict)
-    # The names in the row that follows.
+    # The names of the columns in the following row.
     columns: list[str] = field(default_factory=list)
     whole: bool = False
-    # Whether it is one line: of CSV, or with `-q`.
+    # Whether it is one line: in CSV, or with `-q`.
     single: bool = False
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a test's result, or the beginning of one."""
     return (
         CSV_HEADER in text
@@ -69,8 +69,8 @@ def recognises(text: str) -> bool:
     )
 
 
-def runs(source: Source) -> list[Run]:
-    """Every test in the file. Raises LoadstoneError when one is cut."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every test in the file. Raises LoadstoneError if one is truncated."""
     tests: list[Test] = []
     command = ""
     header: list[str] = []
@@ -85,7 +85,7 @@ def runs(source: Source) -> list[Run]:
         elif match := CSV_ROW.match(line):
             cells = next(csv.reader([match[3]]))[1:] if match[3] else []
             if len(cells) != len(header):
-                raise source.error(f"a row has {len(cells) + 2} cells for {len(header) + 2} columns", CUT, index)
+                raise source.error_at(f"a row has {len(cells) + 2} cells for {len(header) + 2} columns", CUT, index)
             tests.append(
                 Test(
                     match[1],
@@ -102,22 +102,24 @@ def runs(source: Source) -> list[Run]:
         elif not tests or tests[-1].whole:
             continue
         else:
-            with source.reading(f"the test {tests[-1].name} of redis-benchmark is damaged: {{error}}", CUT, index):
+            with source.report_damage(
+                f"the test {tests[-1].name} of redis-benchmark is damaged: {{error}}", CUT, index
+            ):
                 if not parse_line(tests[-1], line, torn):
                     continue
         source.used.add(index)
     for test in tests:
         if not test.whole:
-            raise source.error(f"the test {test.name} of redis-benchmark is cut: it has no end", CUT, test.line)
+            raise source.error_at(f"the test {test.name} of redis-benchmark is cut: it has no end", CUT, test.line)
     result = []
     for test in tests:
-        with source.reading(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
+        with source.report_damage(f"the test {test.name} of redis-benchmark is damaged: {{error}}", CUT, test.line):
             result.append(read_test(test, command))
     return result
 
 
 def parse_line(test: Test, line: str, torn: bool) -> bool:
-    """Whether a line of a test was read; the last number of a torn line may be cut, and is not."""
+    """Whether a line of a test was read; the last number of a truncated line may be cut, and is ignored."""
     if match := COMPLETED.match(line):
         if test.requests:
             raise ValueError("it has two results")
@@ -156,20 +158,20 @@ def parse_line(test: Test, line: str, torn: bool) -> bool:
     return True
 
 
-def read_test(test: Test, command: str) -> Run:
-    """The figures of a test. Raises ValueError when one is not a number."""
-    run = Run(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
-    clients = test.facts.pop("clients", None) or option(command, "c")
+def read_test(test: Test, command: str) -> ImportedRun:
+    """The figures of a test. Raises ValueError if one is not a number."""
+    run = ImportedRun(dimensions={"test": test.name}, facts={"tool": NAME, "latency": "service"})
+    clients = test.facts.pop("clients", None) or find_option(command, "c")
     run.clients = int(clients) if clients else None
     run.facts |= test.facts
     if command:
         run.facts["command"] = command_fact(command)
         # By default, requests are not pipelined and go to one key.
         run.facts |= {
-            name: int(option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
+            name: int(find_option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
         }
-    rate = plain(test.rate) or 0.0
-    n = test.requests or int(option(command, "n") or 0)
+    rate = parse_number(test.rate) or 0.0
+    n = test.requests or int(find_option(command, "n") or 0)
     if not test.requests and not test.single:
         raise ValueError("it has no number of requests")
     if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
@@ -178,8 +180,8 @@ def read_test(test: Test, command: str) -> Run:
     run.add_text("throughput", test.rate, 1.0, "op/s", n)
     if test.seconds:
         run.add_text("runtime", test.seconds, 1e9, "ns", 1)
-        run.add("operations", n, OPERATIONS, n)
-    # A pipeline's latency covers several operations, and cannot enter Little's law.
+        run.add_figure("operations", n, OPERATIONS, n)
+    # A pipeline's latency covers several operations, so it cannot be used in Little's law.
     names = (operation,) if run.facts.get("pipeline", 1) != 1 else (operation, ALL)
     for name in names:
         for label, text in test.latencies.items():
@@ -190,18 +192,18 @@ def read_test(test: Test, command: str) -> Run:
     return run
 
 
-def option(command: str, letter: str) -> str | None:
+def find_option(command: str, letter: str) -> str | None:
     """A numeric option of a command line."""
     match = re.search(rf"\s-{letter} ?(\d+)", command)
     return match[1] if match else None
 
 
-def add_shares(test: Test, name: str, n: int, run: Run) -> None:
+def add_shares(test: Test, name: str, n: int, run: ImportedRun) -> None:
     """Percentiles from the shares of operations that ended within a time, each as its upper bound."""
     for statistic, share in {**PERCENTILES, "max": 1.0}.items():
         for within, text in test.shares:
             if within >= share:
                 value = float(text)
                 below = max((float(other) for _, other in test.shares if float(other) < value), default=0.0)
-                run.add(f"{name}.{statistic}", value * MS, "ns", n, (value - below) * MS)
+                run.add_figure(f"{name}.{statistic}", value * MS, "ns", n, (value - below) * MS)
                 break

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import go_duration, plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, command_fact, mix_fact, series
+from loadstone.importers.number import go_duration, parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, command_fact, mix_fact
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar, Series
 
@@ -28,13 +28,13 @@ STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
 HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
-# Each latency's lines, in their order.
+# The lines of each latency, in order.
 WANTED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
 CUT = "import scylla-bench's whole output, up to its latencies"
 
 
 @dataclass
-class Report:
+class ScyllaBenchReport:
     """The output of one run."""
 
     line: int = 0
@@ -42,26 +42,26 @@ class Report:
     settings: dict[str, str] = field(default_factory=dict)
     totals: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
-    # Whether cql-stress wrote it.
+    # Whether cql-stress wrote the report.
     other: bool = False
     rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
-    # By name of the block and of the operation.
+    # By the names of the block and of the operation.
     blocks: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there are settings or totals."""
     return re.search(r"(?m)^\W*Time \(avg\):\s|^\W*Clustering row size:\s", text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    reports = [Report()]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    reports = [ScyllaBenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
         starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
         if starts and report.totals:
-            report = Report(line=index)
+            report = ScyllaBenchReport(line=index)
             reports.append(report)
         torn = source.torn and index == source.last
         if parse_line(report, line, torn):
@@ -71,13 +71,13 @@ def runs(source: Source) -> list[Run]:
     result = []
     for report in reports:
         check_end(report, source)
-        with source.reading("the scylla-bench report is damaged: {error}", CUT, report.line):
+        with source.report_damage("the scylla-bench report is damaged: {error}", CUT, report.line):
             result.append(read_report(report))
     return result
 
 
-def parse_line(report: Report, line: str, torn: bool) -> bool:
-    """Whether a line was read; the number of a torn line may be cut, and is not."""
+def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
+    """Whether a line was read; the number of a truncated line may be cut, and is ignored."""
     if match := COMMAND.search(line):
         report.command = match[1]
     elif match := SETTING.match(line):
@@ -100,29 +100,31 @@ def parse_line(report: Report, line: str, torn: bool) -> bool:
     return True
 
 
-def check_end(report: Report, source: Source) -> None:
-    """Raises LoadstoneError when totals or a latency are missing."""
+def check_end(report: ScyllaBenchReport, source: Source) -> None:
+    """Raises LoadstoneError if totals or a latency are missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
     missing = missing or any(set(WANTED) - set(block) for block in report.blocks.values())
     missing = missing or ("max" in report.columns and not names)
-    # Since 2021 it prints both.
+    # Since 2021 the tool prints both.
     newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text
     if missing or (newer and "c-o fixed" not in names):
-        raise source.error("the scylla-bench report is cut: it has no complete results", CUT, report.line)
+        raise source.error_at("the scylla-bench report is cut: it has no complete results", CUT, report.line)
 
 
-def read_report(report: Report) -> Run:
-    """A report's figures. Raises ValueError when one is not a number."""
+def read_report(report: ScyllaBenchReport) -> ImportedRun:
+    """A report's figures. Raises ValueError if one is not a number."""
     settings = report.settings
-    run = Run(facts={"tool": "cql-stress" if report.other else NAME})
+    run = ImportedRun(facts={"tool": "cql-stress" if report.other else NAME})
     if report.other:
-        run.note("percentiles-left-out", "cql-stress prints its maximum as the 99.9th percentile", "use its HDR log")
+        run.add_note(
+            "percentiles-left-out", "cql-stress prints its maximum as the 99.9th percentile", "use its HDR log"
+        )
     run.facts |= facts_of_work(settings)
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # Without its rate: with one, the latencies since operations were due are longer.
+    # The rate is not printed: with a rate, the latencies since operations were due are longer.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
     if rate.isdigit() or (not rate and differ):
         run.loop = "open"
@@ -133,13 +135,13 @@ def read_report(report: Report) -> Run:
     seconds, step = go_duration(report.totals["Time (avg)"])
     speed = report.totals["Operations/s"]
     if speed.startswith(("+Inf", "NaN")):
-        run.note("not-a-number", f"scylla-bench printed {speed} op/s", "check the run")
+        run.add_note("not-a-number", f"scylla-bench printed {speed} op/s", "check the run")
     elif seconds and abs(done / seconds - float(speed)) > 0.05 * done / seconds + 1:
         raise ValueError(f"{done} operations in {seconds:g} s are not {speed} a second")
-    run.add("throughput", plain(speed.replace("+", "")), "op/s", done, 1.0)
-    run.add("runtime", seconds * 1e9, "ns", 1, step * 1e9)
-    run.add("operations", done + errors, OPERATIONS, done + errors)
-    run.add("errors", errors, OPERATIONS, done + errors)
+    run.add_figure("throughput", parse_number(speed.replace("+", "")), "op/s", done, 1.0)
+    run.add_figure("runtime", seconds * 1e9, "ns", 1, step * 1e9)
+    run.add_figure("operations", done + errors, OPERATIONS, done + errors)
+    run.add_figure("errors", errors, OPERATIONS, done + errors)
     mode = settings.get("Mode", "all")
     run.statuses[mode.upper()] = {"OK": done, **({"ERROR": errors} if errors else {})}
     for (kind, operation), block in report.blocks.items():
@@ -153,7 +155,9 @@ def read_report(report: Report) -> Run:
                     continue
                 value, digit = go_duration(text)
                 statistic = STATISTICS.get(label, f"p{label.removesuffix('th')}" if label.endswith("th") else label)
-                run.add(f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9)
+                run.add_figure(
+                    f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9
+                )
     run.series = time_series(report)
     return run
 
@@ -176,7 +180,7 @@ def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
     return facts
 
 
-def time_series(report: Report) -> Series | None:
+def time_series(report: ScyllaBenchReport) -> Series | None:
     """The rows: throughput, median and p99."""
     rows: list[tuple[float | None, ...]] = []
     at = 0.0
@@ -187,4 +191,4 @@ def time_series(report: Report) -> Series | None:
         if until > at:
             rows.append((at, until - at, rate, p50, p99))
             at = until
-    return series(rows)
+    return build_series(rows)

@@ -14,14 +14,14 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
-# No log has longer lines; a JSON document may, and is read from the whole text.
+# No log has longer lines; a JSON document may, and is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
-# What log collectors put before a line: a container's name, or a time and perhaps a level.
+# The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
-# The same before most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
+# The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164) and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+) *\| ?"),
@@ -48,8 +48,8 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Its lines without ends, colours, and what was overwritten on a terminal."""
-        return [tidy(line) for line in self.text.split("\n")]
+        """The lines of the source, without line ends, colours, and text overwritten on a terminal."""
+        return [tidy_line(line) for line in self.text.split("\n")]
 
     @property
     def torn(self) -> bool:
@@ -67,20 +67,20 @@ class Source:
         return max((index for index, line in enumerate(self.lines) if line.strip()), default=0)
 
     @contextmanager
-    def reading(self, message: str, hint: str, line: int | None = None) -> Iterator[None]:
-        """Makes an error about this file of whatever is wrong with a part of it; `{error}` in the message names it."""
+    def report_damage(self, message: str, hint: str, line: int | None = None) -> Iterator[None]:
+        """Converts errors in a part of this file to LoadstoneError; `{error}` in the message names the error."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise self.error(message.replace("{error}", str(error)), hint, line) from None
+            raise self.error_at(message.replace("{error}", str(error)), hint, line) from None
 
-    def error(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
+    def error_at(self, message: str, hint: str, line: int | None = None) -> LoadstoneError:
         """An error about this file, at a line counted from 0."""
         location = self.path.name if line is None else f"{self.path.name}:{line + 1}"
         return LoadstoneError(f"{message} ({location})", hint)
 
 
-def tidy(line: str) -> str:
+def tidy_line(line: str) -> str:
     """A line without colours and overwritten parts."""
     if len(line) > LINE_MAX:
         return ""
@@ -137,7 +137,7 @@ def strip_collector(text: str) -> str:
     return text
 
 
-def unwrapped(before: str) -> bool:
+def is_log_prefix(before: str) -> bool:
     """Whether a log line's prefix comes only from quoting or from a log collector."""
     before = before.strip(" \t>")
     return not before or COLLECTED.search(before) is not None

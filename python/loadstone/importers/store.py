@@ -1,4 +1,4 @@
-"""Writes imported runs into a result folder, where they can be used like Loadstone's own trials."""
+"""Writes imported runs to a result folder, where they can be used like Loadstone's own trials."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from loadstone.importers.read import Imported
 from loadstone.results.folder import IMPORTED, Folder, new_path
 from loadstone.results.result_set import Question
 
-# A larger log is not copied: folder.json only has its name.
+# A larger log is not copied: folder.json only contains its name.
 COPIED_MAX = 100_000_000
 
 
-def store(imported: Sequence[Imported], root: Path, name: str, question: str, sources: Sequence[Path]) -> Folder:
-    """Creates `<root>/imported/<UTC time>` from trials, each with a name of its own."""
-    folder = Folder.create(
+def store_runs(imported: Sequence[Imported], root: Path, name: str, question: str, sources: Sequence[Path]) -> Folder:
+    """Creates `<root>/imported/<UTC time>` from trials, each with a unique name."""
+    folder = Folder.create_folder(
         new_path(root, IMPORTED),
         name,
         Question(text=question),
@@ -27,16 +27,16 @@ def store(imported: Sequence[Imported], root: Path, name: str, question: str, so
         sources=[os.path.basename(source) for source in sources],
     )
     for each in imported:
-        with folder.trial(each.result.trial) as files:
+        with folder.open_attempt(each.result.trial) as files:
             if each.series is not None:
                 (files / "series.json").write_text(json.dumps(each.series.to_json()) + "\n")
-        folder.append(each.result)
-    keep(sources, folder.path / "sources")
+        folder.append_trial(each.result)
+    copy_sources(sources, folder.path / "sources")
     return folder
 
 
-def keep(sources: Sequence[Path], directory: Path) -> None:
-    """Copies the sources of the figures, with their facts, so that each can be traced. Raises LoadstoneError."""
+def copy_sources(sources: Sequence[Path], directory: Path) -> None:
+    """Copies the sources of the figures, with their facts, so that each figure can be traced. Raises LoadstoneError."""
     facts = [source.with_name(f"{source.name}.facts.yaml") for source in sources]
     try:
         directory.mkdir()

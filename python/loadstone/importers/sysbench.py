@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import last_digit, plain
-from loadstone.importers.run import ALL, OPERATIONS, Run, check_total, command_fact, series
+from loadstone.importers.number import last_digit, parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_total, command_fact
 from loadstone.importers.source import Source
 
 NAME = "sysbench"
@@ -30,7 +30,7 @@ CUT = "import sysbench's whole output, up to its fairness of threads"
 
 
 @dataclass
-class Report:
+class SysbenchReport:
     """The output of one run."""
 
     line: int = 0
@@ -44,18 +44,18 @@ class Report:
     ended: bool = False
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report, or the start of one."""
     return re.search(r"sysbench \d\S*(?: \(|:)|Running the test with following options", text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    reports = [Report()]
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    reports = [SysbenchReport()]
     for index, line in enumerate(source.lines):
         report = reports[-1]
         if report.ended and (VERSION.search(line) or COMMAND.search(line) or line.startswith("Running the test")):
-            report = Report(line=index)
+            report = SysbenchReport(line=index)
             reports.append(report)
         if parse_line(report, line):
             source.used.add(index)
@@ -63,15 +63,15 @@ def runs(source: Source) -> list[Run]:
         reports.pop()
     for report in reports:
         if not report.ended:
-            raise source.error("the sysbench report is cut: it has no fairness of threads", CUT, report.line)
+            raise source.error_at("the sysbench report is cut: it has no fairness of threads", CUT, report.line)
     result = []
     for report in reports:
-        with source.reading("the sysbench report is damaged: {error}", CUT, report.line):
+        with source.report_damage("the sysbench report is damaged: {error}", CUT, report.line):
             result.append(read_report(report, source))
     return result
 
 
-def parse_line(report: Report, line: str) -> bool:
+def parse_line(report: SysbenchReport, line: str) -> bool:
     """Whether a line was read."""
     if report.ended:
         return False
@@ -93,10 +93,10 @@ def parse_line(report: Report, line: str) -> bool:
     return True
 
 
-def read_report(report: Report, source: Source) -> Run:
-    """A report's figures. Raises ValueError when one is missing or not a number."""
+def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
+    """A report's figures. Raises ValueError if one is missing or not a number."""
     fields = {name: text for (_, name), text in report.fields.items()}
-    run = Run(facts={"tool": NAME})
+    run = ImportedRun(facts={"tool": NAME})
     run.facts |= {"version": report.version} if report.version else {}
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.facts |= {"test": report.test} if report.test else {}
@@ -106,22 +106,24 @@ def read_report(report: Report, source: Source) -> Run:
         run.loop = "open"
         run.facts |= {"target": int(rate[1]), "latency": "response"}
     events, time = int(fields["total number of events"]), fields["total time"].rstrip("s")
-    seconds = plain(time) or 0.0
-    run.add("throughput", events / seconds if seconds else None, "op/s", events,
+    seconds = parse_number(time) or 0.0
+    run.add_figure("throughput", events / seconds if seconds else None, "op/s", events,
             events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
     run.add_text("runtime", time, 1e9, "ns", 1)
-    run.add("operations", events, OPERATIONS, events)
+    run.add_figure("operations", events, OPERATIONS, events)
     if transactions := fields.get("transactions"):
         count = int(transactions.split(" ")[0])
         check_total(source, count, events, report.line)
         if "ignored errors" in fields:
             ignored = int(fields["ignored errors"].split(" ")[0])
-            run.add("errors", ignored, OPERATIONS, events + ignored)
+            run.add_figure("errors", ignored, OPERATIONS, events + ignored)
         parts = {name: report.fields.get(("queries performed", name)) for name in ("read", "write", "other", "total")}
         counts = {name: int(text) for name, text in parts.items() if text}
         if "total" in counts:
             check_total(source, sum(counts.values()) - counts["total"], counts["total"], report.line)
-            run.add("queries.throughput", counts["total"] / seconds if seconds else None, "op/s", counts["total"])
+            run.add_figure(
+                "queries.throughput", counts["total"] / seconds if seconds else None, "op/s", counts["total"]
+            )
     for name, text in report.fields.items():
         if name[0] in ("Latency", "General statistics", "per-request statistics", "response time"):
             add_latency(run, name[1], text.removesuffix("ms"), events)
@@ -130,11 +132,11 @@ def read_report(report: Report, source: Source) -> Run:
         if until > at:
             rows.append((at, until - at, speed))
             at = until
-    run.series = series(rows)
+    run.series = build_series(rows)
     return run
 
 
-def add_latency(run: Run, name: str, text: str, events: int) -> None:
+def add_latency(run: ImportedRun, name: str, text: str, events: int) -> None:
     """A line of latencies."""
     match = PERCENTILE.fullmatch(name)
     statistic = FIGURES.get(name) or (f"p{match[1]}" if match else None)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "terasort"
@@ -43,16 +43,16 @@ class Job:
     counters: list[tuple[str, int]] = field(default_factory=list)
 
 
-def recognises(text: str) -> bool:
-    """Whether there is a job of TeraSort's."""
+def recognise_text(text: str) -> bool:
+    """Whether there is a job of TeraSort."""
     return (
         re.search(r"\bterasort\.Tera(?:Gen|Sort|Validate)\b|terasort\.Tera\w+\$Counters|ms computing base-splits", text)
         is not None
     )
 
 
-def runs(source: Source) -> list[Run]:
-    """Every job in the file. Raises LoadstoneError when one is cut."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every job in the file. Raises LoadstoneError if one is truncated."""
     jobs: list[Job] = []
     stage = ""
     for index, line in enumerate(source.lines):
@@ -61,11 +61,11 @@ def runs(source: Source) -> list[Run]:
         elif SPLITS.match(line):
             stage = stage or "TeraValidate"
         elif match := RUNNING.search(line):
-            jobs.append(Job(match[1], index, stage, clock(line)))
+            jobs.append(Job(match[1], index, stage, parse_time(line)))
         elif not jobs:
             continue
         elif match := ENDED.search(line):
-            jobs[-1].end, jobs[-1].failed = clock(line), match[3] or ""
+            jobs[-1].end, jobs[-1].failed = parse_time(line), match[3] or ""
         elif match := COUNTERS.search(line):
             jobs[-1].required = int(match[1])
         elif jobs[-1].required > len(jobs[-1].counters) and (match := COUNTER.match(line)):
@@ -75,11 +75,11 @@ def runs(source: Source) -> list[Run]:
             continue
         source.used.add(index)
     if not jobs:
-        raise source.error("the log has no job", CUT)
+        raise source.error_at("the log has no job", CUT)
     return [read_job(job, source) for job in jobs]
 
 
-def clock(line: str) -> tuple[float, float] | None:
+def parse_time(line: str) -> tuple[float, float] | None:
     """The time of a log line in s, and its resolution in ns; None without one."""
     match = TIME.search(line)
     if match is None:
@@ -91,15 +91,15 @@ def clock(line: str) -> tuple[float, float] | None:
         return None
 
 
-def read_job(job: Job, source: Source) -> Run:
-    """A job's figures. Raises LoadstoneError when its counters are cut."""
-    run = Run(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
+def read_job(job: Job, source: Source) -> ImportedRun:
+    """A job's figures. Raises LoadstoneError if its counters are truncated."""
+    run = ImportedRun(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
     if job.failed:
         run.end = "failed"
-        run.note("failed", f"the job ended with state {job.failed}", "see the job's own log")
+        run.add_note("failed", f"the job ended with state {job.failed}", "see the job's own log")
         return run
     if job.end is None or job.required != len(job.counters):
-        raise source.error(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)
+        raise source.error_at(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)
     # Names repeat in groups, for example by file system; the first is the framework's.
     counters: dict[str, int] = {}
     for name, value in job.counters:
@@ -113,11 +113,11 @@ def read_job(job: Job, source: Source) -> Run:
             run.facts[fact] = counters[name]
     if job.start is not None and job.end[0] > job.start[0]:
         seconds, step = job.end[0] - job.start[0], job.end[1]
-        run.add("runtime", seconds * 1e9, "ns", 1, step)
+        run.add_figure("runtime", seconds * 1e9, "ns", 1, step)
         bandwidth = rows * ROW_BYTES / seconds
-        run.add("throughput", bandwidth, "B/s", rows, bandwidth * step / (seconds * 1e9))
-    run.add("rows", rows, "rows", rows)
+        run.add_figure("throughput", bandwidth, "B/s", rows, bandwidth * step / (seconds * 1e9))
+    run.add_figure("rows", rows, "rows", rows)
     for metric, name in (("returned", "Bytes Read"), ("stored", "Bytes Written"), ("spilled", "Spilled Records")):
         if name in counters:
-            run.add(metric, counters[name], "rows" if metric == "spilled" else "B", rows)
+            run.add_figure(metric, counters[name], "rows" if metric == "spilled" else "B", rows)
     return run

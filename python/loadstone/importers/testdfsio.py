@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
-from loadstone.importers.number import comma
-from loadstone.importers.run import Run, command_fact
-from loadstone.importers.source import Source, unwrapped
+from loadstone.importers.number import parse_decimal_comma
+from loadstone.importers.run import ImportedRun, command_fact
+from loadstone.importers.source import Source, is_log_prefix
 
 NAME = "testdfsio"
 TITLE = "TestDFSIO results"
@@ -26,19 +26,19 @@ FIELDS = (
     "IO rate std deviation",
     "Test exec time sec",
 )
-# After the number there may be a comment, which some versions and many people add.
+# After the number there may be a comment, which some versions and many users add.
 FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a result, or a job that should have one."""
     return "----- TestDFSIO -----" in text or "fs.TestDFSIO: TestDFSIO." in text
 
 
-def runs(source: Source) -> list[Run]:
-    """Every result in the file. Raises LoadstoneError when one is cut or missing."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every result in the file. Raises LoadstoneError if one is truncated or missing."""
     blocks: list[tuple[str, int, dict[str, float | None]]] = []
     commands: list[str] = []
     comments: dict[str, None] = {}
@@ -46,14 +46,14 @@ def runs(source: Source) -> list[Run]:
         if command := COMMAND.search(line):
             commands.append(command[1])
             source.used.add(index)
-        elif (match := BEGIN.search(line)) and prefixed(line[: match.start()]):
+        elif (match := BEGIN.search(line)) and has_log_prefix(line[: match.start()]):
             blocks.append((match[1], index, {}))
             source.used.add(index)
-        elif blocks and (match := FIELD.search(line)) and prefixed(line[: match.start()]):
-            with source.reading(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
-                value = comma(match[2])
+        elif blocks and (match := FIELD.search(line)) and has_log_prefix(line[: match.start()]):
+            with source.report_damage(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
+                value = parse_decimal_comma(match[2])
                 if blocks[-1][2].setdefault(match[1], value) != value:
-                    raise source.error(f"the TestDFSIO result has {match[1]} twice", CUT, index)
+                    raise source.error_at(f"the TestDFSIO result has {match[1]} twice", CUT, index)
             if index == source.last and source.torn and match[3] is None:
                 # Its last digits may be missing.
                 blocks[-1][2][match[1]] = None
@@ -61,8 +61,8 @@ def runs(source: Source) -> list[Run]:
                 comments[match[3]] = None
             source.used.add(index)
     if not blocks:
-        raise source.error("the TestDFSIO log is cut: it has no result", CUT)
-    result = [run(test, index, block, source) for test, index, block in blocks]
+        raise source.error_at("the TestDFSIO log is cut: it has no result", CUT)
+    result = [read_result(test, index, block, source) for test, index, block in blocks]
     for number, test_run in enumerate(result):
         test_run.unknown |= comments
         if len(commands) == len(result):
@@ -70,25 +70,25 @@ def runs(source: Source) -> list[Run]:
     return result
 
 
-def prefixed(before: str) -> bool:
+def has_log_prefix(before: str) -> bool:
     """Whether a line's prefix is empty or log4j's."""
-    return unwrapped(before) or "TestDFSIO" in before
+    return is_log_prefix(before) or "TestDFSIO" in before
 
 
-def run(test: str, index: int, block: dict[str, float | None], source: Source) -> Run:
-    """A result's figures; a figure that is not a number (no time was measured) is left out."""
+def read_result(test: str, index: int, block: dict[str, float | None], source: Source) -> ImportedRun:
+    """A result's figures; a figure that is not a number (no time was measured) is omitted."""
     if missing := next((name for name in FIELDS if name not in block), None):
-        raise source.error(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
+        raise source.error_at(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
     operation = test.replace(" ", "_")
     files, size, speed, rate, deviation, seconds = (block[name] for name in FIELDS)
     n = int(files or 0)
-    found = Run(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
+    found = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
     found.facts["action"] = operation
     if size is not None:
         found.facts["bytes"] = int(size * MEGA)
         if n:
             found.facts["file_bytes"] = int(size * MEGA / n)
     for name, value in (("bandwidth", speed), ("io_rate", rate), ("io_rate_stddev", deviation)):
-        found.add(f"{operation}.{name}", None if value is None else value * MEGA, "B/s", n)
-    found.add("runtime", None if seconds is None else seconds * 1e9, "ns", 1)
+        found.add_figure(f"{operation}.{name}", None if value is None else value * MEGA, "B/s", n)
+    found.add_figure("runtime", None if seconds is None else seconds * 1e9, "ns", 1)
     return found

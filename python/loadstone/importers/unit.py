@@ -1,4 +1,4 @@
-"""Units as people write them, and the base units that they are multiples of."""
+"""Units in users' notation, and the base units of which they are multiples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KNOWN = (
 )
 
 
-def base(unit: str) -> tuple[float, str] | None:
+def base_unit(unit: str) -> tuple[float, str] | None:
     """The factor to the base unit, and the base unit; None for an unknown unit."""
     unit = unit.strip()
     if unit in SIZES:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from loadstone.importers.number import plain
-from loadstone.importers.run import Run
-from loadstone.importers.source import Source, unwrapped
-from loadstone.importers.ycsb_report import CUT, OVERALL, Context, Entry, run
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ImportedRun
+from loadstone.importers.source import Source, is_log_prefix
+from loadstone.importers.ycsb_report import CUT, OVERALL, ReportContext, ReportEntry, build_run
 
 NAME = "ycsb"
 TITLE = "YCSB text"
@@ -19,29 +19,29 @@ SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
 OTHER = re.compile(r"(?m)^\W*(?:Load|Run) runtime\(sec\):")
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report, or a status line that belongs to one."""
     return any(sign in text for sign in SIGNS) and ("[OVERALL]," in text or not OTHER.search(text))
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut or missing."""
-    reports: list[tuple[list[Entry], Context]] = []
-    around = Context()
-    for index, text in logical(source):
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated or missing."""
+    reports: list[tuple[list[ReportEntry], ReportContext]] = []
+    around = ReportContext()
+    for index, text in join_lines(source):
         if entry := entry_of(text, index, source):
             if entry.begins or not reports:
                 reports.append(([], around))
-                around = Context()
+                around = ReportContext()
             reports[-1][0].append(entry)
             source.used.add(index)
-        elif around.take(text):
+        elif around.read_line(text):
             source.used.add(index)
-    whole(source, reports, around)
-    return [run(entries, context, source) for entries, context in reports]
+    check_end(source, reports, around)
+    return [build_run(entries, context, source) for entries, context in reports]
 
 
-def logical(source: Source) -> Iterator[tuple[int, str]]:
+def join_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Lines with their indices; a command continued by backslashes is one line."""
     joined, start = "", 0
     for index, line in enumerate(source.lines):
@@ -52,44 +52,45 @@ def logical(source: Source) -> Iterator[tuple[int, str]]:
         joined = ""
 
 
-def entry_of(text: str, index: int, source: Source) -> Entry | None:
+def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
     """An entry of a report; None if the line is not one."""
     if "]," not in text:
         return None
     match = ENTRY.search(text)
-    if match is None or not unwrapped(text[: match.start()]):
+    if match is None or not is_log_prefix(text[: match.start()]):
         return None
     try:
-        return Entry(match[1], match[2].strip(), plain(match[3]), index)
+        return ReportEntry(match[1], match[2].strip(), parse_number(match[3]), index)
     except ValueError:
-        # Prose may look like an entry; a report's own metric with another value is a damaged line.
+        # Prose may look like an entry; a metric of the report with another value is a damaged line.
         if match[1] == OVERALL:
-            raise source.error(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
+            raise source.error_at(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
         return None
 
 
-def whole(source: Source, reports: list[tuple[list[Entry], Context]], around: Context) -> None:
-    """Raises LoadstoneError when the last run has no report or ends in a cut line; adds the lines after its report."""
-    if torn(source, reports):
+def check_end(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]], around: ReportContext) -> None:
+    """Raises LoadstoneError if the last run has no report or ends in a truncated line; adds the lines after its
+    report."""
+    if is_torn(source, reports):
         last = source.lines[source.last].strip()
-        raise source.error(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
+        raise source.error_at(f'the YCSB log is cut within its last line: "{last[:60]}"', CUT, source.last)
     if not reports:
         if "YCSB Client" not in source.text:
             message = "it has YCSB's status lines and no report: another tool may have written them"
             hint = "state paths of its JSON (loadstone import --json), or write its figures into a table (CSV)"
-            raise source.error(f"{message}; the YCSB log has no report", hint)
-        raise source.error("the YCSB log has no report: no line starts with [OVERALL]", CUT)
+            raise source.error_at(f"{message}; the YCSB log has no report", hint)
+        raise source.error_at("the YCSB log has no report: no line starts with [OVERALL]", CUT)
     if len(reports) == 1 and not reports[0][1].statuses:
-        # Standard error, with the command line and the status lines, was put after standard output.
+        # Standard error, with the command line and the status lines, follows standard output.
         context = reports[0][1]
         context.statuses, context.command = around.statuses, context.command or around.command
     elif around.statuses:
-        raise source.error(
+        raise source.error_at(
             "the last run of the YCSB log has status lines but no report", f"{CUT}; or remove that run's lines"
         )
 
 
-def torn(source: Source, reports: list[tuple[list[Entry], Context]]) -> bool:
+def is_torn(source: Source, reports: list[tuple[list[ReportEntry], ReportContext]]) -> bool:
     """Whether the file ends within a line of a report."""
     last = source.lines[source.last]
     if not reports:

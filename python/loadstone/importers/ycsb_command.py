@@ -1,4 +1,4 @@
-"""Command lines of YCSB, go-ycsb and our front end: the clients and the rate, which a report does not contain."""
+"""Command lines of YCSB, go-ycsb and Loadstone: the clients and the rate, which a report does not contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile, zip_longest
 
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import Run, command_fact, mix_fact
+from loadstone.importers.run import ImportedRun, command_fact, mix_fact
 
 # The shell command, the Java command that bin/ycsb echoes, and the client's first line.
 STARTS = re.compile(
@@ -18,18 +18,18 @@ STARTS = re.compile(
     r"|\b(?:site|com\.yahoo)\.ycsb\.Client\s(?P<java>.*)"
 )
 SECRET = re.compile(r"(?i)pass|secret|token|credential|user")
-# The facts that properties state, by another name than their own.
+# The facts that correspond to properties, if their names differ.
 PROPERTIES = {"recordcount": "records", "requestdistribution": "distribution"}
 PROPORTION = "proportion"
 # Defaults of the size of a record (CoreWorkload.java).
 FIELDS, FIELD_BYTES = 10, 100
-# Where the command ends and the shell continues.
+# The end of the command, after which the shell continues.
 ENDS = re.compile(r"[|&;`)]|\d?>")
 
 
 @dataclass(frozen=True)
-class Command:
-    """The settings of a command; None where it does not contain one."""
+class YcsbCommand:
+    """The settings of a command; None if it does not contain one."""
 
     clients: int | None = None
     target: int | None = None
@@ -40,14 +40,14 @@ class Command:
     text: str = ""
 
 
-def command(line: str) -> Command | None:
-    """Finds a command line in a line of text; None without one."""
+def parse_command(line: str) -> YcsbCommand | None:
+    """Finds a command line in a line of text; None if there is none."""
     if "ycsb" not in line and "Command line:" not in line:
         return None
     match = STARTS.search(line)
     if match is None:
         return None
-    arguments = split(match["shell"] or match["echo"] or match["java"] or "")
+    arguments = split_command(match["shell"] or match["echo"] or match["java"] or "")
     clients = target = None
     properties: dict[str, str] = {}
     phase = match["phase"] or next((word for word in arguments[:2] if word in ("load", "run")), None)
@@ -55,34 +55,36 @@ def command(line: str) -> Command | None:
     for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         name, _, value = following.partition("=")
         if word.lstrip("-") == "threads" or (word, name) == ("-p", "threadcount"):
-            clients = whole(value if word == "-p" else following)
+            clients = parse_whole_number(value if word == "-p" else following)
         elif word.lstrip("-") == "target" or (word, name) == ("-p", "target"):
-            target = whole(value if word == "-p" else following)
+            target = parse_whole_number(value if word == "-p" else following)
         elif word in ("-load", "-t") and not phase:
             phase = "load" if word == "-load" else "run"
         elif word == "-p" and value and not SECRET.search(name):
             properties[name] = value
         elif word == "-db":
             properties.setdefault("db", following)
-    return Command(clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$"))
+    return YcsbCommand(
+        clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$")
+    )
 
 
-def split(text: str) -> list[str]:
-    """A command's words, up to where the shell continues."""
+def split_command(text: str) -> list[str]:
+    """A command's words, up to the point where the shell continues."""
     try:
         arguments = shlex.split(text)
     except ValueError:
-        # A quote that is not closed: the line is prose, or was cut.
+        # An unclosed quote: the line is prose, or was truncated.
         arguments = text.split()
     return list(takewhile(lambda word: not ENDS.match(word), arguments))
 
 
-def whole(text: str) -> int | None:
-    """A whole number, else None."""
+def parse_whole_number(text: str) -> int | None:
+    """An integer, else None."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def add_facts(line: Command, run: Run) -> None:
+def add_facts(line: YcsbCommand, run: ImportedRun) -> None:
     """Clients, rate and facts of a command line."""
     run.clients = line.clients
     run.loop = "open" if line.target else "closed"

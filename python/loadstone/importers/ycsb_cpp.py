@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import last_digit, plain
-from loadstone.importers.run import OPERATIONS, Run, check_total, command_fact, series
+from loadstone.importers.number import last_digit, parse_number
+from loadstone.importers.run import OPERATIONS, ImportedRun, build_series, check_total, command_fact
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
@@ -36,13 +36,13 @@ class Phase:
     statuses: list[tuple[int, int, str]] = field(default_factory=list)
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is the summary of a phase."""
     return re.search(r"(?m)^\W*(?:\S+ *\| *)?(?:Load|Run) runtime\(sec\):", text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every phase in the file. Raises LoadstoneError when one is cut."""
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every phase in the file. Raises LoadstoneError if one is truncated."""
     phases = [Phase()]
     command = ""
     for index, line in enumerate(source.lines):
@@ -52,9 +52,9 @@ def runs(source: Source) -> list[Run]:
             phases[-1].statuses.append((int(match[1]), int(match[2]), match[3]))
         elif match := LINE.search(line):
             if index == source.last and source.torn:
-                raise source.error("the YCSB-cpp output is cut within its last line", CUT, index)
+                raise source.error_at("the YCSB-cpp output is cut within its last line", CUT, index)
             if match[2] in phases[-1].lines or match[1] != (phases[-1].name or match[1]):
-                raise source.error("the summary of a phase is cut: another one follows", CUT, index)
+                raise source.error_at("the summary of a phase is cut: another one follows", CUT, index)
             phases[-1].name, phases[-1].lines[match[2]] = match[1], match[3]
             if match[2] == FIELDS[-1]:
                 phases.append(Phase())
@@ -63,34 +63,34 @@ def runs(source: Source) -> list[Run]:
         source.used.add(index)
     last = phases.pop()
     if last.lines or last.statuses or any(set(phase.lines) != set(FIELDS) for phase in phases):
-        raise source.error("the YCSB-cpp output is cut: a phase has no complete summary", CUT)
-    with source.reading("the YCSB-cpp output is damaged: {error}", CUT):
+        raise source.error_at("the YCSB-cpp output is cut: a phase has no complete summary", CUT)
+    with source.report_damage("the YCSB-cpp output is damaged: {error}", CUT):
         return [read_phase(phase, command, source) for phase in phases]
 
 
-def read_phase(phase: Phase, command: str, source: Source) -> Run:
-    """The figures of a phase. Raises ValueError when one is not a number."""
-    run = Run(dimensions={"phase": phase.name.lower()}, facts={"tool": NAME, "latency": "service"}, step_ns=1.0)
+def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
+    """The figures of a phase. Raises ValueError if one is not a number."""
+    run = ImportedRun(dimensions={"phase": phase.name.lower()}, facts={"tool": NAME, "latency": "service"}, step_ns=1.0)
     if command:
         run.facts["command"] = command_fact(f"ycsb {command}")
     if match := re.search(r"(?:-threads |threadcount=)(\d+)", command):
         run.clients = int(match[1])
-    seconds, done, rate = (plain(phase.lines[name]) for name in FIELDS)
+    seconds, done, rate = (parse_number(phase.lines[name]) for name in FIELDS)
     n = int(done or 0)
     if seconds and rate:
         check_total(source, rate * seconds, n, None, slack=0.01 * n + rate * last_digit(phase.lines[FIELDS[0]]))
     run.add_text("throughput", phase.lines[FIELDS[2]], 1.0, "op/s", n)
     run.add_text("runtime", phase.lines[FIELDS[0]], 1e9, "ns", 1)
-    run.add("operations", n, OPERATIONS, n)
+    run.add_figure("operations", n, OPERATIONS, n)
     run.series = time_series(phase)
     blocks = BLOCK.findall(phase.statuses[-1][2]) if phase.statuses else []
     if sum(int(count) for _, count, _ in blocks) != n:
         if blocks:
-            run.note("percentiles-left-out", "its last status line does not cover all operations", "")
+            run.add_note("percentiles-left-out", "its last status line does not cover all operations", "")
         return run
     for name, count, text in blocks:
         operation, own = name.lower(), int(count)
-        run.add(f"{operation}.count", own, OPERATIONS, own)
+        run.add_figure(f"{operation}.count", own, OPERATIONS, own)
         for part in text.split():
             label, _, value = part.partition("=")
             statistic = FIGURES.get(label) or (f"p{label}" if label[0].isdigit() else None)
@@ -108,4 +108,4 @@ def time_series(phase: Phase) -> Series | None:
         if until > at:
             rows.append((float(at), float(until - at), (total - before) / (until - at)))
             at, before = until, total
-    return series(rows)
+    return build_series(rows)

@@ -7,10 +7,10 @@ import re
 from typing import Any
 
 from loadstone.importers.json_text import Document
-from loadstone.importers.number import plain
-from loadstone.importers.run import Run
+from loadstone.importers.number import parse_number
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_report import CUT, Context, Entry, run
+from loadstone.importers.ycsb_report import CUT, ReportContext, ReportEntry, build_run
 
 NAME = "ycsb-json"
 TITLE = "YCSB JSON"
@@ -18,32 +18,32 @@ SIGN = re.compile(r'"metric"\s*:\s*"OVERALL"')
 BETWEEN = re.compile(r"[\s,\]\[]*")
 
 
-def recognises(text: str) -> bool:
+def recognise_text(text: str) -> bool:
     """Whether there is a report."""
     return SIGN.search(text) is not None
 
 
-def runs(source: Source) -> list[Run]:
-    """Every run in the file. Raises LoadstoneError when one is cut."""
-    around = Context()
+def read_runs(source: Source) -> list[ImportedRun]:
+    """Every run in the file. Raises LoadstoneError if one is truncated."""
+    around = ReportContext()
     for index, line in enumerate(source.lines):
-        if around.take(line):
+        if around.read_line(line):
             source.used.add(index)
-    reports: list[list[Entry]] = []
-    for entry in entries(source):
+    reports: list[list[ReportEntry]] = []
+    for entry in read_entries(source):
         if entry.begins or not reports:
             reports.append([])
         reports[-1].append(entry)
     # With several runs, a line cannot be assigned to one.
-    return [run(report, around if len(reports) == 1 else Context(), source) for report in reports]
+    return [build_run(report, around if len(reports) == 1 else ReportContext(), source) for report in reports]
 
 
-def entries(source: Source) -> list[Entry]:
+def read_entries(source: Source) -> list[ReportEntry]:
     """The objects of all reports."""
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
-    found: list[Entry] = []
-    at, line, before = begin(text, 0), 0, 0
+    found: list[ReportEntry] = []
+    at, line, before = find_report(text, 0), 0, 0
     while at >= 0:
         try:
             start = at
@@ -52,25 +52,25 @@ def entries(source: Source) -> list[Entry]:
             document, at = decoder.raw_decode(text, start)
             source.used.update(range(line, line + text.count("\n", start, at) + 1))
         except (ValueError, RecursionError):
-            raise source.error("the YCSB JSON report is cut or damaged", CUT, line) from None
-        with source.reading("the YCSB JSON report is damaged: {error}", CUT, line):
+            raise source.error_at("the YCSB JSON report is cut or damaged", CUT, line) from None
+        with source.report_damage("the YCSB JSON report is damaged: {error}", CUT, line):
             found.extend(entry_of(document, source))
         source.documents.append(document)
         at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It matches nothing, too.
-        at = at if text.startswith("{", at) else begin(text, at)
+        at = at if text.startswith("{", at) else find_report(text, at)
     return found
 
 
-def begin(text: str, at: int) -> int:
-    """Where the next report's first object begins, or -1."""
+def find_report(text: str, at: int) -> int:
+    """The position of the next report's first object, or -1."""
     match = SIGN.search(text, at)
     return -1 if match is None else text.rfind("{", at, match.start())
 
 
-def entry_of(document: Any, source: Source) -> list[Entry]:
-    """An object's entry; those of garbage collectors have no metric and are skipped."""
+def entry_of(document: Any, source: Source) -> list[ReportEntry]:
+    """An object's entry; objects of garbage collectors have no metric and are skipped."""
     if not isinstance(document, Document) or not isinstance(metric := document.get("metric"), str):
         return []
     measurement, value = str(document["measurement"]), str(document["value"])
-    with source.reading(f"{metric} {measurement} is not a number: {value}", CUT):
-        return [Entry(metric, measurement, plain(value))]
+    with source.report_damage(f"{metric} {measurement} is not a number: {value}", CUT):
+        return [ReportEntry(metric, measurement, parse_number(value))]

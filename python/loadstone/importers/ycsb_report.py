@@ -15,18 +15,18 @@ from loadstone.importers.run import (
     COMPOSED,
     OPERATIONS,
     WELL,
-    Run,
+    ImportedRun,
     Statuses,
-    bucketed,
-    errors,
-    latencies,
+    build_histogram,
+    count_errors,
+    histogram_figures,
 )
 from loadstone.importers.source import Source
-from loadstone.importers.ycsb_command import Command, add_facts, command
-from loadstone.importers.ycsb_status import Status, course, status
+from loadstone.importers.ycsb_command import YcsbCommand, add_facts, parse_command
+from loadstone.importers.ycsb_status import Status, parse_status, status_series
 from loadstone.results.value import Value
 
-# The figures of one metric by the names of measurements, and of all metrics.
+# The figures of one metric by the names of measurements, and the blocks of all metrics.
 Block = Mapping[str, float | None]
 Blocks = Mapping[str, Block]
 OVERALL = "OVERALL"
@@ -42,13 +42,13 @@ NS = {"us": 1e3, "ms": 1e6}
 CORE = frozenset({"READ", "UPDATE", "INSERT", "SCAN", "DELETE"})
 # Only printed by the measurement type `histogram`.
 VARIANCE = "LatencyVariance(us)"
-# A report with fewer operations than this share of those it claims is cut.
+# A report whose operations are fewer than this share of its total is truncated.
 WHOLE = 0.999
 CUT = "import the whole output of the run, standard output included; run it again if that is lost"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """`[metric], measurement, value`, with the index of its line."""
 
     metric: str
@@ -63,15 +63,15 @@ class Entry:
 
 
 @dataclass
-class Context:
+class ReportContext:
     """The lines around a report."""
 
-    command: Command | None = None
+    command: YcsbCommand | None = None
     statuses: list[Status] = field(default_factory=list)
 
-    def take(self, line: str) -> bool:
-        """Takes a line outside the report. Whether it was read."""
-        reading, settings = status(line), command(line)
+    def read_line(self, line: str) -> bool:
+        """Takes a line outside the report; returns whether it was read."""
+        reading, settings = parse_status(line), parse_command(line)
         if reading is not None:
             self.statuses.append(reading)
         elif settings is not None:
@@ -79,69 +79,72 @@ class Context:
         return reading is not None or settings is not None
 
 
-def run(entries: Sequence[Entry], context: Context, source: Source) -> Run:
-    """A report's figures. Raises LoadstoneError when it is cut or two are mixed."""
+def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
+    """A report's figures. Raises LoadstoneError if it is truncated or two are mixed."""
     blocks = dict(by_metric(entries, source))
     overall = blocks.pop(OVERALL, {})
     line = entries[0].line if entries else None
     for wanted in (RUNTIME, THROUGHPUT):
         if wanted not in overall:
-            raise source.error(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
-    found = Run(facts={"tool": "ycsb"}, step_ns=NS["us"])
+            raise source.error_at(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
+    found = ImportedRun(facts={"tool": "ycsb"}, step_ns=NS["us"])
     if context.command is not None:
         add_facts(context.command, found)
-    operations = {name: block for name, block in chosen(blocks).items() if is_operation(name, block)}
-    found.statuses = {name: counts for name, block in operations.items() if (counts := ended(block))}
+    operations = {name: block for name, block in choose_measurement(blocks).items() if is_operation(name, block)}
+    found.statuses = {name: counts for name, block in operations.items() if (counts := count_statuses(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
     done = round((throughput or 0.0) * (runtime or 0.0) / 1000)
     seen = measured_operations(operations, found.statuses)
-    check(operations, found, done, seen, source, line)
+    check_blocks(operations, found, done, seen, source, line)
     composed = any(is_composed(name) for name in operations)
-    # Throughput may leave failures out (as in YCSB's loads, and in our front end), and its product with the run time
+    # Throughput may exclude failures (as in YCSB's loads and in Loadstone), and its product with the run time
     # is not always whole; a composed operation counts twice.
     total = done if composed or seen < done * WHOLE else seen
-    failed, well = errors(found.statuses), well_done(found.statuses)
+    failed, well = count_errors(found.statuses), well_done(found.statuses)
     rate = throughput
     if failed and throughput and well < done * WHOLE:
         message = (
-            f"YCSB's throughput of {units.rate(throughput)} counts operations that failed, {units.count(failed)} here"
+            f"YCSB's throughput of {units.format_rate(throughput)} counts operations "
+            f"that failed, {units.format_count(failed)} here"
         )
         if composed:
             hint = "they are not subtracted, as it is not known how many read-modify-writes failed; see `errors`"
         else:
             rate, hint = throughput * well / done, "these are subtracted; see `errors`"
-        found.note("counts-failures", message, hint)
+        found.add_note("counts-failures", message, hint)
     found.add_totals(rate, None if runtime is None else runtime * 1e6, total)
     if throughput is None:
-        found.note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
+        found.add_note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
         beside = ".service" if INTENDED + name in responses else ""
-        measured(name.removeprefix(INTENDED), beside, block, found)
+        add_latencies(name.removeprefix(INTENDED), beside, block, found)
     found.unknown |= dict.fromkeys(unknown_names(operations))
     if any(map(is_coarse, operations.values())):
-        found.note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
+        found.add_note(
+            "coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram"
+        )
     if total:
         for service in (False, True) if responses else (True,):
             beside = ".service" if responses and service else ""
             blocks = {name: block for name, block in operations.items() if (name in responses) is not service}
-            mean(blocks, f"{ALL}{beside}.mean", total, found)
-    verified(found)
-    found.series = course(context.statuses)
+            add_mean(blocks, f"{ALL}{beside}.mean", total, found)
+    add_verification(found)
+    found.series = status_series(context.statuses)
     if found.loop == "open" and not responses:
         found.facts["latency"] = "service"
         message = "a rate was set, and it is not known whether the log's latencies include the wait for an idle client"
-        found.note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
+        found.add_note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
     return found
 
 
-def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
-    """The entries of one report. Raises LoadstoneError when one occurs twice."""
+def by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
+    """The entries of one report. Raises LoadstoneError if one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
         # `timeseries` prints an interval again when status lines are requested.
         if entry.measurement in blocks[entry.metric] and not entry.measurement.isdigit():
-            raise source.error(
+            raise source.error_at(
                 f"the report has [{entry.metric}], {entry.measurement} twice",
                 "two runs wrote into one log; import the log of each",
                 entry.line,
@@ -150,8 +153,8 @@ def by_metric(entries: Iterable[Entry], source: Source) -> Blocks:
     return blocks
 
 
-def chosen(blocks: Blocks) -> Blocks:
-    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), those of the first."""
+def choose_measurement(blocks: Blocks) -> Blocks:
+    """The blocks by operation; with two measurement types in one run (HdrREAD, RawREAD), the blocks of the first."""
     two = any(name.startswith("Hdr") for name in blocks) and any(name.startswith(("Raw", "Bucket")) for name in blocks)
     if not two:
         return blocks
@@ -159,13 +162,13 @@ def chosen(blocks: Blocks) -> Blocks:
 
 
 def is_operation(name: str, block: Block) -> bool:
-    """Whether a block is one of operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
+    """Whether a block belongs to operations, unlike CLEANUP (ends of connections) and the JVM's figures."""
     plain = name.removeprefix(INTENDED)
-    return plain not in JVM | {"CLEANUP"} and (counted(block) is not None or bool(ended(block)))
+    return plain not in JVM | {"CLEANUP"} and (count_measured(block) is not None or bool(count_statuses(block)))
 
 
-def ended(block: Block) -> dict[str, int]:
-    """How often an operation ended with each status."""
+def count_statuses(block: Block) -> dict[str, int]:
+    """The number of times that an operation ended with each status."""
     return {
         key.removeprefix("Return="): int(value)
         for key, value in block.items()
@@ -173,38 +176,38 @@ def ended(block: Block) -> dict[str, int]:
     }
 
 
-def counted(block: Block) -> int | None:
-    """How many operations a block measured."""
+def count_measured(block: Block) -> int | None:
+    """The number of operations that a block measured."""
     count = block.get("Operations", block.get("Total Operations"))
     return None if count is None else int(count)
 
 
 def is_composed(name: str) -> bool:
-    """Whether a block's operations are also reported as their parts; failed ones (`…-FAILED`) are, too."""
+    """Whether a block's operations are also reported by their parts; this includes failed ones (`…-FAILED`)."""
     plain = name.removeprefix(INTENDED)
     return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
 
 
 def well_done(statuses: Statuses) -> int:
-    """How many operations ended well."""
+    """The number of successful operations."""
     counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
     return sum(count for each in counts for status, count in each.items() if status in WELL)
 
 
 def measured_operations(operations: Blocks, statuses: Statuses) -> int:
-    """How many operations the lines of a report cover, however they ended; each counts once."""
+    """The number of operations that the lines of a report cover, whatever their outcome; each counts once."""
     total = 0
     for name, block in operations.items():
         # READ's statuses include what READ-FAILED or READ-TIMEOUT measured.
         part = any(name.startswith(f"{whole}-") for whole in statuses)
         if name in BESIDE or name.startswith(INTENDED) or is_composed(name) or part:
             continue
-        total += max(counted(block) or 0, sum(statuses.get(name, {}).values()))
+        total += max(count_measured(block) or 0, sum(statuses.get(name, {}).values()))
     return total
 
 
 def unknown_names(operations: Blocks) -> Iterator[str]:
-    """Operations that are no part of the total, and measurements that are not read."""
+    """Operations that are not part of the total, and measurements that are not read."""
     for name, block in operations.items():
         for key in block:
             known = LATENCY.fullmatch(key) or key in RAW or key in ("Operations", "Total Operations", VARIANCE)
@@ -212,8 +215,8 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
                 yield f"[{name}], {key}"
 
 
-def excess(operations: Blocks, run: Run, done: int) -> float:
-    """How many more operations ended well than the report has in total; 0 if none.
+def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
+    """The number of successful operations beyond the report's total; 0 if there are none.
 
     Only YCSB's own operations count: bindings measure parts of them by other names. A retry is measured as well.
     """
@@ -221,44 +224,48 @@ def excess(operations: Blocks, run: Run, done: int) -> float:
     for name, block in operations.items():
         if name in CORE:
             statuses = run.statuses.get(name)
-            well += well_done({name: statuses}) if statuses else counted(block) or 0
-    composed = sum(counted(block) or 0 for name, block in operations.items() if name in COMPOSED)
+            well += well_done({name: statuses}) if statuses else count_measured(block) or 0
+    composed = sum(count_measured(block) or 0 for name, block in operations.items() if name in COMPOSED)
     more = well - composed - done / WHOLE - 1
     return max(more, 0.0)
 
 
-def check(operations: Blocks, found: Run, done: int, seen: int, source: Source, line: int | None) -> None:
-    """Raises LoadstoneError when a report is cut within a block or between two."""
+def check_blocks(
+    operations: Blocks, found: ImportedRun, done: int, seen: int, source: Source, line: int | None
+) -> None:
+    """Raises LoadstoneError if a report is truncated within a block or between two."""
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
-            raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+            raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
         well = sum(count for status, count in found.statuses.get(name, {}).items() if status in WELL)
-        count = counted(block)
+        count = count_measured(block)
         if name not in BESIDE and name in found.statuses and count is not None and well != count:
             if source.torn and name == list(operations)[-1]:
-                raise source.error(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
-            found.note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
-    if excess(operations, found, done):
+                raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
+            found.add_note(
+                "counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log"
+            )
+    if count_excess(operations, found, done):
         message = (
-            f"its lines cover {units.count(seen)} operations, and its total is {units.count(done)}: "
+            f"its lines cover {units.format_count(seen)} operations, and its total is {units.format_count(done)}: "
             "lines of another report follow"
         )
-        raise source.error(message, "import the whole output of each run", line)
+        raise source.error_at(message, "import the whole output of each run", line)
     if seen >= done * WHOLE:
         return
-    message = f"{units.count(seen)} of {units.count(done)} operations have lines in the report"
+    message = f"{units.format_count(seen)} of {units.format_count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
-        found.note("partial", message, "its latencies cover only a part")
+        found.add_note("partial", message, "its latencies cover only a part")
         return
-    raise source.error(
+    raise source.error_at(
         f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line
     )
 
 
-def measured(operation: str, beside: str, block: Block, found: Run) -> None:
+def add_latencies(operation: str, beside: str, block: Block, found: ImportedRun) -> None:
     """An operation's latencies; `beside` marks service times beside response times."""
-    count = counted(block)
+    count = count_measured(block)
     if not count or operation in BESIDE:
         return
     name = f"{operation.lower()}{beside}"
@@ -278,8 +285,8 @@ def measured(operation: str, beside: str, block: Block, found: Run) -> None:
         # Percentiles of the type `histogram` are whole ms, whatever their unit; the minimum and the maximum are exact.
         rounded = match is not None and match[2] and is_coarse(block)
         values[metric] = Value(metric, value * step, "ns", count, resolution=NS["ms"] if rounded else 0.0)
-    if histogram := verbose(block, count):
-        for each in latencies(name, histogram, 1000):
+    if histogram := verbose_histogram(block, count):
+        for each in histogram_figures(name, histogram, 1000):
             values.setdefault(each.metric, each)
     found.values.extend(values.values())
 
@@ -289,7 +296,7 @@ def is_coarse(block: Block) -> bool:
     return VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block)
 
 
-def verbose(block: Block, count: int) -> Histogram | None:
+def verbose_histogram(block: Block, count: int) -> Histogram | None:
     """The histogram of HdrHistogram's verbose report (`[READ], 67, 1.0`: µs, count), or None.
 
     The type `histogram` prints buckets of 1 ms and a variance, `timeseries` prints means: neither counts.
@@ -297,16 +304,16 @@ def verbose(block: Block, count: int) -> Histogram | None:
     if is_coarse(block) or not any("Percentile" in key for key in block):
         return None
     pairs = [(int(key), int(value)) for key, value in block.items() if key.isdigit() and value is not None]
-    return bucketed(pairs) if pairs and sum(each for _, each in pairs) == count else None
+    return build_histogram(pairs) if pairs and sum(each for _, each in pairs) == count else None
 
 
-def mean(blocks: Blocks, metric: str, done: int, found: Run) -> None:
-    """The mean over all operations, however they ended, as Little's law needs it: their total time ÷ operations."""
+def add_mean(blocks: Blocks, metric: str, done: int, found: ImportedRun) -> None:
+    """The mean over all operations, whatever their outcome, as Little's law needs it: total time ÷ operations."""
     total = seen = 0.0
     for name, block in blocks.items():
         plain = name.removeprefix(INTENDED)
         average = block.get("AverageLatency(us)", block.get("Average"))
-        count = counted(block)
+        count = count_measured(block)
         if plain in BESIDE or is_composed(name) or not count:
             continue
         if average is None:
@@ -314,12 +321,12 @@ def mean(blocks: Blocks, metric: str, done: int, found: Run) -> None:
         total += average * 1e3 * count
         seen += count
     if seen >= done * WHOLE:
-        found.add(metric, total / done, "ns", done)
+        found.add_figure(metric, total / done, "ns", done)
 
 
-def verified(found: Run) -> None:
-    """How many values were verified (dataintegrity), and how many were wrong."""
+def add_verification(found: ImportedRun) -> None:
+    """The number of verified values (dataintegrity), and the number of wrong ones."""
     if counts := found.statuses.get("VERIFY"):
         total = sum(counts.values())
-        found.add("verified", total, "values", total)
-        found.add("wrong", total - counts.get("OK", 0), "values", total)
+        found.add_figure("verified", total, "values", total)
+        found.add_figure("wrong", total - counts.get("OK", 0), "values", total)

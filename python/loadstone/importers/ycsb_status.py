@@ -1,4 +1,4 @@
-"""YCSB's status lines (`-s`): the course of a run."""
+"""YCSB's status lines (`-s`): the time series of a run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from loadstone.engine.events import BESIDE
-from loadstone.importers.number import comma
-from loadstone.importers.run import series
+from loadstone.importers.number import parse_decimal_comma
+from loadstone.importers.run import build_series
 from loadstone.results.trial_result import Series
 
 LINE = re.compile(
@@ -30,7 +30,7 @@ class Status:
     blocks: tuple[tuple[str, int, float | None], ...]
 
 
-def status(line: str) -> Status | None:
+def parse_status(line: str) -> Status | None:
     """Reads a status line; None for other lines."""
     if " sec: " not in line:
         return None
@@ -41,19 +41,19 @@ def status(line: str) -> Status | None:
         clock = datetime.strptime(match["time"], "%Y-%m-%d %H:%M:%S:%f").timestamp()
     except ValueError:
         return None
-    blocks = tuple((name, int(count), microseconds(text)) for name, count, text in BLOCK.findall(match["rest"]))
+    blocks = tuple((name, int(count), parse_microseconds(text)) for name, count, text in BLOCK.findall(match["rest"]))
     return Status(clock, int(match["seconds"]), int(match["total"]), blocks)
 
 
-def microseconds(text: str) -> float | None:
+def parse_microseconds(text: str) -> float | None:
     """A latency in a status line, in the client's locale; None if it is not a number."""
     try:
-        return comma(text)
+        return parse_decimal_comma(text)
     except ValueError:
         return None
 
 
-def course(lines: Sequence[Status]) -> Series | None:
+def status_series(lines: Sequence[Status]) -> Series | None:
     """The series from status lines; None for fewer than two.
 
     Each interval reaches from one line to the next; where lines are missing it is long, and has no latency.
@@ -65,18 +65,18 @@ def course(lines: Sequence[Status]) -> Series | None:
             # Printed when the status thread starts, after the clients.
             total = line.total
             continue
-        length = elapsed(lines[index - 1] if index else None, line)
+        length = elapsed_seconds(lines[index - 1] if index else None, line)
         done = line.total - total
-        # The last line is printed when the clients have ended, and may show nothing done since the one before.
+        # The last line is printed when the clients have ended, and may show no progress since the previous line.
         if length <= 0 or done < 0 or (not done and line is lines[-1] and rows and length < rows[-1][1]):
             continue
-        rows.append((at, length, done / length, None, p99(line, done)))
+        rows.append((at, length, done / length, None, p99_ns(line, done)))
         at, total = at + length, line.total
-    return series(rows)
+    return build_series(rows)
 
 
-def elapsed(before: Status | None, line: Status) -> float:
-    """Seconds from one line to the next: by the clock, which has milliseconds, unless it was set in between."""
+def elapsed_seconds(before: Status | None, line: Status) -> float:
+    """Seconds between two lines: by the clock, which has milliseconds, unless it was set in between."""
     if before is None:
         return float(line.seconds)
     counted = line.seconds - before.seconds
@@ -84,8 +84,8 @@ def elapsed(before: Status | None, line: Status) -> float:
     return clock if abs(clock - counted) <= SECONDS_APART else float(counted)
 
 
-def p99(line: Status, done: int) -> float | None:
-    """The interval's p99, ns, where there is one kind of operation: those of several cannot be combined."""
+def p99_ns(line: Status, done: int) -> float | None:
+    """The interval's p99, ns, if there is one kind of operation: percentiles of several cannot be combined."""
     blocks = [each for each in line.blocks if each[0].removeprefix("Intended-") not in BESIDE and each[1]]
     if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
         return None

@@ -1,1 +1,1 @@
-"""The judge: decides whether each trial and each comparison can be trusted, and if not, why."""
+"""The judge: decides whether each trial and each comparison can be trusted, and if not, states the reason."""

@@ -1,4 +1,4 @@
-"""The answer: one sentence that names the better side, by how much, and whether to trust it."""
+"""The answer: one sentence that names the better side, the difference, and whether to trust it."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claim import excludes
+from loadstone.judge.claim import excludes_one
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
-from loadstone.results.result_set import DEFAULT_METRICS, variant, variant_name
+from loadstone.results.result_set import DEFAULT_METRICS, variant_key, variant_name
 from loadstone.results.stage import prefix_of
-from loadstone.results.value import THROUGHPUT, statistic
-from loadstone.search.sentence import reached, sentence
+from loadstone.results.value import THROUGHPUT, metric_statistic
+from loadstone.search.sentence import knee_text, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Beyond this many comparisons or curves, they no longer get a clause each.
+# Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
-# Beyond this many, they are only counted.
+# Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
 
-def answer(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
+def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
     """The answer by the deciding metric, and a clause for each further metric that the file lists.
 
     Built from the comparisons; without any, from the curves, else from the only variant.
     """
     comparisons, curves = judgement.comparisons, judgement.curves
-    # For a sweep over clients the question is where it levels off, not how each point compares with the first.
+    # For a sweep over clients the question is where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
         return [*answers, "; ".join(name_knees(curves))] if curves and is_sweep(comparisons) else answers
     if curves:
         return ["; ".join(name_knees(curves)), *describe_knee(judgement)]
-    return single(judgement, metrics)
+    return describe_single_variant(judgement, metrics)
 
 
 def name_knees(curves: Sequence[Curve]) -> list[str]:
     """A clause for the knee of each of the first curves."""
-    names = apart([curve.context for curve in curves]) if len(curves) > 1 else [""]
+    names = name_contexts([curve.context for curve in curves]) if len(curves) > 1 else [""]
     named = zip(curves[:CLAUSES_MAX], names, strict=False)
-    return [*(reached(curve.knee, whose=name) for curve, name in named), *more(len(curves) - CLAUSES_MAX)]
+    return [*(knee_text(curve.knee, whose=name) for curve, name in named), *count_omitted(len(curves) - CLAUSES_MAX)]
 
 
 def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: float) -> list[str]:
@@ -68,7 +68,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         if is_held:
             # Equal throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
-        lead = "" if rate is None else f"at {units.rate(rate)}{f', held by {sides}' if is_held else ''}: "
+        lead = "" if rate is None else f"at {units.format_rate(rate)}{f', held by {sides}' if is_held else ''}: "
     omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
     stated = [every for metric, every in by_metric.items() if metric not in omitted]
     # Where the confirmatory metric is withheld, the first of the exploratory ones states why there is no claim.
@@ -77,37 +77,40 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
         for comparison in stated[0]
     ]
     main, *further = (state_metric(judgement, every, matters) for every in stated)
-    # One reason for all is written once.
+    # A reason common to all is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"exploratory: {further[0]}"
     if omitted:
-        further.append(f"the table has {units.many(len(omitted), 'further stage')}")
-    return [lead + main, *further, *withheld(judgement, silent)]
+        further.append(f"the table has {units.count_noun(len(omitted), 'further stage')}")
+    return [lead + main, *further, *list_withheld_metrics(judgement, silent)]
 
 
-def withheld(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
-    """The metrics that no comparison has because their figures are withheld, and why."""
+def list_withheld_metrics(judgement: Judgement, metrics: Sequence[str]) -> Iterator[str]:
+    """The metrics that no comparison has because their figures are withheld, with the reason."""
     for metric in metrics:
         cells = [cell for (_, name), cell in judgement.cells.items() if name == metric and cell.withheld]
         if cells:
-            yield f"{wording.metric(metric)} is withheld: {cells[0].withheld}"
+            yield f"{wording.metric_name(metric)} is withheld: {cells[0].withheld}"
 
 
 def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
-    """The comparisons of one metric: a clause each, or those with one baseline together, or only their numbers."""
+    """The comparisons of one metric: a clause each, or comparisons with one baseline together, or only their
+    numbers."""
     varying = {
         name for each in comparisons for name, value in each.context if (name, value) not in comparisons[0].context
     }
     contexts = {each.context for each in comparisons}
     if is_sweep(comparisons):
-        return "; ".join(describe_sweep(comparisons, varying)) + capacities(comparisons)
+        return "; ".join(describe_sweep(comparisons, varying)) + capacity_clause(comparisons)
     if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
-        return "; ".join(where(item, varying) + clause(judgement, item, matters) for item in comparisons)
+        return "; ".join(
+            context_prefix(item, varying) + comparison_clause(judgement, item, matters) for item in comparisons
+        )
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
-        return together(judgement, comparisons, varying, matters)
-    return "; ".join(counted(comparisons))
+        return merge_comparisons(judgement, comparisons, varying, matters)
+    return "; ".join(count_claims(comparisons))
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
@@ -117,103 +120,105 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
     if len(judgement.curves) > 1 or curve.knee.upper is None:
         return
     question = judgement.results.question
-    metrics = question.metrics or [metric for metric in DEFAULT_METRICS if statistic(metric) == "p99"]
+    metrics = question.metrics or [metric for metric in DEFAULT_METRICS if metric_statistic(metric) == "p99"]
     for metric in filter(is_latency, metrics):
-        keys = [variant({**dict(curve.context), CLIENTS: int(load) if load.is_integer() else load}) for load in ends]
+        keys = [
+            variant_key({**dict(curve.context), CLIENTS: int(load) if load.is_integer() else load}) for load in ends
+        ]
         cells = [cell for key in keys if (cell := judgement.cells.get((key, metric))) and not cell.withheld]
         if len(cells) == len(ends):
             texts = [
-                f"{wording.figure(cell.estimate, cell.unit, cell.bound)} at {units.load(load)}"
+                f"{wording.estimate_text(cell.estimate, cell.unit, cell.bound)} at {units.format_load(load)}"
                 for cell, load in zip(cells, ends, strict=True)
             ]
-            yield f"{wording.metric(metric)} is {', '.join(texts)} clients"
+            yield f"{wording.metric_name(metric)} is {', '.join(texts)} clients"
 
 
-def searched(searches: Sequence[Search]) -> str:
+def summarize_searches(searches: Sequence[Search]) -> str:
     """The searches, a clause each; empty without any."""
     clauses = []
-    for each, name in zip(searches[:PARTS_MAX], apart([each.context for each in searches]), strict=False):
-        found = sentence(each.outcome) if each.outcome else "the search is not finished: continue with --resume"
+    for each, name in zip(searches[:PARTS_MAX], name_contexts([each.context for each in searches]), strict=False):
+        found = outcome_sentence(each.outcome) if each.outcome else "the search is not finished: continue with --resume"
         clauses.append(f"{name}: {found}" if len(searches) > 1 else found)
-    return "; ".join([*clauses, *more(len(searches) - PARTS_MAX)])
+    return "; ".join([*clauses, *count_omitted(len(searches) - PARTS_MAX)])
 
 
-def apart(contexts: Sequence[VariantKey]) -> list[str]:
-    """Each context's name, without what all of them have in common."""
+def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
+    """Each context's name, without the parts that all of them share."""
     shared = set.intersection(*map(set, contexts)) if contexts else set()
     return [variant_name(tuple(pair for pair in each if pair not in shared)) for each in contexts]
 
 
-def more(number: int) -> list[str]:
-    """A last clause that counts those left out, if any."""
+def count_omitted(number: int) -> list[str]:
+    """A last clause that counts the omitted ones, if any."""
     return [f"and {number} more"] if number > 0 else []
 
 
-def qualify(verdict: Verdict, coverage: str) -> str:
-    """A verdict; a valid one with the number of checks that could run, where some could not."""
+def qualify_verdict(verdict: Verdict, coverage: str) -> str:
+    """A verdict; for a valid one, also the number of checks that could run, if some could not."""
     return f"{verdict}; {coverage}" if coverage and verdict == Verdict.VALID else str(verdict)
 
 
-def clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
+def comparison_clause(judgement: Judgement, comparison: Comparison, matters: float) -> str:
     """One comparison, the better side first."""
     first, second, ratio = comparison.contender, comparison.baseline, comparison.ratio
     if comparison.claim == "worse":
-        first, second, ratio = second, first, inverse(ratio)
+        first, second, ratio = second, first, inverse_ratio(ratio)
     left, right = (str(dict(cell.variant)[comparison.by]) for cell in (first, second))
-    metric = wording.metric(comparison.metric)
+    metric = wording.metric_name(comparison.metric)
     trust = trust_of(comparison, ratio, judgement.coverage)
     if comparison.claim in ("refused", "unranked"):
         verb = "refused to rank" if comparison.claim == "refused" else "cannot rank"
         more = f"; {comparison.why}" if comparison.why and comparison.claim == "refused" else ""
-        return f"{verb} {left} and {right}: {reason(comparison)}{more}"
+        return f"{verb} {left} and {right}: {refusal_reason(comparison)}{more}"
     figures = figures_of(judgement, first, second)
     if comparison.claim == "impossible":
         # Without a claim there is no ratio either.
         figures = figures_of(judgement, first, second, (left, right))
-        why = f" ({comparison.why or impossible(ratio.n)}, {qualify(comparison.verdict, judgement.coverage)})"
+        why = f" ({comparison.why or too_few_text(ratio.n)}, {qualify_verdict(comparison.verdict, judgement.coverage)})"
         return f"{metric} is {figures}{'' if comparison.exploratory else why}"
     if comparison.claim == "none" and comparison.exploratory and (ends := wording.ratio_interval(ratio)):
         medians = figures_of(judgement, first, second, (left, right))
         # The interval is of this comparison alone.
-        corrected = ", not significant after Holm's correction" if excludes(ratio) else ""
+        corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
         return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
-        shown = f"ratio {wording.ratio(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
+        shown = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
         trust = shown + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
-        what = undecided(comparison.claim, matters)
+        what = text_without_winner(comparison.claim, matters)
         why = f"; {comparison.why}" if comparison.why else ""
-        return f"{what} in {metric} between {left} and {right} ({trust}){capacities([comparison])}{why}"
+        return f"{what} in {metric} between {left} and {right} ({trust}){capacity_clause([comparison])}{why}"
     if math.isfinite(ratio.value):
-        change = wording.change(ratio, bound=comparison.bound)
+        change = wording.change_text(ratio, bound=comparison.bound)
         relation = f"{left} {'holds' if comparison.metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
         if wording.is_lower(ratio.value):
             relation = f"{metric} of {left} is {change} than that of {right}"
         relation = comparison.condition + relation
-        # The question after a latency is how long it takes, not only by which factor.
+        # For a latency, its value matters, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
     else:
         relation, figures = f"{metric} of {left} and {right} is {figures}", ""
-    return f"{relation} ({figures}{trust}){capacities([comparison])}"
+    return f"{relation} ({figures}{trust}){capacity_clause([comparison])}"
 
 
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
-    """Interval, n and verdict; the verdict of an exploratory metric without what the first has said."""
+    """Interval, n and verdict; for an exploratory metric, without the parts stated for the first."""
     if not comparison.exploratory:
-        return f"{interval(ratio, ends)}n={ratio.n}, {qualify(comparison.verdict, coverage)}"
+        return f"{interval_text(ratio, ends)}n={ratio.n}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
     return ", ".join(part for part in (ends, f"n={ratio.n}", str(comparison.verdict)) if part)
 
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
     """Both medians: `0.61 ms against 2.44 ms`, or with names `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
-    texts = [wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in (first, second)]
+    texts = [wording.estimate_text(cell.estimate, cell.unit, judgement.bound_of_cell(cell)) for cell in (first, second)]
     if any(names):
         return ", ".join(f"{text} with {name}" for text, name in zip(texts, names, strict=True))
     return " against ".join(texts)
 
 
-def capacities(comparisons: Sequence[Comparison]) -> str:
-    """A clause where a side's throughput is its capacity, not the rate that was set."""
+def capacity_clause(comparisons: Sequence[Comparison]) -> str:
+    """A clause for sides whose throughput is their capacity, not the rate that was set."""
     names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
     return f"; the rate is above the capacity of {units.join_names([*names])}" if names else ""
 
@@ -221,27 +226,37 @@ def capacities(comparisons: Sequence[Comparison]) -> str:
 UNDECIDED = ("none", "same", "slight")
 
 
-def undecided(claim: Claim, matters: float) -> str:
-    """The words for two sides of which neither is better."""
+def text_without_winner(claim: Claim, matters: float) -> str:
+    """The text for two sides of which neither is better."""
     if claim == "same":
-        return f"no difference of {units.percent(matters)} or more"
-    return f"a difference of less than {units.percent(matters)}" if claim == "slight" else "no evidence of a difference"
+        return f"no difference of {units.format_percent(matters)} or more"
+    return (
+        f"a difference of less than {units.format_percent(matters)}"
+        if claim == "slight"
+        else "no evidence of a difference"
+    )
 
 
-def together(judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float) -> str:
+def merge_comparisons(
+    judgement: Judgement, comparisons: Sequence[Comparison], varying: set[str], matters: float
+) -> str:
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
-    # What holds in several contexts is written once.
+    # Statements that hold in several contexts are written once.
     same: dict[str, list[str]] = {}
     for _, of_context in groupby(comparisons, key=lambda each: each.context):
         every = list(of_context)
-        same.setdefault(side_by_side(judgement, every, matters), []).append(where(every[0], varying).removesuffix(": "))
+        same.setdefault(side_by_side(judgement, every, matters), []).append(
+            context_prefix(every[0], varying).removesuffix(": ")
+        )
     parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
     level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
-        impossible(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
-        qualify(max(each.verdict for each in comparisons), "" if comparisons[0].exploratory else judgement.coverage),
+        too_few_text(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
+        qualify_verdict(
+            max(each.verdict for each in comparisons), "" if comparisons[0].exploratory else judgement.coverage
+        ),
     ]
     return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
 
@@ -249,29 +264,29 @@ def together(judgement: Judgement, comparisons: Sequence[Comparison], varying: s
 def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matters: float) -> str:
     """All contenders of one context."""
     first = comparisons[0]
-    baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric(first.metric)
+    baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric_name(first.metric)
     if all(each.claim == "impossible" for each in comparisons):
         cells = [*(each.contender for each in comparisons), first.baseline]
-        texts = (wording.figure(cell.estimate, cell.unit, judgement.bound(cell)) for cell in cells)
+        texts = (wording.estimate_text(cell.estimate, cell.unit, judgement.bound_of_cell(cell)) for cell in cells)
         named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
-    # By claim, and refused ones by their reason.
+    # By claim, and refused comparisons by their reason.
     others: dict[tuple[Claim, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
     for each in comparisons:
         name = str(dict(each.contender.variant)[each.by])
         if each.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(each.ratio.value):
-            why = reason(each) if each.claim in ("refused", "unranked") else ""
+            why = refusal_reason(each) if each.claim in ("refused", "unranked") else ""
             others.setdefault((each.claim, why), []).append(name)
         else:
             ends = wording.change_interval(each.ratio)
-            change = f"{wording.change(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
+            change = f"{wording.change_text(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
             (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
-        # The verb stands once, with the first.
+        # The verb is written once, with the first part.
         parts = [f"{name} {change}" if at else f"{name} {verb} {change}" for at, (name, change) in enumerate(more_than)]
         sentences.append(f"{units.join_names(parts)} the {metric} of {baseline}")
     if less_than:
@@ -281,46 +296,48 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
         if claim in ("refused", "unranked"):
             sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
-            sentences.append(f"{undecided(claim, matters)} in {metric} between {units.join_names([*names, baseline])}")
+            sentences.append(
+                f"{text_without_winner(claim, matters)} in {metric} between {units.join_names([*names, baseline])}"
+            )
         else:
             sentences.append(f"{units.join_names(names)} and {baseline} have no ratio")
-    return ", ".join(sentences) + capacities(comparisons)
+    return ", ".join(sentences) + capacity_clause(comparisons)
 
 
-def where(comparison: Comparison, varying: set[str]) -> str:
+def context_prefix(comparison: Comparison, varying: set[str]) -> str:
     """The part of the context that not all comparisons share."""
     context = tuple(pair for pair in comparison.context if pair[0] in varying)
     return f"{variant_name(context)}: " if context else ""
 
 
-def reason(comparison: Comparison) -> str:
-    """The first thing that makes it invalid, or why it has no rank."""
+def refusal_reason(comparison: Comparison) -> str:
+    """The first cause that makes it invalid, or the reason why it has no rank."""
     if comparison.why and comparison.claim == "unranked":
         return comparison.why
     worst = max(comparison.findings, key=lambda finding: finding.severity)
     return f"{worst.message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
 
 
-def impossible(n: int) -> str:
-    """Why nothing can be claimed from so few repeats, in full."""
+def too_few_text(n: int) -> str:
+    """The full reason why nothing can be claimed from so few repeats."""
     return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, no claim possible"
 
 
-def interval(estimate: Estimate, ends: str = "") -> str:
-    """`95 % interval 2.1–2.5, `, or nothing; `ends`: how it is written, if not as a change."""
+def interval_text(estimate: Estimate, ends: str = "") -> str:
+    """`95 % interval 2.1–2.5, `, or an empty text; `ends`: the text of the interval, if it is not a change."""
     change = wording.change_interval(estimate)
     shown = change and (ends or change)
     return f"{estimate.level * 100:.3g} % interval {shown}, " if shown and estimate.level is not None else ""
 
 
-def inverse(ratio: Estimate) -> Estimate:
+def inverse_ratio(ratio: Estimate) -> Estimate:
     """The ratio seen from the other side."""
     low, high = (None if end is None else 1 / end if end else math.inf for end in (ratio.high, ratio.low))
     return replace(ratio, value=1 / ratio.value if ratio.value else math.nan, low=low, high=high)
 
 
-def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    """Many comparisons: for each contender how many made each claim, and the range of the ratios claimed."""
+def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Many comparisons: for each contender the number of each claim, and the range of the claimed ratios."""
     contenders: dict[object, list[Comparison]] = {}
     for each in comparisons:
         contenders.setdefault(dict(each.contender.variant)[each.by], []).append(each)
@@ -337,9 +354,9 @@ def counted(comparisons: Sequence[Comparison]) -> Iterator[str]:
         for name in dict.fromkeys(name for each in every for name in each.capacity):
             over = sum(name in each.capacity for each in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
-        metric = wording.metric(comparisons[0].metric)
+        metric = wording.metric_name(comparisons[0].metric)
         yield f"{metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"
-    yield from more(len(contenders) - CLAUSES_MAX)
+    yield from count_omitted(len(contenders) - CLAUSES_MAX)
 
 
 CLAIMS = {
@@ -355,27 +372,27 @@ CLAIMS = {
 }
 
 
-def single(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
-    """Without anything to compare: the figures of the only variant, or why there is no answer."""
+def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
+    """Without anything to compare: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
         return ["nothing to compare" if variants else "nothing was measured"]
     (key,) = variants
     requested = metrics if judgement.results.question.metrics else metrics[:1]
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
-    # A valid verdict needs no mention beside a single figure.
+    # A valid verdict is not mentioned with a single figure.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
     return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
 
 
 def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
     """A clause for a figure."""
-    metric, estimate, unit = wording.metric(cell.metric), cell.estimate, cell.unit
+    metric, estimate, unit = wording.metric_name(cell.metric), cell.estimate, cell.unit
     if cell.withheld:
         return f"{metric} is withheld: {cell.withheld}"
     if estimate.low is None or estimate.high is None or estimate.level is None:
         between = too_few(estimate.n)
     else:
-        ends = wording.span(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
+        ends = wording.span_text(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {wording.figure(estimate, unit, judgement.bound(cell))} ({between}{trust})"
+    return f"{metric} is {wording.estimate_text(estimate, unit, judgement.bound_of_cell(cell))} ({between}{trust})"

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from loadstone.judge.checks.impossible import PERCENTILES_OF
-from loadstone.judge.checks.too_few_samples import NAME, few
-from loadstone.judge.figures import count_failed, family, percentile
+from loadstone.judge.checks.too_few_samples import NAME, has_few_samples
+from loadstone.judge.figures import count_failed, parse_percentile, split_metric
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import Own, Settings
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
-from loadstone.statistics.centre import summary
+from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
-from loadstone.statistics.percentile import Bound, worst
+from loadstone.statistics.percentile import Bound, weakest_bound
 
 # The widest bucket of a histogram of three significant digits, as a share of its values: they have 11 bits.
 BUCKET = 2.0**-10
 
 
 class Cells(Mapping[tuple[VariantKey, str], Cell]):
-    """By variant and metric. A large experiment has 100,000 of them, of which a report shows a few hundred."""
+    """By variant and metric. A large experiment has 100,000 cells, of which a report shows a few hundred."""
 
     def __init__(self, variants: Mapping[VariantKey, list[TrialResult]], own: Own) -> None:
         self._variants = variants
@@ -38,8 +38,8 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
             found = [trial.values[metric] for trial in self._trials[key]]
             fewest = min((value.n for value in found if value.n), default=0)
             bounds = [bound_of(trial, metric) for trial in self._trials[key]]
-            bound = worst(bounds)
-            estimate = summary([value.value for value in found])
+            bound = weakest_bound(bounds)
+            estimate = summarize_samples([value.value for value in found])
             self._made[key] = Cell(
                 variant,
                 metric,
@@ -47,11 +47,11 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 # A median of lower bounds is a lower bound; an interval around it would not be one.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
-                withheld(metric, fewest, self._own.of(self._variants[variant][0].trial))
-                or derived(metric, self._variants[variant]),
+                withholding_reason(metric, fewest, self._own.settings_of(self._variants[variant][0].trial))
+                or percentile_derivation(metric, self._variants[variant]),
                 bound,
                 bounds.count(bound) if bound else 0,
-                max(map(resolution, found)),
+                max(map(relative_resolution, found)),
             )
         return self._made[key]
 
@@ -63,31 +63,32 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
 
 
 def bound_of(trial: TrialResult, metric: str) -> Bound | None:
-    """A figure's bound. A mean covers every operation that was due: with a failure, which never ended, it has none."""
-    name, last = family(metric)
+    """A figure's bound. A mean covers every operation that was due; with a failure, which never ended, it has no
+    bound."""
+    name, last = split_metric(metric)
     bound = trial.values[metric].bound
     if bound is not None or last != "mean":
         return bound
     return "failed" if count_failed(trial, name) else None
 
 
-def resolution(value: Value) -> float:
+def relative_resolution(value: Value) -> float:
     """The step in which a figure was read, as a share of it.
 
     Percentiles are read from histograms, which have three significant digits at best.
     """
     known = value.resolution / value.value if value.value > 0 else 0.0
-    return max(known, BUCKET) if percentile(value.metric) is not None else known
+    return max(known, BUCKET) if parse_percentile(value.metric) is not None else known
 
 
-def derived(metric: str, trials: Sequence[TrialResult]) -> str:
-    """Why a percentile computed from those of several processes is not shown; empty for any other."""
+def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
+    """The reason why a percentile computed from several processes' percentiles is withheld; otherwise empty."""
     parts = next((trial.facts[PERCENTILES_OF] for trial in trials if PERCENTILES_OF in trial.facts), None)
-    return "" if parts is None or percentile(metric) is None else f"computed from the percentiles of {parts}"
+    return "" if parts is None or parse_percentile(metric) is None else f"computed from the percentiles of {parts}"
 
 
-def withheld(metric: str, fewest: int, settings: Settings) -> str:
-    """Why a figure that rests on too few operations is not shown; empty where it is."""
-    beyond = settings.threshold(NAME, "beyond")
-    why = f"fewer than {beyond:g} of {fewest:,} operations lie beyond {family(metric)[1]}"
-    return why if few(fewest, metric, beyond) else ""
+def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
+    """The reason why a figure based on too few operations is withheld; empty if it is not."""
+    beyond = settings.check_threshold(NAME, "beyond")
+    why = f"fewer than {beyond:g} of {fewest:,} operations lie beyond {split_metric(metric)[1]}"
+    return why if has_few_samples(fewest, metric, beyond) else ""

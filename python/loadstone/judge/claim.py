@@ -12,37 +12,37 @@ from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
 from loadstone.judge.scenarios import Kind, Scenario, Weighed
 from loadstone.results.value import Direction
-from loadstone.statistics.comparison import ALPHA, detectable, rank_sum_p, repeats_for
+from loadstone.statistics.comparison import ALPHA, detectable_difference, rank_sum_p, repeats_for
 from loadstone.statistics.estimate import Estimate
 
 CLAIMS = ("better", "worse", "same", "slight")
-# Ratios closer than this count as equal: histograms have three significant digits.
+# Ratios closer to 1 than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
 
 
 @dataclass(frozen=True)
 class Lost:
-    """What becomes of a claim that does not hold in a scenario, and of the comparison."""
+    """The result of a claim that does not hold in a scenario, and of the comparison."""
 
     # The scenario's name.
     name: str
-    # What becomes of a difference, and of an equality; None: the claim stands.
+    # The claim that replaces a difference, and an equality; None: the claim is kept.
     difference: Claim | None
     equality: Claim | None
     severity: Severity
 
 
-# The decision table. As measured, evidence allows a claim or none. A claim is valid where it holds in every scenario.
+# The decision table. The measured evidence allows a claim or none. A claim is valid if it holds in every scenario.
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
-    # Our own fault, or no trial to speak of: nothing is known.
+    # Loadstone's own fault, or no significant trial: nothing is known.
     "own-time": Lost("our own time removed", "refused", "refused", Severity.INVALID),
     "lateness": Lost("our lateness removed", "refused", "none", Severity.INVALID),
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
-    # Chance, as far as is known: more repeats can tell.
+    # Chance, as far as is known: more repeats can decide.
     "clean": Lost("clean trials only", "none", "none", Severity.SUSPECT),
-    # The claim stands as measured; readers may dispute it.
+    # The claim as measured is kept; readers may dispute it.
     "drift": Lost("either end of the drift", None, None, Severity.SUSPECT),
     "processors": Lost("less CPU on one side", None, None, Severity.SUSPECT),
 }
@@ -50,76 +50,80 @@ TABLE: dict[Kind, Lost] = {
 
 @dataclass(frozen=True)
 class Tested:
-    """A comparison whose claim is still open, with all that decides it."""
+    """A comparison whose claim is still open, with everything that decides it."""
 
     comparison: Comparison
     pair: Pair
-    # Nothing where nothing is to be tested.
+    # Empty if nothing is to be tested.
     weighed: Sequence[Weighed] = ()
     # The findings behind the scenario `clean`.
     disturbed: Sequence[Finding] = ()
 
 
-def decide(tested: Tested, matters: float, tests: int) -> Comparison:
-    """The claim that evidence allows; `tests` is the size of the family after which p was corrected."""
+def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
+    """The claim that the evidence allows; `tests` is the size of the family after which p was corrected."""
     comparison, weighed = tested.comparison, tested.weighed
     if not weighed:
         return comparison
     scale = comparison.p_adjusted / comparison.p if comparison.p and comparison.p_adjusted else 1.0
     # Holm's correction of the whole comparison, for each of its scenarios.
-    readings = [read(scenario, comparison, matters, scale) for scenario in weighed]
-    rows = [row(scenario, reading, tested) for scenario, reading in zip(weighed, readings, strict=True)]
+    readings = [read_scenario(scenario, comparison, matters, scale) for scenario in weighed]
+    rows = [scenario_row(scenario, reading, tested) for scenario, reading in zip(weighed, readings, strict=True)]
     comparison = replace(comparison, scenarios=tuple(rows))
     if comparison.claim != "none" or comparison.p_adjusted is None:
         return comparison
     measured = readings[0]
     lost = [
-        scenario.scenario for scenario, reading in zip(weighed, readings, strict=True) if not agree(reading, measured)
+        scenario.scenario
+        for scenario, reading in zip(weighed, readings, strict=True)
+        if not claims_agree(reading, measured)
     ]
     if measured not in CLAIMS:
-        return undecide(comparison, tested, matters, tests)
+        return explain_undecided(comparison, tested, matters, tests)
     if not lost:
-        # Whether a difference below what matters is certain is known as well as in the weakest scenario.
+        # The certainty of a difference too small to matter is limited by the weakest scenario.
         return replace(comparison, claim="same" if "same" in readings else measured)
     equal = measured in ("same", "slight")
     for scenario in lost:
         claim = TABLE[scenario.kind].equality if equal else TABLE[scenario.kind].difference
         if claim is not None and not (equal and claim == "none"):
-            return lose(comparison, tested, scenario, claim, weighed[0])
-    return undecide(comparison, tested, matters, tests)
+            return refuse_claim(comparison, tested, scenario, claim, weighed[0])
+    return explain_undecided(comparison, tested, matters, tests)
 
 
-def read(weighed: Weighed, comparison: Comparison, matters: float, scale: float) -> Claim:
-    """What one scenario alone would allow to claim."""
+def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scale: float) -> Claim:
+    """The claim that one scenario alone would allow."""
     ratio, alike = (
         widen_by_resolution(weighed.evidence.ratio, comparison),
         widen_by_resolution(weighed.alike, comparison),
     )
     p = weighed.evidence.p
-    apart = p is not None and p * scale < ALPHA and excludes(ratio)
-    # Fewer repeats are a condition of the claim, not a claim: they need not show that the difference matters.
-    if apart and beyond(ratio, 0.0 if weighed.scenario.is_part else matters):
+    apart = p is not None and p * scale < ALPHA and excludes_one(ratio)
+    # Fewer repeats are a condition of the claim and not a claim, so they need not show that the difference matters.
+    if apart and exceeds_difference(ratio, 0.0 if weighed.scenario.is_part else matters):
         higher = ratio.value > 1 if ratio.value == ratio.value else contender_is_higher(weighed)
         return rank_sides(higher, comparison.direction)
-    if inside(alike, matters):
+    if is_equivalent(alike, matters):
         return "slight" if apart else "same"
     return "none"
 
 
-def agree(reading: Claim, measured: Claim) -> bool:
-    """Whether a scenario allows the claim; that a small difference is certain takes more than that it is small."""
+def claims_agree(reading: Claim, measured: Claim) -> bool:
+    """Whether a scenario allows the claim; the certainty of a small difference needs more than its smallness."""
     return reading == measured or {reading, measured} == {"same", "slight"}
 
 
-def row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
-    """A scenario as the report's table shows it."""
+def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
+    """A scenario as a row of the report's table."""
     kind, at = weighed.scenario.kind, weighed.scenario.side
     side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
     return ScenarioRow(f"{TABLE[kind].name}{side}", ratio, weighed.evidence.n, reading)
 
 
-def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed) -> Comparison:
+def refuse_claim(
+    comparison: Comparison, tested: Tested, scenario: Scenario, claim: Claim, measured: Weighed
+) -> Comparison:
     """A comparison whose claim as measured does not hold in a scenario, with the finding that states it."""
     pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
@@ -138,7 +142,7 @@ def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Clai
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
         ]
         cause = causes[0] if causes else None
-        # Lateness that no finding is about still bounds latencies.
+        # Lateness bounds latencies even without a finding on it.
         check, hint = (cause.check, cause.hint) if cause else (rate.GENERATOR_LIMITED, rate.BOUNDS_HINT)
         why = ""
     finding = Finding(check, TABLE[scenario.kind].severity, message, hint, pair.trials, metric)
@@ -149,25 +153,25 @@ def lose(comparison: Comparison, tested: Tested, scenario: Scenario, claim: Clai
 TIMES_MAX = 4
 
 
-def undecide(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the reason why nothing can be claimed, or with what would decide."""
+def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
+    """The comparison with the reason why nothing can be claimed, or with the repeats that would decide."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
-    # The smallest p that a rank test can have, whatever the repeats are.
+    # The smallest possible p of a rank test, whatever the repeats are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
         least = next(size for size in range(n, 1000) if rank_sum_p(0, size, size) * tests < ALPHA)
-        why = f"n = {n} cannot decide {units.many(tests, 'test')}, n ≥ {least} can"
+        why = f"n = {n} cannot decide {units.count_noun(tests, 'test')}, n ≥ {least} can"
         return replace(comparison, claim="impossible", why=why)
     needed = repeats_for(comparison.ratio, matters)
     if needed is None:
         return comparison
     if needed <= TIMES_MAX * n:
         return replace(comparison, why=f"about {max(needed, n + 1):,} repeats would decide")
-    now, later = (units.short_percent(detectable(comparison.ratio, count)) for count in (n, TIMES_MAX * n))
+    now, later = (units.short_percent(detectable_difference(comparison.ratio, count)) for count in (n, TIMES_MAX * n))
     why = f"n={n} can show a difference of {now}; n={TIMES_MAX * n}, {TIMES_MAX} times the time, one of {later}"
     return replace(comparison, why=why)
 
 
-def overall(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
+def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
     """The ratio with the interval of all scenarios, the largest p, and whether the ratio is a bound.
 
     p is 1 where the scenarios point in different directions. A bound is the possible ratio that is nearest to 1.
@@ -177,24 +181,24 @@ def overall(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
     ps = [1.0 if scenario.p is None else scenario.p for scenario in every]
     directions = {contender_is_higher(scenario) for scenario in weighed}
     p = None if first.p is None else max(ps) if len(directions) == 1 else 1.0
-    ratio = span([scenario.ratio for scenario in every])
+    ratio = combine_intervals([scenario.ratio for scenario in every])
     biased = [scenario for scenario in weighed if not scenario.scenario.is_part]
-    least = nearest([scenario.evidence.ratio.value for scenario in biased]) if len(biased) > 1 else ratio.value
+    least = nearest_ratio([scenario.evidence.ratio.value for scenario in biased]) if len(biased) > 1 else ratio.value
     unlimited = any(any(scenario.scenario.unlimited) for scenario in weighed)
     bound = unlimited or not math.isclose(least, ratio.value, rel_tol=RESOLUTION)
     return (replace(ratio, value=least) if bound and least == least else ratio), p, bound
 
 
-def span(ratios: Sequence[Estimate]) -> Estimate:
-    """The first ratio with the interval of all of them; without one where any has none."""
+def combine_intervals(ratios: Sequence[Estimate]) -> Estimate:
+    """The first ratio with the interval of all of them; without an interval if any has none."""
     lows = [ratio.low for ratio in ratios if ratio.low is not None]
     highs = [ratio.high for ratio in ratios if ratio.high is not None]
     known = len(lows) == len(highs) == len(ratios)
     return replace(ratios[0], low=min(lows) if known else None, high=max(highs) if known else None)
 
 
-def nearest(ratios: Sequence[float]) -> float:
-    """The ratio nearest to 1, which is all that can be claimed."""
+def nearest_ratio(ratios: Sequence[float]) -> float:
+    """The ratio nearest to 1: only this ratio can be claimed."""
     if any(map(math.isnan, ratios)) or min(ratios) <= 1 <= max(ratios):
         return ratios[0]
     return min(ratios, key=lambda ratio: abs(math.log(ratio)) if ratio > 0 else math.inf)
@@ -218,7 +222,7 @@ def count_failures(
         return replace(comparison, claim="none", why=message)
     (figures, lost), (remaining, won) = sides if comparison.claim == "better" else reversed(sides)
     worst = 0.0 if comparison.direction == "higher" else math.inf
-    stands = not attempts.turns(figures, remaining, (lost, won), worst)
+    stands = not attempts.failures_reverse_claim(figures, remaining, (lost, won), worst)
     n = min(len(figures) + lost, len(remaining) + won)
     rows = ScenarioRow(TABLE["failures"].name, Estimate(math.nan, n), n, comparison.claim if stands else "none")
     comparison = replace(comparison, scenarios=(*comparison.scenarios, rows))
@@ -230,10 +234,10 @@ def count_failures(
     return replace(comparison, claim=claim, findings=(*comparison.findings, finding))
 
 
-def shift(
+def shift_ratio(
     comparison: Comparison, kind: Kind, factor: float, alike: Estimate, matters: float
 ) -> tuple[Comparison, bool]:
-    """The comparison with the scenario that its ratio is off by a factor either way, and whether its claim holds."""
+    """The comparison with the scenario that its ratio is wrong by a factor either way, and whether its claim holds."""
     ratio = comparison.ratio
     wider = replace(
         ratio,
@@ -242,43 +246,45 @@ def shift(
     )
     if comparison.claim in ("better", "worse"):
         away = max(ratio.value, 1 / ratio.value) if ratio.value > 0 else 0.0
-        stands = bool(ratio.low and ratio.high) and away > factor * (1 + matters) and excludes(wider)
+        stands = bool(ratio.low and ratio.high) and away > factor * (1 + matters) and excludes_one(wider)
     else:
         low, high = alike.low, alike.high
         known = low is not None and high is not None and ratio.value > 0
-        stands = known and inside(replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters)
+        stands = known and is_equivalent(
+            replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters
+        )
     row = ScenarioRow(TABLE[kind].name, wider, ratio.n, comparison.claim if stands else "none")
     return replace(comparison, scenarios=(*comparison.scenarios, row)), stands
 
 
-def excludes(ratio: Estimate) -> bool:
-    """Whether the interval excludes 1; where there is no ratio, p alone decides."""
+def excludes_one(ratio: Estimate) -> bool:
+    """Whether the interval excludes 1; without a ratio, p alone decides."""
     if math.isnan(ratio.value):
         return True
     return ratio.low is not None and ratio.high is not None and not ratio.low <= 1 <= ratio.high
 
 
-def beyond(ratio: Estimate, matters: float) -> bool:
+def exceeds_difference(ratio: Estimate, matters: float) -> bool:
     """Whether a ratio is further from 1 than the smallest difference that matters."""
     if math.isnan(ratio.value):
         return True
     return ratio.value <= 0 or abs(math.log(ratio.value)) > math.log1p(matters)
 
 
-def inside(interval: Estimate, matters: float) -> bool:
+def is_equivalent(interval: Estimate, matters: float) -> bool:
     """Whether the whole interval is nearer to 1 than the smallest difference that matters."""
     low, high = interval.low, interval.high
     return low is not None and high is not None and 1 / (1 + matters) < low and high < 1 + matters
 
 
 def rank_sides(higher: bool, way: Direction | None) -> Claim:
-    """Better or worse, where either is."""
+    """Better or worse, if the direction is defined."""
     if way is None:
         return "none"
     return "better" if higher == (way == "higher") else "worse"
 
 
-def above(comparison: Comparison) -> bool:
+def is_contender_higher(comparison: Comparison) -> bool:
     """Whether the contender's figure is the higher one; without a ratio, by the medians."""
     if comparison.ratio.value == comparison.ratio.value:
         return comparison.ratio.value > 1

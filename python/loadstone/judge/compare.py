@@ -1,4 +1,4 @@
-"""Comparing: each headline metric of each contender against the baseline of its context."""
+"""Comparisons: each headline metric of each contender with the baseline of its context."""
 
 from __future__ import annotations
 
@@ -11,27 +11,36 @@ from loadstone.format import units
 from loadstone.judge import drift
 from loadstone.judge.checks import attempts, errors, faults, rate
 from loadstone.judge.checks.not_steady import Levels
-from loadstone.judge.claim import CLAIMS, Tested, count_failures, decide, overall, shift, span, widen_by_resolution
-from loadstone.judge.figures import family
-from loadstone.judge.finding import Finding, Pair, Severity, Verdict, concerns, verdict
+from loadstone.judge.claim import (
+    CLAIMS,
+    Tested,
+    combine_intervals,
+    combine_scenarios,
+    count_failures,
+    decide_claim,
+    shift_ratio,
+    widen_by_resolution,
+)
+from loadstone.judge.figures import split_metric
+from loadstone.judge.finding import Finding, Pair, Severity, Verdict, concerns_metric, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.judge.pairing import Match
 from loadstone.judge.scenarios import (
     Kind,
     Sides,
+    build_scenarios,
+    evaluate_scenario,
     find_covered,
     find_discarded,
     is_single,
-    lacking,
     lower_samples,
+    missing_repeats,
     repeats_of,
-    scenarios,
-    weigh,
 )
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
-from loadstone.results.value import THROUGHPUT, direction
-from loadstone.statistics.comparison import holm
+from loadstone.results.value import THROUGHPUT, better_direction
+from loadstone.statistics.comparison import adjust_holm
 from loadstone.statistics.estimate import Estimate
 
 # Figures that only a fault causes.
@@ -45,7 +54,7 @@ class Comparer:
     """Compares the variants of a result set. A difference below what matters is of no interest."""
 
     cells: Mapping[tuple[VariantKey, str], Cell]
-    # The findings against each variant.
+    # The findings on each variant.
     against: Mapping[VariantKey, Sequence[Finding]]
     # The levels within each trial.
     time_series: Mapping[str, Levels]
@@ -53,19 +62,19 @@ class Comparer:
     rank_invalid: bool
     settings: Settings
 
-    def compare(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
+    def compare_matches(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
         """All comparisons.
 
         The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        theirs are corrected over everything that was tested. Metrics that the recorded question does not have are
+        their p are corrected over all tests. Metrics that are not in the recorded question are
         corrected over all that were measured, as any of them could have been chosen.
         """
-        every = (self.test(match, metric) for metric in metrics for match in matches)
+        every = (self.assess_match(match, metric) for metric in metrics for match in matches)
         open_tests = [tested for tested in every if tested is not None]
         first = metrics[0] if metrics else ""
         of_first = [tested.comparison.p if tested.comparison.metric == first else None for tested in open_tests]
-        # By whether a comparison is exploratory.
-        adjusted = holm(of_first), holm([tested.comparison.p for tested in open_tests])
+        # Keyed by whether a comparison is exploratory.
+        adjusted = adjust_holm(of_first), adjust_holm([tested.comparison.p for tested in open_tests])
         tests = [sum(p is not None for p in ps) for ps in adjusted]
         comparisons = []
         for at, tested in enumerate(open_tests):
@@ -74,25 +83,27 @@ class Comparer:
             exploratory = metric != first or chosen
             corrected, count = adjusted[exploratory][at], tests[exploratory]
             if chosen and p is not None:
-                count = max(count, len(matches) * sum(direction(name) is not None for name in self.results.metrics))
+                count = max(
+                    count, len(matches) * sum(better_direction(name) is not None for name in self.results.metrics)
+                )
                 corrected = min(1.0, p * count)
             comparison = replace(tested.comparison, exploratory=exploratory, p_adjusted=corrected)
             tested = replace(tested, comparison=comparison)
-            comparison = decide(tested, self.settings.matters, count)
+            comparison = decide_claim(tested, self.settings.matters, count)
             comparison = count_failures(
-                comparison, self.failures(comparison, tested.pair), tested.pair, self.rank_invalid
+                comparison, self.count_failures(comparison, tested.pair), tested.pair, self.rank_invalid
             )
             if comparison.claim == "unranked" and not exploratory:
-                # What the claim needs is known as a bound only.
+                # A fact that the claim needs is known only as a bound.
                 finding = Finding(
                     errors.NAME, Severity.UNCHECKED, comparison.why, BOUND_HINT, tested.pair.trials, metric
                 )
                 comparison = replace(comparison, findings=(*comparison.findings, finding))
-            comparisons.append(self.drift(tested, comparison))
+            comparisons.append(self.apply_drift(tested, comparison))
         return comparisons
 
-    def test(self, match: Match, metric: str) -> Tested | None:
-        """One comparison, its claim still open; None where a side has no such figure, or it is withheld."""
+    def assess_match(self, match: Match, metric: str) -> Tested | None:
+        """One comparison with its claim still open; None if a side has no such figure, or it is withheld."""
         pair, keys = match.pair, (match.baseline, match.contender)
         baseline, contender = (self.cells.get((key, metric)) for key in keys)
         if baseline is None or contender is None or contender.withheld or baseline.withheld:
@@ -102,7 +113,7 @@ class Comparer:
             return None
         sides = [self.against.get(key, ()) for key in keys]
         against = [*match.findings, *sides[0], *sides[1]]
-        every = [finding for finding in dict.fromkeys(against) if concerns(finding, metric)]
+        every = [finding for finding in dict.fromkeys(against) if concerns_metric(finding, metric)]
         disturbed = [finding for finding in every if finding.effect.disturbs and finding.severity == Severity.NOTE]
         concerned = [finding for finding in every if finding not in disturbed]
         doubtful = find_covered(concerned, pair)
@@ -112,8 +123,8 @@ class Comparer:
             )
             for finding in concerned
         )
-        refused = verdict(findings) == Verdict.INVALID and not self.rank_invalid
-        way, named = direction(metric, contender.unit), zip((pair.baseline, pair.contender), sides, strict=True)
+        refused = worst_verdict(findings) == Verdict.INVALID and not self.rank_invalid
+        way, named = better_direction(metric, contender.unit), zip((pair.baseline, pair.contender), sides, strict=True)
         comparison = Comparison(
             metric,
             contender.unit,
@@ -122,37 +133,37 @@ class Comparer:
             pair.by,
             baseline,
             contender,
-            # A bound allows no ratio: it is not a figure to calculate with.
+            # A bound allows no ratio: it is not a figure for calculations.
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
-            why="; ".join(bounded(cell, pair.by) for cell in (baseline, contender) if cell.bound),
+            why="; ".join(bound_reason(cell, pair.by) for cell in (baseline, contender) if cell.bound),
             capacity=tuple(str(name) for name, side in named if metric == THROUGHPUT and has_missed_rate(side)),
         )
         if comparison.why:
             return Tested(comparison, pair)
         lows = lower_samples(keys, metric, self.cells)
-        samples = self.samples(pair, metric, baseline, contender)
-        possible = scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
-        weighed = [weigh(scenario, way, pair.blocks) for scenario in possible]
-        (ratio, p, bound), measured = overall(weighed), weighed[0].evidence
+        samples = self.side_samples(pair, metric, baseline, contender)
+        possible = build_scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
+        weighed = [evaluate_scenario(scenario, way, pair.blocks) for scenario in possible]
+        (ratio, p, bound), measured = combine_scenarios(weighed), weighed[0].evidence
         claim: Claim = "impossible" if measured.p is None else "none" if way else "descriptive"
         claim = "refused" if refused else claim
         comparison = replace(
             comparison,
             ratio=widen_by_resolution(ratio, comparison),
             claim=claim,
-            # Where nothing can be claimed, a test would only make the family's correction stricter.
+            # If nothing can be claimed, a test would only make the family's correction stricter.
             p=p if claim == "none" else None,
             test=f"{measured.method}, n={measured.n}",
             effect=measured.effect,
             bound=bound,
-            why=decidable(findings, pair) if refused else "",
+            why=missing_repeats_text(findings, pair) if refused else "",
         )
         return Tested(comparison, pair, weighed, disturbed)
 
-    def samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
-        """The samples of both sides: the repeats, or where both have several runs, the median of each run."""
+    def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
+        """The samples of both sides: the repeats, or if both have several runs, the median of each run."""
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:
             return repeats
@@ -165,23 +176,23 @@ class Comparer:
             medians.append({at: median(figures) for at, figures in enumerate(runs.values(), 1)})
         return (medians[0], medians[1]) if min(map(len, medians)) > 1 else repeats
 
-    def failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
-        """Each side's figures that can be trusted, and how many attempts and trials have none."""
+    def count_failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
+        """Each side's trustworthy figures, and the number of attempts and trials that have none."""
         sides = []
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
             bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
-            # A trial that failed after its window has figures: the worst one takes their place.
+            # A trial that failed after its window has figures, which the worst figure replaces.
             excluded = bad | {trial.repeat for trial in trials if trial.failed}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
-            sides.append((known, attempts.failures(trials) + len(bad)))
+            sides.append((known, attempts.count_failed_attempts(trials) + len(bad)))
         return sides
 
-    def drift(self, tested: Tested, comparison: Comparison) -> Comparison:
+    def apply_drift(self, tested: Tested, comparison: Comparison) -> Comparison:
         """The comparison with the scenarios of a drift and of unequal processors."""
         if comparison.claim not in CLAIMS or not tested.weighed:
             return comparison
         pair, metric = tested.pair, comparison.metric
-        alike = widen_by_resolution(span([weighed.alike for weighed in tested.weighed]), comparison)
+        alike = widen_by_resolution(combine_intervals([weighed.alike for weighed in tested.weighed]), comparison)
         factor, drifting = drift.trial_drift(pair, metric, comparison.findings, self.time_series)
         causes: list[tuple[Kind, float, Finding | None]] = [("drift", factor, None)] if drifting else []
         excluded = set.union(*repeats_of(pair, tested.disturbed))
@@ -189,30 +200,34 @@ class Comparer:
             causes.append(("drift", *further))
         causes += [("processors", *used) for used in drift.unequal_processors(pair, metric, self.settings)]
         for kind, factor, cause in causes:
-            comparison, stands = shift(comparison, kind, factor, alike, self.settings.matters)
+            comparison, stands = shift_ratio(comparison, kind, factor, alike, self.settings.matters)
             findings = comparison.findings
             if cause is None and stands:
-                findings = tuple(note(finding) if finding in drifting else finding for finding in findings)
+                findings = tuple(demote_finding(finding) if finding in drifting else finding for finding in findings)
             elif cause is not None and not stands:
                 findings = (*findings, cause)
             comparison = replace(comparison, findings=findings)
         return comparison
 
 
-def note(finding: Finding) -> Finding:
-    """A drift that turns no claim."""
+def demote_finding(finding: Finding) -> Finding:
+    """A drift that changes no claim."""
     return replace(finding, severity=Severity.NOTE, hint=MOVED_HINT)
 
 
-def settle(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
-    """A finding on a trial of a variant: a note where it is a drift that turns no claim that it concerns."""
+def settle_finding(key: VariantKey, finding: Finding, comparisons: Sequence[Comparison]) -> Finding:
+    """A finding on a variant's trial: a note if it is a drift that changes no claim that it concerns."""
     if finding.effect.drifts == 1:
         return finding
     sides = [
         comparison for comparison in comparisons if key in (comparison.baseline.variant, comparison.contender.variant)
     ]
-    uses = [note(finding) in comparison.findings for comparison in sides if concerns(finding, comparison.metric)]
-    return note(finding) if uses and all(uses) else finding
+    uses = [
+        demote_finding(finding) in comparison.findings
+        for comparison in sides
+        if concerns_metric(finding, comparison.metric)
+    ]
+    return demote_finding(finding) if uses and all(uses) else finding
 
 
 def has_missed_rate(findings: Sequence[Finding]) -> bool:
@@ -220,22 +235,30 @@ def has_missed_rate(findings: Sequence[Finding]) -> bool:
     return any(finding.check == rate.RATE_NOT_HELD and finding.severity == Severity.INVALID for finding in findings)
 
 
-def decidable(findings: Sequence[Finding], pair: Pair) -> str:
-    """Where only single trials make a comparison invalid: how many more repeats could decide without them."""
+def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
+    """If only single trials make a comparison invalid: the number of additional repeats that could decide without
+    them."""
     alone = [finding for finding in findings if is_single(finding)]
-    if verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
+    if worst_verdict([finding for finding in findings if finding not in alone]) == Verdict.INVALID:
         return ""
     bad = list(dict.fromkeys(trial for finding in alone for trial in finding.trials))
     sides = pair.ids
     if any(side <= set(bad) for side in sides):
         # More repeats of a side that always fails decide nothing.
         return ""
-    return f"{units.many(lacking(alone, pair), 'more repeat')} could decide it if {units.listed(bad)} were left out"
+    return (
+        f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "
+        f"decide it if {units.list_items(bad)} were left out"
+    )
 
 
-def bounded(cell: Cell, by: str) -> str:
-    """Why a cell cannot be ranked."""
-    name, last = dict(cell.variant).get(by, ""), family(cell.metric)[1]
-    of = f" in {cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bounded < len(cell.samples) else ""
+def bound_reason(cell: Cell, by: str) -> str:
+    """The reason why a cell cannot be ranked."""
+    name, last = dict(cell.variant).get(by, ""), split_metric(cell.metric)[1]
+    of = (
+        f" in {cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}"
+        if cell.bounded < len(cell.samples)
+        else ""
+    )
     reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
     return f"{last} of {name} {reason}{of}"

@@ -1,4 +1,4 @@
-"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law where it fits."""
+"""Curves: the throughput of a variant by its clients, with the knee, and the scalability law if it fits."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from loadstone.judge import figures
 from loadstone.judge.judgement import Curve, VariantKey
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
-from loadstone.statistics.knee import knee
-from loadstone.statistics.usl import COUNTS_MIN, fit
+from loadstone.statistics.knee import find_knee
+from loadstone.statistics.usl import COUNTS_MIN, fit_law
 
 CLIENTS = "clients"
 # A knee and a fit take a few milliseconds each.
 CURVES_MAX = 40
 
 
-def curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
-    """One for each context with enough different numbers of clients, CURVES_MAX at most.
+def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interleaved: bool) -> Iterator[Curve]:
+    """A curve for each context with enough different numbers of clients, CURVES_MAX at most.
 
-    The caller leaves out trials that do not count. With `interleaved`, trials of one repeat belong to one block.
+    The caller excludes trials that do not count. With `interleaved`, trials of one repeat belong to one block.
     """
     found: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
     for key, trials in variants.items():
         context = tuple(pair for pair in key if pair[0] != CLIENTS)
         for trial in trials:
-            clients, throughput = figures.clients(trial), trial.value(THROUGHPUT)
-            # With a rate set, throughput is what was asked for.
+            clients, throughput = figures.client_count(trial), trial.value(THROUGHPUT)
+            # With a rate, throughput is the requested rate.
             if clients is not None and throughput and trial.loop != "open":
                 found.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
     enough = {context: points for context, points in found.items() if len(points) >= COUNTS_MIN}
     for context, points in list(enough.items())[:CURVES_MAX]:
-        yield curve(context, points, interleaved=interleaved)
+        yield fit_curve(context, points, interleaved=interleaved)
 
 
-def curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
+def fit_curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, float]]], *, interleaved: bool) -> Curve:
     """One curve of (block, throughput) by clients."""
     # Results of several experiments can contain the same repeat number twice.
     blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
     cells = {
         clients: dict(every if blocks else enumerate(each for _, each in every)) for clients, every in points.items()
     }
-    law = fit([(clients, each) for clients, every in points.items() for _, each in every])
-    return Curve(context, knee(cells, blocks=blocks), law)
+    law = fit_law([(clients, each) for clients, every in points.items() for _, each in every])
+    return Curve(context, find_knee(cells, blocks=blocks), law)

@@ -1,4 +1,4 @@
-"""Drift within trials, and processors that others used: by how much the ratio of two sides may be off."""
+"""Drift within trials, and unequal use of processors: the possible error of the ratio of two sides."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadstone.judge.figures import is_latency
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -34,7 +34,7 @@ def trial_drift(
     drifting = [
         finding for finding in findings if finding.severity == Severity.SUSPECT and 1 < finding.effect.drifts < math.inf
     ]
-    own = statistic(metric)
+    own = metric_statistic(metric)
     known = all((own, HALVES) in time_series.get(trial, {}) for finding in drifting for trial in finding.trials)
     if not drifting or not known or own not in courses_of(metric):
         return 1.0, []
@@ -49,16 +49,16 @@ def trial_drift(
 def ratio_drift(
     pair: Pair, metric: str, time_series: Mapping[str, Levels], disturbed: Collection[int], settings: Settings
 ) -> tuple[float, Finding] | None:
-    """The largest factor by which the ratio moves alike in all blocks, however little; None where it does not.
+    """The largest factor by which the ratio drifts in one direction in all blocks, however little; None if it does not.
 
     Repeats that were `disturbed` hide a common drift, so the remaining repeats are tested alone as well.
     """
-    # The mean of a line lies in its middle; a percentile can lie at its worst end.
+    # The mean of a line is at its middle; a percentile can be at its worst end.
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
     for name in courses_of(metric):
-        for part, alpha in not_steady.tests(settings):
-            baseline, contender = (levels(trials, time_series, name, part) for trials in pair.sides)
+        for part, alpha in not_steady.window_tests(settings):
+            baseline, contender = (levels_by_repeat(trials, time_series, name, part) for trials in pair.sides)
             both = baseline.keys() & contender.keys()
             for blocks in (both, both - {*disturbed}):
                 if len(blocks) < REPEATS_MIN:
@@ -68,18 +68,18 @@ def ratio_drift(
                 )
                 steps = np.log(np.array(inside) / np.array(outside))
                 (mean, _, _), p = t_interval(steps)
-                # Of blocks that all move alike p is not a number.
+                # If all blocks drift equally, p is not a number.
                 if p >= alpha:
                     continue
                 first, second = geometric_mean(outside), geometric_mean(inside)
-                change = not_steady.moves(first, second, units.times, units.times)
+                change = not_steady.drift_text(first, second, units.format_ratio, units.format_ratio)
                 message = f"{part}, the ratio of {name} {change} (mean of {len(steps)} blocks), {TURNS}"
                 finding = Finding(not_steady.NAME, Severity.SUSPECT, message, not_steady.HINT, pair.trials, metric)
                 drifts.append((math.exp(reach * abs(float(mean))), finding))
     return max(drifts, key=itemgetter(0), default=None)
 
 
-def levels(
+def levels_by_repeat(
     trials: Sequence[TrialResult], time_series: Mapping[str, Levels], name: str, part: str
 ) -> dict[int, tuple[float, float]]:
     """A figure outside a part of the window and in it, by repeat."""
@@ -88,7 +88,7 @@ def levels(
 
 
 def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
-    """The factor by which one side may be slower, as other processes used more of its host."""
+    """The factor by which one side may be slower because other processes used more of its host."""
     for name, (text, hint) in interference.SHARES.items() if courses_of(metric) else ():
         baseline, contender = (
             {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}
@@ -98,9 +98,9 @@ def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[
         if len(blocks) < REPEATS_MIN:
             continue
         (mean, _, _), p = t_interval(np.array([contender[block] - baseline[block] for block in blocks]))
-        if p >= settings.threshold(not_steady.NAME, "together"):
+        if p >= settings.check_threshold(not_steady.NAME, "together"):
             continue
-        shares = [units.percent(fmean(side[block] for block in blocks)) for side in (baseline, contender)]
+        shares = [units.format_percent(fmean(side[block] for block in blocks)) for side in (baseline, contender)]
         of = f"for {pair.baseline}, {shares[1]} for {pair.contender} (means)"
         message = f"{text.format(share=shares[0])} {of}, {TURNS}"
         finding = Finding(interference.NAME, Severity.SUSPECT, message, hint, pair.trials, metric)

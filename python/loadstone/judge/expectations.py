@@ -1,7 +1,7 @@
 """Expectations: whether each condition of the question is true, false or undecided by the interval of its figure.
 
 A condition on a figure concerns each variant, a condition with `x` the ratio of each contender to its baseline.
-A ratio decides only where what changes with time cannot: within blocks of one run, or over alternating runs.
+A ratio decides only if time-dependent changes cannot: within blocks of one run, or over alternating runs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from loadstone.judge.cells import bound_of
 from loadstone.judge.checks import attempts, errors, sides_differ, view
 from loadstone.judge.claim import TABLE
 from loadstone.judge.compare import Comparer
-from loadstone.judge.finding import Finding, Severity, concerns
+from loadstone.judge.finding import Finding, Severity, concerns_metric
 from loadstone.judge.judgement import Comparison, Expectation, Judgement, VariantKey
-from loadstone.judge.order import DECIDES, begins, order_of
+from loadstone.judge.order import DECIDES, list_start_times, order_of
 from loadstone.judge.pairing import Match
 from loadstone.judge.scenarios import is_single
-from loadstone.results.result_set import variant, variant_name
+from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import direction
-from loadstone.search.objective import Term, expectations
+from loadstone.results.value import better_direction
+from loadstone.search.objective import Term, parse_expectations
 from loadstone.statistics.centre import LEVEL, median_rank, order_interval
 from loadstone.statistics.comparison import ALPHA
 from loadstone.statistics.distributions import student_quantile
@@ -42,12 +42,12 @@ FAILING = "find out why attempts fail, then run again"
 
 def examine_expectations(judgement: Judgement, matches: Sequence[Match], comparer: Comparer) -> Iterator[Expectation]:
     """Every condition of the question, in its order. Invalid ones were refused when the question was read."""
-    every = [part for text in judgement.results.question.expect for part in expectations(text)]
+    every = [part for text in judgement.results.question.expect for part in parse_expectations(text)]
     ratios = dict.fromkeys(term.metric for _, term in every if term.is_ratio)
     comparisons = list(judgement.comparisons)
-    # Figures that the question does not compare are compared for their expectation alone.
+    # Figures that the question does not compare are compared only for their expectation.
     if further := [metric for metric in ratios if all(item.metric != metric for item in comparisons)]:
-        comparisons += comparer.compare(matches, further)
+        comparisons += comparer.compare_matches(matches, further)
     # False alarms are limited over all ratios together (Bonferroni).
     tests = sum(item.metric == term.metric for _, term in every if term.is_ratio for item in comparisons)
     for text, term in every:
@@ -58,11 +58,11 @@ def examine_expectations(judgement: Judgement, matches: Sequence[Match], compare
 
 
 def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expectation]:
-    """A condition on each variant: of a search, on the answer."""
+    """A condition on each variant; for a search, on the answer."""
     variants = dict(judgement.results.variants)
     if judgement.searches:
         loads = {
-            variant({**dict(search.context), search.rule.over: int(load) if load == int(load) else load})
+            variant_key({**dict(search.context), search.rule.over: int(load) if load == int(load) else load})
             for search in judgement.searches
             if search.outcome is not None and (load := search.outcome.load) is not None
         }
@@ -83,44 +83,44 @@ def examine_figure(text: str, term: Term, judgement: Judgement) -> Iterator[Expe
 
 def find_unmeasured(judgement: Judgement) -> Iterator[VariantKey]:
     """The planned variants without any trial."""
-    planned = dict.fromkeys(variant(config) for config in judgement.results.planned.values())
+    planned = dict.fromkeys(variant_key(config) for config in judgement.results.planned.values())
     return (key for key in planned if key not in judgement.results.variants)
 
 
 def leave_undecided(
     text: str, of: str, why: str, remedy: str, estimate: Estimate | None = None, unit: str = ""
 ) -> Expectation:
-    """A condition that nothing decides."""
+    """A condition that remains undecided."""
     return Expectation(text, of, None, estimate, unit, why, remedy)
 
 
 def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expectation:
-    """A condition on a number of failed operations: what happened in each trial, and no estimate."""
+    """A condition on a number of failed operations: the events of each trial, without an estimate."""
     counts = [count_failed_operations(trial) for trial in trials]
     known = [count for count in counts if count is not None]
     most = max(known, default=math.nan)
     estimate = Estimate(most, len(known), min(known, default=math.nan), most) if known else None
     failing = [trial for trial in trials if trial.failed or trial.failures]
-    violating = sum(not term.holds(count) for count in known)
+    violating = sum(not term.is_met_by(count) for count in known)
     if violating or failing:
-        reason = f"in {violating} of {units.many(len(trials), 'trial')}" if violating else ""
-        attempt = f"{units.many(attempts.failures(trials), 'attempt')} failed" if failing else ""
+        reason = f"in {violating} of {units.count_noun(len(trials), 'trial')}" if violating else ""
+        attempt = f"{units.count_noun(attempts.count_failed_attempts(trials), 'attempt')} failed" if failing else ""
         return Expectation(text, "", False, estimate, "operations", "; ".join(filter(None, (reason, attempt))))
     if len(known) < len(trials) or not known:
         return leave_undecided(
             text, "", "the number of failed operations is not known", MEASURE, estimate, "operations"
         )
-    if unanswered := sum(figures.censored(trial) for trial in trials):
-        why = f"{units.many(round(unanswered), 'operation')} never ended"
+    if unanswered := sum(figures.count_censored(trial) for trial in trials):
+        why = f"{units.count_noun(round(unanswered), 'operation')} never ended"
         return leave_undecided(text, "", why, "measure longer, or find out what holds them", estimate, "operations")
     return Expectation(text, "", True, estimate, "operations")
 
 
 def count_failed_operations(trial: TrialResult) -> float | None:
-    """Failed operations of the measured phase; None where they were not counted."""
+    """Failed operations of the measured phase; None if they were not counted."""
     if not trial.values or (trial.value("errors") is None and not trial.statuses):
         return None
-    return figures.failed(trial)
+    return figures.count_failed_operations(trial)
 
 
 def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement) -> Expectation:
@@ -129,7 +129,7 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     cell = judgement.cells.get((key, term.metric))
     if cell is None:
         return leave_undecided(text, "", f"{term.metric} was not measured", MEASURE)
-    findings = concerning(judgement, key, term.metric)
+    findings = find_concerning(judgement, key, term.metric)
     excluded = {trial for finding in findings if is_single(finding) for trial in finding.trials}
     invalid = [item for item in findings if item.severity == Severity.INVALID and not is_single(item)]
     refusing = [item for item in invalid if item.effect.understates == 1]
@@ -137,15 +137,15 @@ def estimate_figure(text: str, term: Term, key: VariantKey, judgement: Judgement
     unit = "share" if term.share else cell.unit
     estimate = interval_of([ends for name, *ends in samples])
     if excluded:
-        estimate = hull(estimate, interval_of([ends for name, *ends in samples if name not in excluded]))
+        estimate = cover_intervals(estimate, interval_of([ends for name, *ends in samples if name not in excluded]))
     if cell.withheld or refusing:
         why = cell.withheld or f"{refusing[0].check}: {refusing[0].message}"
         return leave_undecided(text, "", why, refusing[0].hint if refusing else "measure longer", estimate, unit)
-    estimate = loosen(estimate, findings, term, cell.resolution, cell.unit)
-    return decide(text, term, estimate, unit)
+    estimate = widen_by_errors(estimate, findings, term, cell.resolution, cell.unit)
+    return decide_condition(text, term, estimate, unit)
 
 
-def concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
+def find_concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Finding]:
     """The findings on a variant and its trials that concern a metric.
 
     Failed operations are in the figures; failures of the load, and of closing, are not.
@@ -153,11 +153,11 @@ def concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Findi
     every = dict.fromkeys(judgement.variants.get(key, ()))
     for trial in judgement.results.variants[key]:
         every.update(dict.fromkeys(judgement.trials.get(trial.trial, ())))
-    lost = [item for trial in judgement.results.variants[key] for item in errors.sessions(trial)]
+    lost = [item for trial in judgement.results.variants[key] for item in errors.find_unclosed_sessions(trial)]
     return [
         finding
         for finding in every
-        if concerns(finding, metric)
+        if concerns_metric(finding, metric)
         and (finding.check != errors.NAME or finding in lost or errors.PHASES[errors.LOAD] in finding.message)
     ]
 
@@ -165,11 +165,11 @@ def concerning(judgement: Judgement, key: VariantKey, metric: str) -> list[Findi
 def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     """The lowest and the highest possible figure of a trial. A trial or operation that failed has the worst one."""
     value = trial.values.get(term.metric)
-    worst = 0.0 if direction(term.metric, value.unit if value else "") == "higher" else math.inf
+    worst = 0.0 if better_direction(term.metric, value.unit if value else "") == "higher" else math.inf
     if trial.failed or value is None:
         return (worst, worst) if trial.failed else UNKNOWN
     if term.share:
-        every = figures.operations(trial)
+        every = figures.count_operations(trial)
         return (value.value / every,) * 2 if every else UNKNOWN
     bound = bound_of(trial, term.metric)
     if bound is not None:
@@ -179,7 +179,7 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
 
 
 def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
-    """The median of figures that are known by their ends, with an interval that covers both ends' intervals."""
+    """The median of figures with known ends, with an interval that covers both ends' intervals."""
     ends = np.array([*samples], dtype=float).reshape(-1, 2)
     n = len(ends)
     if not n:
@@ -192,33 +192,35 @@ def interval_of(samples: Iterable[Sequence[float]]) -> Estimate:
     return Estimate(value, n, low, high, median_rank(n)[1], "median, order statistics")
 
 
-def hull(first: Estimate, second: Estimate) -> Estimate:
-    """The first estimate, with an interval that covers both; without one where either has none."""
+def cover_intervals(first: Estimate, second: Estimate) -> Estimate:
+    """The first estimate, with an interval that covers both; without an interval if either has none."""
     if first.low is None or second.low is None or first.high is None or second.high is None:
         return replace(second, value=first.value, low=None, high=None)
     return replace(first, n=second.n, low=min(first.low, second.low), high=max(first.high, second.high))
 
 
-def loosen(estimate: Estimate, findings: Sequence[Finding], term: Term, resolution: float, unit: str) -> Estimate:
-    """An interval widened by known errors: the step of reading, drift, and our own share of the time."""
+def widen_by_errors(
+    estimate: Estimate, findings: Sequence[Finding], term: Term, resolution: float, unit: str
+) -> Estimate:
+    """An interval widened by known errors: the step of reading, drift, and the engine's share of the time."""
     if estimate.low is None or estimate.high is None:
         return estimate
     drift = max((finding.effect.drifts for finding in findings), default=1.0)
     faster = max((finding.effect.understates for finding in findings), default=1.0)
     low, high = estimate.low / drift / (1 + resolution), estimate.high * drift * (1 + resolution)
-    if direction(term.metric, unit) == "higher":
+    if better_direction(term.metric, unit) == "higher":
         high *= faster
     elif not term.share:
         low /= faster
     return replace(estimate, low=low, high=high)
 
 
-def decide(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -> Expectation:
+def decide_condition(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -> Expectation:
     """A condition by an interval, or the number of repeats that would decide."""
     if estimate.low is None or estimate.high is None:
-        why = f"{units.many(estimate.n, 'repeat')} allow no interval"
+        why = f"{units.count_noun(estimate.n, 'repeat')} allow no interval"
         return leave_undecided(text, of, why, f"set `repeats: {REPEATS_MIN}`", estimate, unit)
-    holds = term.decide(estimate.low, estimate.high)
+    holds = term.decide_between(estimate.low, estimate.high)
     if holds is None:
         return leave_undecided(
             text, of, "the interval contains the bound", propose_repeats(term, estimate), estimate, unit
@@ -227,7 +229,8 @@ def decide(text: str, term: Term, estimate: Estimate, unit: str, of: str = "") -
 
 
 def propose_repeats(term: Term, estimate: Estimate) -> str:
-    """How many repeats would decide, if the figure and its spread stay as they are: an interval narrows with √n."""
+    """The number of repeats that would decide if the figure and its spread stay the same: an interval narrows with
+    √n."""
     assert estimate.low is not None
     assert estimate.high is not None
     ends = (estimate.low, estimate.high, estimate.value, term.bound)
@@ -273,14 +276,14 @@ def judge_ratio(
 ) -> Expectation:
     """A condition on one ratio, in every scenario of its comparison."""
     rows = [row.ratio for row in comparison.scenarios if row.name != TABLE["failures"].name]
-    ratio = widen(span_of(rows or [comparison.ratio]), tests)
-    refusal = refuse(comparison, match, judgement)
+    ratio = widen_by_tests(span_of(rows or [comparison.ratio]), tests)
+    refusal = refuse_ratio(comparison, match, judgement)
     if refusal:
         return leave_undecided(text, "", *refusal, ratio, "×")
     cells = comparison.baseline, comparison.contender
     if cells[1].bound == "failed" and cells[1].bounded == len(cells[1].samples) >= REPEATS_MIN and not cells[0].bound:
         # Beyond every number, while the baseline's figure is one.
-        holds, why = term.holds(math.inf), f"{term.metric} falls on failed operations in every repeat"
+        holds, why = term.is_met_by(math.inf), f"{term.metric} falls on failed operations in every repeat"
         return Expectation(text, "", holds, None, "×", why)
     if any(cell.bound for cell in cells):
         return leave_undecided(text, "", comparison.why, "expect a lower percentile, or throughput", ratio, "×")
@@ -290,19 +293,19 @@ def judge_ratio(
     drift = max((finding.effect.drifts for finding in comparison.findings), default=1.0)
     if ratio.low is not None and ratio.high is not None:
         ratio = replace(ratio, low=ratio.low / drift, high=ratio.high * drift)
-    decided = decide(text, term, ratio, "×")
-    lost = [attempts.failures(trials) for trials in match.pair.sides]
-    # An attempt that failed has the worst figure: it can only be that the better side is worse.
+    decided = decide_condition(text, term, ratio, "×")
+    lost = [attempts.count_failed_attempts(trials) for trials in match.pair.sides]
+    # An attempt that failed has the worst figure: it can only mean that the better side is worse.
     better = decided.holds == (term.sign.startswith(">") == (comparison.direction == "higher"))
     if decided.holds is not None and lost[1 if better else 0]:
         side = (match.pair.baseline, match.pair.contender)[1 if better else 0]
-        why = f"{units.many(lost[1 if better else 0], 'attempt')} of {side} failed"
+        why = f"{units.count_noun(lost[1 if better else 0], 'attempt')} of {side} failed"
         return leave_undecided(text, "", why, FAILING, ratio, "×")
     return decided
 
 
-def refuse(comparison: Comparison, match: Match, judgement: Judgement) -> tuple[str, str] | None:
-    """Why a ratio cannot decide, and what would; None if it can."""
+def refuse_ratio(comparison: Comparison, match: Match, judgement: Judgement) -> tuple[str, str] | None:
+    """The reason why a ratio cannot decide, and a remedy; None if it can."""
     if comparison.baseline.withheld or comparison.contender.withheld:
         return comparison.baseline.withheld or comparison.contender.withheld, "measure longer"
     if comparison.claim == "refused":
@@ -322,19 +325,19 @@ def refuse(comparison: Comparison, match: Match, judgement: Judgement) -> tuple[
 
 
 def refuse_runs(match: Match, judgement: Judgement) -> str:
-    """Why two sides of several runs cannot be compared; empty if they can."""
-    times = [begins(judgement.results, trials, by_run=True) for trials in match.pair.sides]
-    # The same run under two names is one run.
+    """The reason why two sides of several runs cannot be compared; empty if they can."""
+    times = [list_start_times(judgement.results, trials, by_run=True) for trials in match.pair.sides]
+    # One run under two names is one run.
     runs = [0 if began is None else len(set(began)) for began in times]
     if min(runs) < REPEATS_MIN:
         names = (match.pair.baseline, match.pair.contender)
-        counts = " and ".join(f"{units.many(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
+        counts = " and ".join(f"{units.count_noun(n, 'run')} of {name}" for n, name in zip(runs, names, strict=True))
         return f"{counts}, and builds that were measured at different times differ by the time as well"
     return "" if order_of(*times) == "alternating" else "the runs of both sides did not alternate"
 
 
 def span_of(ratios: Collection[Estimate]) -> Estimate:
-    """The ratio as measured, with an interval that covers every scenario's; without one where any has none."""
+    """The ratio as measured, with an interval that covers every scenario's; without an interval if any has none."""
     first = next(iter(ratios))
     lows, highs = ([getattr(ratio, end) for ratio in ratios] for end in ("low", "high"))
     if None in lows or None in highs:
@@ -342,8 +345,8 @@ def span_of(ratios: Collection[Estimate]) -> Estimate:
     return replace(first, low=min(lows), high=max(highs))
 
 
-def widen(ratio: Estimate, tests: int) -> Estimate:
-    """A ratio with the interval that one of several tests has to have (Bonferroni), by Student's t on logarithms."""
+def widen_by_tests(ratio: Estimate, tests: int) -> Estimate:
+    """A ratio with the interval required for one of several tests (Bonferroni), by Student's t on logarithms."""
     if (
         ratio.low is None
         or ratio.high is None

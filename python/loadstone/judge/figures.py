@@ -10,11 +10,11 @@ from functools import cache
 from loadstone.engine.events import CENSORED, NOT_YET, WELL
 from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 
-# Beside the operations: they are not part of the load.
+# Operations that are not part of the load.
 BESIDE = frozenset({"cleanup", "verify"})
-# A read-modify-write is reported as its read and its update as well.
+# A read-modify-write is also reported as its read and its update.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
 # The part of a lower bound's name before the statistic: `read.lower.p99` for `read.p99`.
@@ -29,15 +29,15 @@ NO_FAILURES = SUCCESSES | {CENSORED}
 
 
 @cache
-def family(metric: str) -> tuple[str, str]:
-    """A metric's name in two: (`load.read`, `p99.9`); the first is empty for `throughput`."""
-    last = statistic(metric)
+def split_metric(metric: str) -> tuple[str, str]:
+    """A metric's name in two parts: (`load.read`, `p99.9`); the first is empty for `throughput`."""
+    last = metric_statistic(metric)
     return metric[: -len(last) - 1], last
 
 
 @cache
-def rank(last: str) -> float | None:
-    """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for anything else."""
+def percentile_rank(last: str) -> float | None:
+    """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for other statistics."""
     if last in ("min", "max"):
         return float(last == "max")
     found = PERCENTILE.fullmatch(last)
@@ -45,22 +45,22 @@ def rank(last: str) -> float | None:
 
 
 @cache
-def percentile(metric: str) -> float | None:
-    """0.99 for `read.p99`, None for anything else."""
-    last = family(metric)[1]
-    return rank(last) if last.startswith("p") else None
+def parse_percentile(metric: str) -> float | None:
+    """0.99 for `read.p99`, None for other metrics."""
+    last = split_metric(metric)[1]
+    return percentile_rank(last) if last.startswith("p") else None
 
 
 @cache
 def is_latency(metric: str) -> bool:
-    """Whether a figure is a latency's: a percentile, an extreme or a mean of some operation's."""
-    name, last = family(metric)
-    return bool(name) and (last == "mean" or rank(last) is not None)
+    """Whether a figure is a latency: a percentile, an extreme or a mean of some operation."""
+    name, last = split_metric(metric)
+    return bool(name) and (last == "mean" or percentile_rank(last) is not None)
 
 
 def target_rate(trial: TrialResult) -> float | None:
-    """The constant rate of a trial, op/s; None without one, or where it changes."""
-    if (rate := trial.fact("target")) is not None:
+    """The constant rate of a trial, op/s; None if there is no rate, or it changes."""
+    if (rate := trial.numeric_fact("target")) is not None:
         return rate
     try:
         steps = json.loads(str(trial.requested.get("pace.rate", "[]")))
@@ -73,11 +73,11 @@ def target_rate(trial: TrialResult) -> float | None:
 @cache
 def lower_name(metric: str) -> str:
     """The name of a latency's lower bound; `read.lower.p99` of `read.p99`."""
-    name, last = family(metric)
+    name, last = split_metric(metric)
     return f"{name}.{LOWER}.{last}"
 
 
-def clients(trial: TrialResult) -> float | None:
+def client_count(trial: TrialResult) -> float | None:
     """The number of clients, from the trial or its config."""
     found = trial.clients if trial.clients is not None else trial.config.get("clients")
     if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < CLIENTS_MAX:
@@ -85,7 +85,7 @@ def clients(trial: TrialResult) -> float | None:
     return float(found)
 
 
-def seconds(trial: TrialResult) -> float | None:
+def window_seconds(trial: TrialResult) -> float | None:
     """The length of the measured window."""
     if runtime := trial.value("runtime"):
         return runtime / 1e9
@@ -93,57 +93,59 @@ def seconds(trial: TrialResult) -> float | None:
     return operations / throughput if throughput and operations else None
 
 
-def moved(trial: TrialResult, metric: str) -> float | None:
-    """Bytes of `device.read` or `device.written` for the measured operations, without the warm-up's."""
+def bytes_in_window(trial: TrialResult, metric: str) -> float | None:
+    """Bytes of `device.read` or `device.written` in the measured operations, without the warm-up's."""
     per_operation, every = trial.value(f"{metric}_per_operation"), trial.value("operations")
     return per_operation * every if per_operation is not None and every is not None else trial.value(metric)
 
 
-def ended(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
-    """How often each kind of operation, in lower case, ended with each status, without those BESIDE the load."""
+def list_outcomes(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
+    """The number of operations by kind (in lower case) and status, without operations BESIDE the load."""
     for operation, counts in trial.statuses.items():
         if operation.lower() not in BESIDE:
             yield from ((operation.lower(), status, count) for status, count in counts.items())
 
 
-def failed(trial: TrialResult, prefix: str = "") -> float:
-    """Failed operations of a phase; those that a system was not yet ready for are not failures."""
+def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
+    """Failed operations of a phase; operations for which a system was not yet ready are not failures."""
     if (errors := trial.value(f"{prefix}errors")) is not None:
         return errors
-    counts = (count for kind, status, count in ended(trial) if kind not in COMPOSED and status not in NO_FAILURES)
+    counts = (
+        count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED and status not in NO_FAILURES
+    )
     return 0 if prefix else sum(counts)
 
 
 def count_failed(trial: TrialResult, name: str) -> float:
-    """Failed operations of one kind, by a metric's name before its statistic; of all where they are not counted."""
+    """Failed operations of one kind, by a metric's name before its statistic; of all kinds if they were not counted."""
     if (of_stage := prefix_of(name)) and (count := trial.value(f"{of_stage}errors")) is not None:
         # Failures of a stage are counted by status, not by operation.
         return count
     prefix, kind = ("load.", name[5:]) if name.startswith("load.") else ("", name)
     counts = [
         count
-        for operation, status, count in ended(trial)
+        for operation, status, count in list_outcomes(trial)
         if operation == kind.partition(".")[0] and status not in NO_FAILURES
     ]
-    return sum(counts) if trial.statuses and not prefix and kind != ALL else failed(trial, prefix)
+    return sum(counts) if trial.statuses and not prefix and kind != ALL else count_failed_operations(trial, prefix)
 
 
-def due(trial: TrialResult) -> float | None:
+def count_due_operations(trial: TrialResult) -> float | None:
     """Operations that were due, or in a closed loop sent; without that figure, from the statuses; None without both."""
     every = trial.value("due")
     # Operations that never ended are not counted by their parts.
-    counts = (count for kind, status, count in ended(trial) if kind not in COMPOSED or status == CENSORED)
+    counts = (count for kind, status, count in list_outcomes(trial) if kind not in COMPOSED or status == CENSORED)
     return sum(counts) or None if every is None else every
 
 
-def censored(trial: TrialResult) -> float:
+def count_censored(trial: TrialResult) -> float:
     """Operations that never ended: sent and not answered, or due and never sent."""
     found = trial.value("censored")
     return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if found is None else found
 
 
-def operations(trial: TrialResult, prefix: str = "") -> float | None:
-    """Operations of a phase, however they ended."""
+def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
+    """Operations of a phase, whatever their outcome."""
     if (value := trial.value(f"{prefix}operations")) is not None:
         return value
     for metric in (f"{prefix}errors", f"{prefix}throughput"):
@@ -152,8 +154,8 @@ def operations(trial: TrialResult, prefix: str = "") -> float | None:
     return None
 
 
-def share(trial: TrialResult, metric: str) -> float | None:
-    """A count of operations as a share of all; None where either is not known."""
+def operation_share(trial: TrialResult, metric: str) -> float | None:
+    """A count of operations as a share of all; None if either is unknown."""
     count, every = trial.value(metric), trial.value("operations")
     return None if count is None or not every else count / every
 
@@ -164,13 +166,13 @@ def note_text(trial: TrialResult, *names: str) -> tuple[str, str]:
     return (f": {note.message}", note.hint) if note else ("", "")
 
 
-def attempted(trial: TrialResult) -> float | None:
-    """Operations per second, however they ended: a failed one kept its client busy, too."""
-    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), seconds(trial)
+def attempt_rate(trial: TrialResult) -> float | None:
+    """Operations per second, whatever their outcome: a failed operation also kept its client busy."""
+    throughput, every, length = trial.values.get("throughput"), trial.value("operations"), window_seconds(trial)
     if throughput is None:
         return None
-    # That of files is in bytes.
+    # The throughput of files is in bytes.
     in_operations = throughput.unit == "op/s"
-    if every and length and (failed(trial) or not in_operations):
+    if every and length and (count_failed_operations(trial) or not in_operations):
         return every / length
     return throughput.value if in_operations else None

@@ -1,4 +1,4 @@
-"""What a check returns, a finding, and the pair of variants that some checks compare."""
+"""The result of a check, a finding, and the pair of variants that some checks compare."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal
 
-from loadstone.judge.figures import family, is_latency
+from loadstone.judge.figures import is_latency, split_metric
 from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 
 
 class Severity(IntEnum):
-    """How bad, in ascending order. A note changes no verdict; a withheld figure is not printed, the others stand."""
+    """The severity, in ascending order. A note changes no verdict; a withheld figure is not printed, other figures
+    are."""
 
     NOTE = 0
     WITHHELD = 1
@@ -28,13 +29,13 @@ class Severity(IntEnum):
 class Effect:
     """The consequence of a finding for the figures of its trials, from which scenarios follow; by default none."""
 
-    # Its trial is no evidence about the system.
+    # The trial is no evidence about the system.
     excludes: bool = False
-    # Its trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
+    # The trial was disturbed, perhaps by chance: in random order such repeats scatter, which the interval covers.
     disturbs: bool = False
-    # How many times faster than measured the system may be; infinite where unknown. Its figures are bounds then.
+    # The factor by which the system may be faster than measured; infinite if unknown. Its figures are then bounds.
     understates: float = 1.0
-    # By which factor the figures moved within the trial; 1 where that is not known.
+    # The factor by which the figures drifted within the trial; 1 if it is unknown.
     drifts: float = 1.0
 
 
@@ -65,12 +66,12 @@ class Finding:
     hint: str
     # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric concerned, or the prefix of a stage's metrics, `stage2.`; empty: all.
+    # The only metric concerned, or the prefix of a stage's metrics, `stage2.`; empty: all metrics.
     metric: str = ""
-    # Whether it is about latencies alone, or about throughput alone: the other figures stand.
+    # Whether it is only about latencies, or only about throughput: the other figures stay valid.
     about: About = "all"
     effect: Effect = Effect()
-    # How bad it is among the findings of its check, to name the worst trial; 0 where the effect states it.
+    # The severity among the findings of its check, to name the worst trial; 0 if the effect states it.
     size: float = 0.0
 
 
@@ -80,12 +81,12 @@ UNKNOWN_OF_BOTH = "not known of both sides: "
 
 @dataclass(frozen=True)
 class NotLooked:
-    """A check that lacks what it needs to look at a trial or a pair. It has not passed."""
+    """A check that lacks data to examine a trial or a pair. It has not passed."""
 
     check: str
-    # What is missing, worded to follow "could not look: ".
+    # The missing data, as a text that follows "could not look: ".
     reason: str
-    # Whether every trial that Loadstone ran has it, so that one without it is suspect.
+    # Whether every trial that Loadstone ran has the data, so that a trial without it is suspect.
     ours: bool = False
     # The figures that it could not examine.
     about: About = "all"
@@ -95,11 +96,11 @@ class NotLooked:
 Looks = Iterator[Finding | NotLooked]
 
 
-def concerns(finding: Finding, metric: str) -> bool:
+def concerns_metric(finding: Finding, metric: str) -> bool:
     """Whether a finding is about this metric; an invalid one affects all metrics, unless it names its figures."""
     if finding.about == "latencies" and not is_latency(metric):
         return False
-    if finding.about == "throughput" and family(metric)[1] != THROUGHPUT:
+    if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:
         return False
     if finding.metric.endswith("."):
         # The whole window contains the stage; other stages do not.
@@ -108,7 +109,7 @@ def concerns(finding: Finding, metric: str) -> bool:
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 
-def verdict(findings: Iterable[Finding]) -> Verdict:
+def worst_verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding decides."""
     worst = max((finding.severity for finding in findings), default=Severity.NOTE)
     return Verdict[worst.name] if worst >= Severity.UNCHECKED else Verdict.VALID
@@ -123,7 +124,7 @@ class Pair:
     contender: Scalar
     baselines: Sequence[TrialResult]
     contenders: Sequence[TrialResult]
-    # Facts, and groups of facts, that follow from what is compared or are meant to differ.
+    # Facts, and groups of facts, that follow from the compared dimension or are meant to differ.
     groups: frozenset[str] = frozenset()
     # Whether both sides ran in one experiment, and whether repeats of one number are blocks.
     is_one_run: bool = True
@@ -144,20 +145,20 @@ class Pair:
         """The ids of each side's trials."""
         return {trial.trial for trial in self.baselines}, {trial.trial for trial in self.contenders}
 
-    def facts(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
+    def fact_values(self, name: str) -> tuple[list[Scalar], list[Scalar]]:
         """Each side's values of a fact, in the order of first appearance."""
-        return known(self.baselines, name), known(self.contenders, name)
+        return distinct_facts(self.baselines, name), distinct_facts(self.contenders, name)
 
     def is_compared(self, name: str) -> bool:
-        """Whether the fact is compared: declared so, as the dimension, or by its values on both sides.
+        """Whether the fact is compared: by declaration, as the dimension, or by its values on both sides.
 
         A setting may be a number where the fact from a server is text, so values are compared as text.
         """
-        baseline, contender = self.facts(name)
+        baseline, contender = self.fact_values(name)
         same = list(map(str, baseline)) == [str(self.baseline)] and list(map(str, contender)) == [str(self.contender)]
         return name in self.groups or name in self.by.split(",") or same
 
 
-def known(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
-    """Each value of a fact once; empty where no trial has it."""
+def distinct_facts(trials: Sequence[TrialResult], name: str) -> list[Scalar]:
+    """Each value of a fact once; empty if no trial has it."""
     return list(dict.fromkeys(trial.facts[name] for trial in trials if name in trial.facts))

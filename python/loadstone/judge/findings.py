@@ -1,4 +1,4 @@
-"""Every check, by what it looks at, and the findings on a trial and on a variant.
+"""Every check, by the object that it examines, and the findings on a trial and on a variant.
 
 The names of the checks are those of loadstone.judge.settings.DEFAULTS.
 """
@@ -29,35 +29,48 @@ from loadstone.judge.checks import (
 from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Pair, Severity
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.judge.settings import RENAMED, Settings
-from loadstone.results.result_set import ResultSet, variant
+from loadstone.results.result_set import ResultSet, variant_key
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.statistics.stopping import enough
+from loadstone.statistics.stopping import stopping_reason
 
 TrialCheck = Callable[[TrialResult, Settings], Looks]
 SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
 PairCheck = Callable[[Pair, Settings], Looks]
-# Checks of one trial, of its time series, and of two variants that are compared. judge_variant has those of a variant.
+# Checks of one trial, of its time series, and of two compared variants. Checks of a variant are in judge_variant.
 TRIAL: tuple[TrialCheck, ...] = (
-    *(attempts.check, impossible.check, littles_law.check, rate.check, clock.check, errors.check, unverified.check),
-    *(page_cache.check, interference.check, not_steady.compiling, not_steady.periods),
-    *(faults.check, loss.check),
+    *(
+        attempts.check_attempts,
+        impossible.check_plausibility,
+        littles_law.check_littles_law,
+        rate.check_load,
+        clock.check_clock,
+        errors.check_errors,
+        unverified.check_verification,
+    ),
+    *(
+        page_cache.check_page_cache,
+        interference.check_interference,
+        not_steady.find_compilation,
+        not_steady.find_rare_activity,
+    ),
+    *(faults.check_faults, loss.check_loss),
 )
 SERIES: tuple[SeriesCheck, ...] = (
     stages.skip_stages(faults.before_fault(rate.check_series)),
-    stages.check_stages(faults.before_fault(not_steady.check)),
-    stages.ignore_pauses(faults.outside_fault(stalled.check)),
+    stages.check_stages(faults.before_fault(not_steady.check_steadiness)),
+    stages.ignore_pauses(faults.outside_fault(stalled.check_stalls)),
 )
-PAIR: tuple[PairCheck, ...] = (sides_differ.check, impossible.across, faults.check_pair)
-# The checks that need a course over time, the first one only at a rate.
+PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
+# The checks that need a time series, the first one only at a rate.
 COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
-# Checks that cover everything in the engine's note of the same name, if the trial has their figures.
+# Checks that cover the whole content of the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
     rate.GENERATOR_LIMITED: rate.generator_decided,
     rate.CLIENT_LIMITED: rate.clients_decided,
-    errors.NAME: errors.decided,
+    errors.NAME: errors.has_error_counts,
 }
-# An importer's note: latencies at a rate that leave out the wait for a client (coordinated omission).
+# An importer's note: latencies at a rate without the wait for a client (coordinated omission).
 SERVICE_TIME = "service-time"
 # The severity of a note with a check's name. Other names do not belong to a check, and are notes.
 NOTE_SEVERITIES = {
@@ -69,9 +82,9 @@ NOTE_SEVERITIES = {
 }
 # The engine's notes on operations without an answer, which a requested fault causes.
 OF_OUTAGES = frozenset({"hung", "unsent"})
-# Notes that leave the variant's other trials as they are.
+# Notes that do not affect the variant's other trials.
 NOTE_EXCLUDES = frozenset({"errors", "clock", "lost-segment", "incomplete", "carried-over", "generator-limited"})
-# Notes that belong to a check under another name, and add what its figures do not contain.
+# Notes that belong to a check with a different name, and add information that its figures lack.
 NOTE_CHECKS = {
     "debug-build": "generator-limited",
     "unsent": "client-limited",
@@ -81,7 +94,8 @@ NOTE_CHECKS = {
 
 
 def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
-    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that all is well."""
+    """The notes as findings, unless a check has `found` the same, or has `decided` from figures that there is no
+    fault."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)
@@ -99,23 +113,23 @@ def note_findings(trial: TrialResult, found: Collection[str], decided: Collectio
 
 def judge_trial(trial: TrialResult, series: Series | None, settings: Settings) -> tuple[Finding, ...]:
     """Every finding on one trial."""
-    return look(trial, series, settings)[0]
+    return check_trial(trial, series, settings)[0]
 
 
-def look(
+def check_trial(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
-    """Every finding on one trial, and the checks that could not look at it."""
+    """Every finding on one trial, and the checks that could not examine it."""
     every = [each for check in TRIAL for each in check(trial, settings)]
     if series is None:
         every = [*(NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]), *every]
     else:
         every += [each for course in SERIES for each in course(trial, series, settings)]
     found = [each for each in every if isinstance(each, Finding)]
-    # A failed trial has nothing to look at, and is reported itself.
+    # A failed trial has no data to examine, and is reported itself.
     lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
     if "engine" in trial.facts:
-        found += attempts.lacking(trial, [each for each in lacking if each.ours])
+        found += attempts.find_unavailable_checks(trial, [each for each in lacking if each.ours])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
         found += list(note_findings(trial, {finding.check for finding in found}, decided))
@@ -126,23 +140,23 @@ def judge_variant(
     trials: Sequence[TrialResult], limits: Sequence[tuple[Cell, float]], missing: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
     """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
-    # A trial that failed is not a repeat.
+    # A failed trial is not a repeat.
     ended = [trial for trial in trials if trial.values]
     found = [
-        *too_few_samples.check(ended, settings),
-        *impossible.mean(trials, settings),
-        *impossible.twice(ended),
-        *impossible.constant(ended),
+        *too_few_samples.check_samples(ended, settings),
+        *impossible.check_mean(trials, settings),
+        *impossible.find_duplicate_repeats(ended),
+        *impossible.find_constant_figures(ended),
     ]
-    found += [*rate.driver(trials, settings), *attempts.find_interrupted(trials)]
+    found += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]
     for cell, until in limits:
-        found += noisy.check(ended, cell.estimate, cell.metric, until, settings)
+        found += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
-    # Where no more repeats were needed, an unfinished block is not missing.
-    if limits and enough(figures, settings.at_least, most, [until for _, until in limits]) is not None:
+    # If no more repeats were needed, an unfinished block is not missing.
+    if limits and stopping_reason(figures, settings.at_least, most, [until for _, until in limits]) is not None:
         return tuple(found)
     if missing:
-        found += attempts.repeats(trials, missing)
+        found += attempts.find_missing_repeats(trials, missing)
     elif limits:
         found += attempts.find_early_end(ended, min(map(len, figures)), settings)
     return tuple(found)
@@ -154,5 +168,5 @@ def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
     found: dict[VariantKey, list[str]] = {}
     for trial, config in results.planned.items():
         if trial not in there:
-            found.setdefault(variant(config), []).append(trial)
+            found.setdefault(variant_key(config), []).append(trial)
     return found

@@ -1,4 +1,4 @@
-"""What each setting of a system guarantees: the greatest age of an acknowledged write that a fault may lose.
+"""The guarantees of each setting of a system: the greatest age of an acknowledged write that a fault may lose.
 
 `python -m loadstone.judge.guarantees` writes docs/concepts/guarantees.md. A setting that is not in the table has an
 unknown guarantee. Sources: the systems' documentation and code, and Loadstone's own runs; each row names its source.
@@ -22,7 +22,7 @@ Facts = Mapping[str, Scalar]
 MILLISECOND, SECOND = 1e6, 1e9
 # Ages in ns: no write may be lost, or any write; None is unknown.
 NOTHING, ANYTHING = 0.0, math.inf
-# What may lose writes, by kind of fault; the other kinds lose none.
+# Events that may lose writes, by kind of fault; other kinds lose none.
 KILLS, POWER, STOPS = frozenset({"kill", "restart"}), frozenset({"power"}), frozenset({"stop"})
 LOSING = KILLS | POWER | STOPS
 LEVEL = re.compile(r"read (\w+), write (\w+)")
@@ -33,10 +33,10 @@ QUORUMS = frozenset({"QUORUM", "LOCAL_QUORUM", "EACH_QUORUM"})
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The greatest age, ns, of an acknowledged write that may be lost: 0: none, infinite: all, None: unknown."""
+    """The greatest age, ns, of an acknowledged write that may be lost: 0: no loss, infinite: any, None: unknown."""
 
     age_ns: float | None
-    # The system and the setting, and where the bound comes from; empty if the setting is unknown.
+    # The system and the setting, and the source of the bound; empty if the setting is unknown.
     setting: str = ""
     source: str = ""
 
@@ -47,7 +47,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class Row:
+class GuaranteeRow:
     """A setting with its bounds for each fault, ns, of one server and of all at once."""
 
     stores: tuple[str, ...]
@@ -77,20 +77,20 @@ def count_replicas(level: str, facts: Facts) -> int | None:
     """The replicas that a level waits for; None if unknown."""
     if level in LEVELS:
         return LEVELS[level]
-    copies = number(facts, "replication")
+    copies = parse_fact_number(facts, "replication")
     if level in QUORUMS and copies is not None:
         return copies // 2 + 1
     return copies if level == "ALL" else None
 
 
-def number(facts: Facts, name: str) -> int | None:
+def parse_fact_number(facts: Facts, name: str) -> int | None:
     """A fact as a whole number; None if it is not one."""
     text = str(facts.get(name, ""))
     return int(text) if text.isdecimal() else None
 
 
 def is_periodic(facts: Facts) -> bool:
-    """Whether Cassandra syncs its commit log now and then."""
+    """Whether Cassandra syncs its commit log at intervals."""
     return facts.get("commitlog_sync") == "periodic" and facts.get("durable_writes") != "no"
 
 
@@ -100,7 +100,7 @@ def is_mapped(facts: Facts) -> bool:
 
 
 def has_copies(facts: Facts, at_least: int, at_most: int = 1 << 30) -> bool:
-    """Whether an acknowledged write is on that many replicas."""
+    """Whether an acknowledged write is on a number of replicas in this range."""
     count = count_replicas(levels_of(facts)[1], facts)
     return count is not None and at_least <= count <= at_most
 
@@ -116,85 +116,85 @@ def is_redis(fsync: str) -> Callable[[Facts], bool]:
 
 
 # The first row that applies counts.
-TABLE: tuple[Row, ...] = (
-    Row(
+TABLE: tuple[GuaranteeRow, ...] = (
+    GuaranteeRow(
         CASSANDRA, "`durable_writes = false`: since the last flush", is_setting("durable_writes", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "written at `ANY`: hints in a coordinator's memory", lambda facts: levels_of(facts)[1] == "ANY",
         COMMIT_LOG, COMMIT_LOG, None, None, None, "HintsService: hints are flushed every 10 s",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `batch` or `group`", is_setting("commitlog_sync", "batch", "group"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, mapped (default), one acknowledging replica",
         lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 1, 1),
         MARKER, MARKER, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987; measured: losses in 2 of 3 kills",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, mapped (default), two or more acknowledging replicas",
         lambda facts: is_periodic(facts) and is_mapped(facts) and has_copies(facts, 2),
         NOTHING, MARKER, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, one acknowledging replica",
         lambda facts: is_periodic(facts) and has_copies(facts, 1, 1),
         COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         CASSANDRA, "commit log `periodic`, compressed, encrypted or direct I/O, two or more acknowledging replicas",
         lambda facts: is_periodic(facts) and has_copies(facts, 2),
         NOTHING, COMMIT_LOG, NOTHING, COMMIT_LOG, NOTHING, "CASSANDRA-13987",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendonly no` (and no snapshots)", is_setting("appendonly", "no"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, ANYTHING, "measured: all of 36,135 lost",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync everysec`", is_redis("everysec"),
         AOF_LAG, AOF_LAG, AOF_LAG, AOF_LAG, NOTHING, "aof.c: behind by at most 2 s while a sync lags; measured: 0.87 s",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync no`", is_redis("no"),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         REDIS, "`appendfsync always`", is_redis("always"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "unlogged table", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`synchronous_commit = off`", is_setting("durability", "interval"),
         WAL_WRITER, WAL_WRITER, WAL_WRITER, WAL_WRITER, NOTHING,
         "documentation: 3 × wal_writer_delay; the default is 200 ms",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`fsync = off`", is_setting("durability", "os"),
         NOTHING, NOTHING, ANYTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         POSTGRES, "`synchronous_commit = on`", is_setting("durability", "device"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation; measured",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`SKIP_WAL`: since the last flush", is_setting("durability", "none"),
         ANYTHING, ANYTHING, ANYTHING, ANYTHING, None, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`ASYNC_WAL`: not yet flushed to HDFS", is_setting("durability", "interval"),
         None, None, None, None, NOTHING, "HBASE-16689 states no bound",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`SYNC_WAL` over HDFS (hflush)", is_setting("durability", "os"),
         NOTHING, NOTHING, NOTHING, ANYTHING, NOTHING, "documentation",
     ),
-    Row(
+    GuaranteeRow(
         HBASE, "`FSYNC_WAL` over HDFS (hsync)", is_setting("durability", "device"),
         NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, "documentation",
     ),
@@ -203,7 +203,7 @@ UNKNOWN = Guarantee(None)
 
 
 def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
-    """The guarantee of a trial's setting for its faults: the weakest bound of them; unknown if one is unknown.
+    """The guarantee of a trial's setting for its faults: the weakest of their bounds; unknown if one is unknown.
 
     HBase's rows are about logs on HDFS: elsewhere, an hflush may assure nothing.
     """
@@ -217,9 +217,10 @@ def guarantee_of(facts: Facts, faults: Iterable[FaultRecord]) -> Guarantee:
     return Guarantee(max((age for age in ages if age is not None), default=NOTHING), name, row.source)
 
 
-def bound_of(row: Row, fault: FaultRecord, facts: Facts) -> float | None:
-    """The bound of one fault. All servers at once are more than one; a store without a number of nodes has one."""
-    is_all = len(fault.servers) >= (number(facts, "nodes") or 1)
+def bound_of(row: GuaranteeRow, fault: FaultRecord, facts: Facts) -> float | None:
+    """The bound of one fault. A fault of all servers concerns more than one; a store without a number of nodes has
+    one."""
+    is_all = len(fault.servers) >= (parse_fact_number(facts, "nodes") or 1)
     if fault.kind in KILLS:
         return row.kill_all if is_all else row.kill_one
     if fault.kind in POWER:
@@ -230,7 +231,7 @@ def bound_of(row: Row, fault: FaultRecord, facts: Facts) -> float | None:
 def reads_are_current(facts: Facts) -> bool:
     """Whether a read that begins after an acknowledgement must see that write: R + W > RF."""
     read, write = (count_replicas(level, facts) for level in levels_of(facts))
-    copies = number(facts, "replication")
+    copies = parse_fact_number(facts, "replication")
     return None not in (read, write, copies) and (read or 0) + (write or 0) > (copies or 0)
 
 
@@ -238,10 +239,10 @@ def age_text(age_ns: float | None) -> str:
     """A bound as text."""
     if age_ns is None:
         return "unknown"
-    return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.duration(age_ns)
+    return "none" if age_ns == 0 else "everything" if math.isinf(age_ns) else units.format_duration(age_ns)
 
 
-def table() -> str:
+def render_table() -> str:
     """The table in Markdown."""
     heads = ("system", "setting", "kill one", "kill all", "power one", "power all", "orderly stop", "source")
     lines = [heads, ("---",) * len(heads)]
@@ -254,7 +255,7 @@ def table() -> str:
 def complete_page(text: str) -> str:
     """The page with the table of this module."""
     head, _, rest = text.partition(BEGIN)
-    return f"{head}{BEGIN}\n\n{table()}\n\n{END}{rest.partition(END)[2]}"
+    return f"{head}{BEGIN}\n\n{render_table()}\n\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from loadstone.judge.answer import answer, searched
+from loadstone.judge.answer import answer_question, summarize_searches
 from loadstone.judge.cells import Cells
 from loadstone.judge.checks import attempts, faults, not_steady, sides_differ, view
-from loadstone.judge.compare import Comparer, settle
-from loadstone.judge.curves import CURVES_MAX, curves
+from loadstone.judge.compare import Comparer, settle_finding
+from loadstone.judge.curves import CURVES_MAX, fit_curves
 from loadstone.judge.expectations import examine_expectations
-from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, verdict
-from loadstone.judge.findings import judge_variant, look, missing_trials
+from loadstone.judge.finding import Finding, NotLooked, Severity, Verdict, worst_verdict
+from loadstone.judge.findings import check_trial, judge_variant, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
-from loadstone.judge.outages import clauses, summarize_outages
-from loadstone.judge.pairing import Match, Variants, baseline, matches, paired, unpaired
-from loadstone.judge.searches import rule, searches
+from loadstone.judge.outages import outage_clauses, summarize_outages
+from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
+from loadstone.judge.searches import judge_searches, read_rule
 from loadstone.judge.settings import Own
-from loadstone.results.result_set import ResultSet, deciding, first_metric, variant, variant_name
+from loadstone.results.result_set import ResultSet, deciding_metrics, first_metric, variant_key, variant_name
 from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
@@ -31,7 +31,7 @@ MINORITY = 1 / 3
 MINORITY_HINT = "no more than a third of the repeats have it: the interval covers its effect"
 
 
-def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
+def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     """Judges results; with `rank_invalid`, comparisons with an invalid side are ranked as well.
 
     Raises LoadstoneError when the question sets an unknown threshold.
@@ -48,55 +48,57 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
     runs: dict[str, Estimate] = {}
     courses: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
-        # Read once, and not kept: ten thousand courses take more memory than all figures.
+        # Read once, and not kept: ten thousand time series take more memory than all figures.
         series = results.series(trial.trial)
-        trials[trial.trial], unseen[trial.trial] = look(trial, series, own.of(trial.trial))
+        trials[trial.trial], unseen[trial.trial] = check_trial(trial, series, own.settings_of(trial.trial))
         if before.common.checks != own.common.checks:
-            for gone in view.hidden(look(trial, series, before.of(trial.trial))[0], trials[trial.trial]):
+            for gone in view.find_hidden(
+                check_trial(trial, series, before.settings_of(trial.trial))[0], trials[trial.trial]
+            ):
                 loosened.setdefault(gone.check, []).append(trial.trial)
         if series is not None and not stages_of(trial):
-            # A requested fault is no drift, nor is a rate that changes.
+            # A requested fault is not a drift, nor is a rate that changes.
             series = faults.trim_to_before(trial, series)
-            courses[trial.trial] = not_steady.levels(series, own.of(trial.trial))
-            # How well one run knows its own throughput: for a single run that is all there is.
+            courses[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
+            # The precision of one run's own throughput, the only one available for a single run.
             if (run := run_mean(series.whole_rates)).low is not None:
                 runs[trial.trial] = run
     missing = missing_trials(results)
     wanted = results.question.metrics
     main = first_metric(results.trials, wanted)
     jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
-    departures = view.findings(results, loosened)
-    asked_for = rule(results.question)
-    # Loads of a search are not alternatives.
+    departures = view.departure_findings(results, loosened)
+    asked_for = read_rule(results.question)
+    # The loads of a search are not alternatives.
     loads = asked_for is not None and results.compared == asked_for.over
-    pairs = [] if loads else matches(results, variants, settings)
+    pairs = [] if loads else match_variants(results, variants, settings)
     found = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
-    there = paired(found)
+    there = list_paired(found)
     of_variants = {}
     for key, trials_of in variants.items():
-        mine = own.of(trials_of[0].trial)
-        # As the run decides whether a variant has been repeated often enough: by figures that the variant has.
-        asked = deciding(trials_of, wanted, mine.until).items()
+        mine = own.settings_of(trials_of[0].trial)
+        # The run also decides by the variant's own figures whether it has been repeated often enough.
+        asked = deciding_metrics(trials_of, wanted, mine.until).items()
         cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
         of_variants[key] = (
             *judge_variant(trials_of, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
-            *not_steady.together(trials_of, courses, jumps, mine),
+            *not_steady.find_common_drift(trials_of, courses, jumps, mine),
             *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
         )
         if results.is_one_run:
             trials |= note_minority(trials_of, trials, unseen)
-    held = {key: (*of_variants[key], *against(trials_of, trials)) for key, trials_of in variants.items()}
+    held = {key: (*of_variants[key], *effective_findings(trials_of, trials)) for key, trials_of in variants.items()}
     comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
-    comparisons = comparer.compare(found, metrics)
+    comparisons = comparer.compare_matches(found, metrics)
     for key, trials_of in variants.items():
         for trial in trials_of:
-            trials[trial.trial] = tuple(settle(key, one, comparisons) for one in trials[trial.trial])
+            trials[trial.trial] = tuple(settle_finding(key, one, comparisons) for one in trials[trial.trial])
     counted = {
-        key: [trial for trial in trials_of if rank_invalid or verdict(trials[trial.trial]) != Verdict.INVALID]
+        key: [trial for trial in trials_of if rank_invalid or worst_verdict(trials[trial.trial]) != Verdict.INVALID]
         for key, trials_of in variants.items()
     }
-    by_clients = list(curves(counted, interleaved=results.interleaved and not results.pooled))
-    found_loads = searches(results.question, results.trials, trials, settings)
+    by_clients = list(fit_curves(counted, interleaved=results.interleaved and not results.pooled))
+    found_loads = judge_searches(results.question, results.trials, trials, settings)
     judgement = Judgement(
         results=results,
         trials=trials,
@@ -107,26 +109,30 @@ def judge(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
         curves=by_clients,
         searches=found_loads,
         outages=summarize_outages(variants, trials, settings),
-        findings=tuple(dict.fromkeys((*departures, *whole(results, variants, found, missing)))),
+        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, variants, found, missing)))),
         not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
     judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, found, comparer)))
-    sentences = [searched(found_loads)] if found_loads else answer(judgement, metrics or (main,), settings.matters)
+    sentences = (
+        [summarize_searches(found_loads)]
+        if found_loads
+        else answer_question(judgement, metrics or (main,), settings.matters)
+    )
     # With faults the question is about them; comparisons of other figures follow.
-    text, *further = [*clauses(judgement.outages), *sentences]
+    text, *further = [*outage_clauses(judgement.outages), *sentences]
     return replace(judgement, answer=text, further=tuple(further))
 
 
 def note_minority(
     trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
 ) -> dict[str, tuple[Finding, ...]]:
-    """A variant's findings by trial; disturbances are notes where a minority of its repeats have any.
+    """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
 
     A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: one that a check could not look at (`unseen`) is not. What is about all figures is about latencies.
+    free of them: one that a check could not look at (`unseen`) is not. One about all figures covers latencies.
     """
-    ended = [trial.trial for trial in trials if trial.values and verdict(found[trial.trial]) != Verdict.INVALID]
+    ended = [trial.trial for trial in trials if trial.values and worst_verdict(found[trial.trial]) != Verdict.INVALID]
     minor = set()
     for abouts in (("all",), ("all", "latencies")):
         had = {
@@ -148,27 +154,29 @@ def note_minority(
     }
 
 
-def against(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
-    """What its trials' findings hold against a variant: notes do not, unless they are disturbances."""
+def effective_findings(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
+    """The findings that count against a variant: notes do not, unless they are disturbances."""
     return (
         each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.effect.disturbs
     )
 
 
-def whole(
+def overall_findings(
     results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
-    """Findings on the whole: on what is missing, and those on pairs, which their comparisons contain as well."""
+    """Findings on the whole: on missing data, and on pairs, which their comparisons contain as well."""
     yield from attempts.find_empty(results.trials)
-    planned = len({variant(config) for config in results.planned.values()})
-    yield from attempts.points({key: ids for key, ids in missing.items() if key not in variants}, planned)
+    planned = len({variant_key(config) for config in results.planned.values()})
+    yield from attempts.find_missing_points({key: ids for key, ids in missing.items() if key not in variants}, planned)
     yield from dict.fromkeys(finding for match in found for finding in match.findings)
-    yield from attempts.counterparts([variant_name(key) for key in unpaired(variants, found)], len(variants))
+    yield from attempts.find_missing_counterparts(
+        [variant_name(key) for key in list_unpaired(variants, found)], len(variants)
+    )
     if results.trials:
-        yield from attempts.metrics(results.question.metrics, results.metrics)
+        yield from attempts.find_missing_metrics(results.question.metrics, results.metrics)
     find = results.question.find
-    if find is not None and rule(results.question) is None:
-        yield from attempts.search(str(find.get("such_that")))
+    if find is not None and read_rule(results.question) is None:
+        yield from attempts.find_unreadable_objective(str(find.get("such_that")))
     by, wanted = results.compared, results.question.baseline
     if by is not None and wanted is not None and results.trials:
-        yield from attempts.baseline(by, wanted, baseline(results, by))
+        yield from attempts.find_replaced_baseline(by, wanted, choose_baseline(results, by))

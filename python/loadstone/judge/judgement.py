@@ -1,4 +1,4 @@
-"""A judgement: everything that the judge found in a result set, ready to be shown."""
+"""A judgement: everything that the judge found in a result set, ready for output."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 from loadstone.format import units
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, verdict
+from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
-from loadstone.search.outcome import Outcome
-from loadstone.search.probe import Sample
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.knee import Knee
@@ -44,9 +44,9 @@ class Cell:
     estimate: Estimate
     # Each repeat's figure, in the order of repeats, with the repeat's number.
     samples: tuple[tuple[int, float], ...]
-    # Why the figure is not to be shown; empty if it is.
+    # The reason why the figure is withheld; empty if it is not.
     withheld: str = ""
-    # The bound on the repeats' figures, and how many of them are bounds; the estimate then has no interval.
+    # The bound on the repeats' figures, and the number of bounds; the estimate then has no interval.
     bound: Bound | None = None
     bounded: int = 0
     # The step in which the figures were read, as a share of the figure.
@@ -55,7 +55,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class ScenarioRow:
-    """One scenario of a comparison: its evidence, and what it alone would allow to claim."""
+    """One scenario of a comparison: its evidence, and the claim that it alone would allow."""
 
     name: str
     ratio: Estimate
@@ -78,29 +78,29 @@ class Comparison:
     # Contender ÷ baseline.
     ratio: Estimate
     claim: Claim
-    # Two-sided p before and after Holm's correction; None where nothing could be tested.
+    # Two-sided p before and after Holm's correction; None if nothing could be tested.
     p: float | None = None
     p_adjusted: float | None = None
-    # How it was tested, in words: "paired t on logs within blocks, n=6".
+    # The test, as text: "paired t on logs within blocks, n=6".
     test: str = ""
-    # Cliff's delta, from -1 to 1: how often a contender's repeat lies above a baseline's, less the reverse.
+    # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
-    # Why nothing is claimed, or what would decide.
+    # The reason why nothing is claimed, or the repeats that would decide.
     why: str = ""
     # The compared values that did not hold the rate: their throughput is their capacity.
     capacity: tuple[str, ...] = ()
     # Whether the ratio is a bound ("at least 8.6×"), because figures may be off by a known amount.
     bound: bool = False
-    # Whether its metric is not the first one: only that is confirmatory.
+    # Whether its metric is not the first one, which alone is confirmatory.
     exploratory: bool = False
-    # The evidence in each scenario, as measured first; empty where nothing was tested.
+    # The evidence in each scenario, as measured first; empty if nothing was tested.
     scenarios: tuple[ScenarioRow, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """Whether it can be trusted."""
-        return verdict(self.findings)
+        return worst_verdict(self.findings)
 
     @property
     def condition(self) -> str:
@@ -117,7 +117,7 @@ class Curve:
     # The dimensions without clients.
     context: VariantKey
     knee: Knee
-    # None where the law does not fit, or where that cannot be decided.
+    # None if the law does not fit, or if that cannot be decided.
     law: Law | None = None
 
 
@@ -129,16 +129,16 @@ class Search:
     context: VariantKey
     rule: Rule
     # Each load's samples, in the order of the trials.
-    samples: Mapping[float, Sequence[Sample]]
+    samples: Mapping[float, Sequence[ProbeSample]]
     # The outcome, or the load that still needs a trial.
-    end: Outcome | float
+    end: SearchOutcome | float
     # The findings on the trials behind the answer: those at its load, which held.
     findings: tuple[Finding, ...] = ()
 
     @property
-    def outcome(self) -> Outcome | None:
-        """The outcome; None while the search is under way."""
-        return self.end if isinstance(self.end, Outcome) else None
+    def outcome(self) -> SearchOutcome | None:
+        """The outcome; None while the search is running."""
+        return self.end if isinstance(self.end, SearchOutcome) else None
 
 
 @dataclass(frozen=True)
@@ -147,16 +147,16 @@ class Expectation:
 
     # As written.
     text: str
-    # The variant, or both sides of the comparison; empty where there is one variant only.
+    # The variant, or both sides of the comparison; empty if there is only one variant.
     of: str
     # Whether the condition holds; None: undecided.
     holds: bool | None
-    # The figure or ratio with the interval that decides; None where nothing was measured.
+    # The figure or ratio with the deciding interval; None if nothing was measured.
     estimate: Estimate | None
     unit: str
-    # Why it is undecided, or what decided in addition to the figure.
+    # The reason why it is undecided, or a further reason for the decision.
     why: str = ""
-    # The measurement that would decide; empty where it is decided.
+    # The measurement that would decide; empty if it is decided.
     remedy: str = ""
 
     @property
@@ -178,19 +178,19 @@ class Judgement:
     cells: Mapping[tuple[VariantKey, str], Cell]
     comparisons: Sequence[Comparison]
     curves: Sequence[Curve] = ()
-    # The searches; empty where nothing was searched for.
+    # The searches; empty if the question has none.
     searches: Sequence[Search] = ()
     # The figures of each variant with a fault.
     outages: Sequence[Outage] = ()
-    # About the whole: hosts that differ between variants, missing points.
+    # Findings on the whole: hosts that differ between variants, missing points.
     findings: tuple[Finding, ...] = ()
-    # The checks that could not look, each with the number of trials or pairs concerned.
+    # The checks that could not run, each with the number of trials or pairs concerned.
     not_looked: Mapping[NotLooked, int] = field(default_factory=dict)
     # The answer by the deciding metric, and a clause for each further metric of the question.
     answer: str = ""
     further: tuple[str, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
-    # How well each run's own throughput is known, by trial; runs whose course is too short are left out.
+    # The precision of each run's own throughput, by trial; runs with too short a time series are excluded.
     within: Mapping[str, Estimate] = field(default_factory=dict)
     # The conditions of the question's `expect`, on each variant or comparison.
     expectations: tuple[Expectation, ...] = ()
@@ -213,38 +213,38 @@ class Judgement:
         compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
         found = [self.findings, *(comparison.findings for comparison in self.comparisons)]
         if any(search.outcome for search in self.searches):
-            # A search tries loads that do not hold: only its answer is claimed.
-            return verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
+            # A search also tries loads that do not hold: only its answer is claimed.
+            return worst_verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
                 found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
-        return verdict(chain.from_iterable(found))
+        return worst_verdict(chain.from_iterable(found))
 
     @property
     def trust(self) -> str:
-        """The verdict, and how many of the checks could run: `valid (11 of 16 checks could run)`."""
+        """The verdict, and the number of checks that could run: `valid (11 of 16 checks could run)`."""
         return f"{self.verdict} ({self.coverage})" if self.coverage else str(self.verdict)
 
     @property
     def coverage(self) -> str:
-        """How many of the checks could run; empty where all could."""
+        """The number of checks that could run; empty if all could."""
         lacking = len({not_looked.check for not_looked in self.not_looked})
         has_faults = any(trial.faults for trial in self.results.trials)
         every = len(DEFAULTS) - (0 if has_faults else len((*FAULTS, *LOSS)))
         return f"{every - lacking} of {every} checks could run" if lacking else ""
 
-    def lower(self, cell: Cell) -> Cell:
-        """The lower bounds of a latency that the engine's lateness made longer; the cell itself where none differ."""
+    def lower_bounds(self, cell: Cell) -> Cell:
+        """The lower bounds of a latency that the engine's lateness increased; the cell itself if they do not differ."""
         found = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
         if found is None or found.bound or found.withheld or cell.bound:
             return cell
         wider = (1 + cell.resolution) * (1 + found.resolution)
         return found if found.estimate.value * wider < cell.estimate.value else cell
 
-    def bound(self, cell: Cell) -> str | None:
-        """A cell's bound; `at_most` for a latency that the engine's lateness made longer."""
-        return cell.bound or ("at_most" if self.lower(cell) is not cell else None)
+    def bound_of_cell(self, cell: Cell) -> str | None:
+        """A cell's bound; `at_most` for a latency that the engine's lateness increased."""
+        return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""
-        return verdict(self.trials.get(trial, ()))
+        return worst_verdict(self.trials.get(trial, ()))

@@ -1,4 +1,4 @@
-"""When the runs of two sides took place: only sides that alternate share what changes with time."""
+"""The times at which the runs of two sides took place: only alternating sides share changes over time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadstone.statistics.distributions import student_tail
 from loadstone.statistics.estimate import REPEATS_MIN
 
 Order = Literal["alternating", "apart", "unknown"]
-# The number of runs, or the share of a side's runs, by which one side may be ahead at any time: a trial was repeated.
+# The number or share of a side's runs by which one side may be ahead at any time, because a trial was repeated.
 AHEAD, AHEAD_SHARE = 2, 0.25
 # The number of blocks in which either side ran first.
 POSITION_MIN = 2
@@ -31,8 +31,8 @@ DECIDES = (
 )
 
 
-def begins(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
-    """When each trial, or each run, began; None where a time is not known."""
+def list_start_times(results: ResultSet, trials: Sequence[TrialResult], *, by_run: bool) -> list[int] | None:
+    """The start of each trial, or each run; None if a time is unknown."""
     first: dict[str, int] = {}
     for trial in trials:
         if trial.start_unix_ns is None:
@@ -60,14 +60,14 @@ def order_of(baseline: Sequence[int] | None, contender: Sequence[int] | None) ->
 def examine_order(pair: Pair, results: ResultSet) -> tuple[Pair, list[Finding]]:
     """The pair, with blocks only where its trials were interleaved, and the findings on when its sides ran."""
     is_one_run = pair.is_one_run
-    order = order_of(*(begins(results, side, by_run=not is_one_run) for side in pair.sides))
+    order = order_of(*(list_start_times(results, side, by_run=not is_one_run) for side in pair.sides))
     if is_one_run:
         pair = replace(pair, blocks=pair.blocks and order != "apart")
-    return pair, [*findings(pair, order, results), *position_findings(pair, results)]
+    return pair, [*order_findings(pair, order, results), *position_findings(pair, results)]
 
 
-def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
-    """What may be a difference between times: a day, a neighbour, the temperature."""
+def order_findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
+    """Findings on differences that may be due to the time: a day, a neighbour, the temperature."""
     runs = [len(runs_of(results, side)) for side in pair.sides]
     repeated = max(len(pair.baselines) - runs[0], len(pair.contenders) - runs[1]) > 0
     message = ""
@@ -76,7 +76,10 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
             "" if order != "apart" else "declared interleaved, but by their times the sides ran one after the other"
         )
     elif repeated and min(runs) < REPEATS_MIN:
-        counts = f"{units.many(runs[0], 'run')} of {pair.baseline} and {units.many(runs[1], 'run')} of {pair.contender}"
+        counts = (
+            f"{units.count_noun(runs[0], 'run')} of {pair.baseline} and "
+            f"{units.count_noun(runs[1], 'run')} of {pair.contender}"
+        )
         message = f"{counts}: {DAYS}; 6 alternating runs of each could tell"
     elif order == "apart" and min(len(pair.baselines), len(pair.contenders)) > 1:
         message = f"the runs of {pair.baseline} and {pair.contender} did not alternate: {DAYS}"
@@ -90,7 +93,7 @@ def findings(pair: Pair, order: Order, results: ResultSet) -> Iterator[Finding]:
 
 
 def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
-    """Whether the trial that ran second in a block differs from the first, whichever side it was of.
+    """Whether the trial that ran second in a block differs from the first, whatever its side.
 
     In random order this is noise, and no bias: the claim allows for it. The level is shown by the blocks in which
     either side ran first, which differ by twice the effect of the side.
@@ -112,10 +115,12 @@ def position_findings(pair: Pair, results: ResultSet) -> Iterator[Finding]:
     squares = sum((step - fmean(part)) ** 2 for part in steps for step in part)
     error = math.sqrt(squares / (sum(counts) - 2) * sum(1 / count for count in counts)) / 2
     p = 2 * student_tail(abs(effect) / error, sum(counts) - 2) if error else 0.0
-    settings = Settings.of(results.question)
-    alpha, least = (settings.threshold(not_steady.NAME, name) for name in ("together", "effect"))
+    settings = Settings.from_question(results.question)
+    alpha, least = (settings.check_threshold(not_steady.NAME, name) for name in ("together", "effect"))
     if p < alpha and abs(math.expm1(effect)) > least:
-        message = f"the trial that ran second in a block has {units.times(math.exp(effect))} the {metric} of the first"
+        message = (
+            f"the trial that ran second in a block has {units.format_ratio(math.exp(effect))} the {metric} of the first"
+        )
         yield Finding(not_steady.NAME, Severity.NOTE, f"{message} (p={p:.2g})", POSITION_HINT, pair.trials, metric)
 
 

@@ -12,21 +12,21 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.statistics.centre import summary
+from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 
-# The clauses of an answer.
+# Maximum number of clauses in an answer.
 CLAUSES_MAX = 4
 
 
 @dataclass(frozen=True)
 class Outage:
-    """The figures of one variant with a fault: only of trials whose faults took place as requested, ns."""
+    """The figures of one variant with a fault, ns: only of trials whose faults took place as requested."""
 
     variant: VariantKey
     kind: str
     trials: tuple[TrialResult, ...]
-    # How many of its repeats do not count.
+    # Number of repeats that do not count.
     excluded: int
     twin: VariantKey | None
     # None without due times.
@@ -34,9 +34,9 @@ class Outage:
     # The median difference from the twin of the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
-    # Of the repeats that recovered and were watched for long enough; the remaining repeats are counted.
+    # Times of the repeats that recovered and were observed long enough; further repeats are counted.
     recovered_ns: tuple[float, ...]
-    # How long the repeats without a recovery were watched.
+    # Observation times of the repeats without a recovery.
     censored_ns: tuple[float, ...]
     losses: loss.Losses | None
 
@@ -47,7 +47,7 @@ class Outage:
 
     @property
     def median_recovery_ns(self) -> float:
-        """The median over all repeats, to which those without a recovery contribute the longest times."""
+        """The median over all repeats, in which repeats without a recovery have the longest times."""
         every = sorted(self.recovered_ns) + [float("inf")] * len(self.censored_ns)
         return median(every)
 
@@ -77,7 +77,7 @@ def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey
 
 
 def is_evidence(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
-    """Whether a trial counts: a finding that excludes it makes it another trial than requested."""
+    """Whether a trial counts: a finding that excludes it means that it differs from the request."""
     every = findings.get(trial.trial, ())
     return bool(trial.values) and not any(
         finding.effect.excludes and finding.severity == Severity.INVALID for finding in every
@@ -113,7 +113,7 @@ def summarize_outage(
         trials=counted,
         excluded=len(trials) - len(counted),
         twin=twin,
-        outage=summary(outages) if outages else None,
+        outage=summarize_samples(outages) if outages else None,
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
         recovered_ns=tuple(recovered),
@@ -123,9 +123,9 @@ def summarize_outage(
 
 
 def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
-    """The times of recovery, and how long trials without a recovery were watched, ns.
+    """The times of recovery, and the observation times of trials without a recovery, ns.
 
-    A recovery that was not watched for long enough may not have been one.
+    A recovery that was not observed long enough may not have been one.
     """
     recovered, censored = list[float](), list[float]()
     for trial in trials:
@@ -140,17 +140,17 @@ def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[f
 
 
 def outage_text(outage: Outage) -> str:
-    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`; why there is none."""
+    """`8.02 s (95 % interval 7.90 to 8.11 s, n=6)`, or the reason why there is no outage."""
     estimate = outage.outage
     if estimate is None:
         return "unknown" if outage.trials else "unknown, as no repeat counts"
-    figure = wording.figure(estimate, "ns", None)
+    figure = wording.estimate_text(estimate, "ns", None)
     if estimate.low is None or estimate.high is None or estimate.level is None:
         return f"{figure} (n={estimate.n}, no interval)"
     if estimate.high - estimate.low <= 1:
-        return f"{units.duration(estimate.value)} (n={estimate.n}, all equal)"
+        return f"{units.format_duration(estimate.value)} (n={estimate.n}, all equal)"
     # An outage is never negative.
-    ends = wording.span(max(estimate.low, 0.0), estimate.high, "ns", wording.last_digit(estimate), " to ")
+    ends = wording.span_text(max(estimate.low, 0.0), estimate.high, "ns", wording.last_digit(estimate), " to ")
     return f"{figure} ({estimate.level * 100:.3g} % interval {ends}, n={estimate.n})"
 
 
@@ -164,13 +164,17 @@ def recovery_text(outage: Outage) -> str:
         count = f"{len(outage.recovered_ns)} of {total}"
         if outage.has_recovered:
             after_ns = outage.median_recovery_ns
-            after = f"after {units.duration(after_ns)} (median, {count})" if after_ns else f"before the lift ({count})"
+            after = (
+                f"after {units.format_duration(after_ns)} (median, {count})"
+                if after_ns
+                else f"before the lift ({count})"
+            )
             parts.append(f"recovered {after}")
         else:
-            ends = [units.duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
+            ends = [units.format_duration(end) for end in (min(outage.recovered_ns), max(outage.recovered_ns))]
             parts.append(f"recovered after {' to '.join(dict.fromkeys(ends))} in {count}")
     if outage.censored_ns:
-        limit = units.duration(min(outage.censored_ns))
+        limit = units.format_duration(min(outage.censored_ns))
         parts.append(f"not {'' if parts else 'recovered '}within {limit} in {len(outage.censored_ns)} of {total}")
     return ", ".join(parts)
 
@@ -181,25 +185,26 @@ def throughput_text(outage: Outage) -> str:
     gaps = [gap for trial in outage.trials if (gap := trial.value("longest_gap")) is not None]
     if not shares or outage.outage is not None:
         return ""
-    longest = f", longest gap {units.duration(max(gaps))}" if gaps else ""
+    longest = f", longest gap {units.format_duration(max(gaps))}" if gaps else ""
     return (
-        f"throughput during the fault {units.percent(median(shares))} of that before (n={len(shares)}{longest};"
+        f"throughput during the fault {units.format_percent(median(shares))} of that before (n={len(shares)}{longest};"
         " closed loop: stalls count once per client, so there is no outage in seconds)"
     )
 
 
-def clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
+def outage_clause(outage: Outage, names: Mapping[VariantKey, str]) -> str:
     """The answer for one variant."""
     name = names.get(outage.variant, "")
     figures = throughput_text(outage) or f"outage {outage_text(outage)}"
     if outage.excess_ns is not None and outage.outage is not None:
         figures += (
-            f", {units.duration(abs(outage.excess_ns))} {'more' if outage.excess_ns >= 0 else 'less'} than without"
+            f", {units.format_duration(abs(outage.excess_ns))} "
+            f"{'more' if outage.excess_ns >= 0 else 'less'} than without"
         )
         figures += " the fault"
     losses = outage.losses.sentence if outage.losses is not None else "losses unknown: no conclusive ledger"
     parts = [part for part in (figures, recovery_text(outage), losses) if part]
-    counted = f" ({units.many(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
+    counted = f" ({units.count_noun(outage.excluded, 'repeat')} excluded)" if outage.excluded else ""
     return f"{name}: {'; '.join(parts)}{counted}" if name else f"{outage.kind}: {'; '.join(parts)}{counted}"
 
 
@@ -213,9 +218,9 @@ def name_variants(outages: Sequence[Outage]) -> dict[VariantKey, str]:
     }
 
 
-def clauses(outages: Sequence[Outage]) -> Iterator[str]:
+def outage_clauses(outages: Sequence[Outage]) -> Iterator[str]:
     """The answer for each variant, up to `CLAUSES_MAX`."""
     names = name_variants(outages)
-    yield from (clause(outage, names) for outage in outages[:CLAUSES_MAX])
+    yield from (outage_clause(outage, names) for outage in outages[:CLAUSES_MAX])
     if len(outages) > CLAUSES_MAX:
-        yield f"{units.many(len(outages) - CLAUSES_MAX, 'more variant')} in the table of faults"
+        yield f"{units.count_noun(len(outages) - CLAUSES_MAX, 'more variant')} in the table of faults"

@@ -1,4 +1,4 @@
-"""Pairing: which variants are compared with which, and the findings where the two sides are not comparable."""
+"""Pairing: the variants that are compared with each other, and the findings on sides that are not comparable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from loadstone.judge.findings import PAIR
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.order import examine_order
 from loadstone.judge.settings import Settings
-from loadstone.results.result_set import ResultSet, natural
+from loadstone.results.result_set import ResultSet, natural_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Variants = Mapping[VariantKey, Sequence[TrialResult]]
@@ -18,7 +18,7 @@ Variants = Mapping[VariantKey, Sequence[TrialResult]]
 
 @dataclass(frozen=True)
 class Match:
-    """A baseline and a contender in one context, with the findings on the two together."""
+    """A baseline and a contender in one context, with the findings on both together."""
 
     context: VariantKey
     baseline: VariantKey
@@ -28,16 +28,16 @@ class Match:
     not_looked: tuple[NotLooked, ...] = ()
 
 
-def baseline(results: ResultSet, by: str) -> Scalar | None:
-    """The value that others are compared with; the first one seen unless the question names one that exists."""
+def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
+    """The value with which other values are compared; the first one found unless the question names an existing one."""
     values = results.dimensions.get(by, [])
     wanted = results.question.baseline
     # A command line's `2` is the file's 2.
     return next((value for value in values if wanted in (value, str(value))), values[0] if values else None)
 
 
-def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
-    """Every contender with the baseline of its context. A context without the baseline has nothing to compare with."""
+def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
+    """Every contender with the baseline of its context. A context without the baseline has no comparison."""
     by = results.compared
     if by is None:
         return []
@@ -45,9 +45,9 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
     for key in variants:
         if (value := dict(key).get(by)) is not None:
             contexts.setdefault(tuple(pair for pair in key if pair[0] != by), {})[value] = key
-    base = baseline(results, by)
+    base = choose_baseline(results, by)
     # Trials are in the order in which they were run, which is random.
-    contexts = {context: contexts[context] for context in sorted(contexts, key=natural)}
+    contexts = {context: contexts[context] for context in sorted(contexts, key=natural_key)}
     # Several dimensions may be compared as one: `system,cl`.
     of_dimensions = [each for name in by.split(",") for each in results.question.guarantees.get(name, ())]
     groups = frozenset((*results.question.promises, *of_dimensions))
@@ -55,16 +55,16 @@ def matches(results: ResultSet, variants: Variants, settings: Settings) -> list[
     for context, keys in contexts.items():
         if base is None or base not in keys:
             continue
-        for value, key in sorted(keys.items(), key=lambda pair: natural(pair[0])):
+        for value, key in sorted(keys.items(), key=lambda pair: natural_key(pair[0])):
             if value != base:
                 sides = variants[keys[base]], variants[key]
                 pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
                 found.append(Match(context, keys[base], key, pair))
                 orders.append(order)
-    return attached(found, orders, settings)
+    return attach_findings(found, orders, settings)
 
 
-def attached(found: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
+def attach_findings(found: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
     """The matches with their findings; equal messages on several matches become one finding on all their trials."""
     every = [
         [*order, *(each for check in PAIR for each in check(match.pair, settings))]
@@ -82,12 +82,12 @@ def attached(found: Sequence[Match], orders: Sequence[Sequence[Finding]], settin
     ]
 
 
-def paired(found: Sequence[Match]) -> set[VariantKey]:
+def list_paired(found: Sequence[Match]) -> set[VariantKey]:
     """The variants that are compared with another."""
     return {key for match in found for key in (match.baseline, match.contender)}
 
 
-def unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
-    """The variants without a counterpart, although others have one."""
-    there = paired(found)
+def list_unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
+    """The variants without a counterpart, although other variants have one."""
+    there = list_paired(found)
     return [key for key in variants if key not in there] if found else []

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from loadstone.judge.figures import COMPOSED, clients, due, ended, operations
+from loadstone.judge.figures import COMPOSED, client_count, count_due_operations, count_operations, list_outcomes
 from loadstone.results.trial_result import Scalar, TrialResult
 
-# A fact whose value says that nothing is known.
+# The value of a fact that is unknown.
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial: they differ between repeats of one setting.
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
-# What an operation is, by the tool that did it: figures of different operations cannot be compared.
+# The type of operation, by the tool: figures of different operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
-# The workload kind of a trial of Loadstone, by the facts that only this kind has.
+# The workload kind of a trial of Loadstone, by facts that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
-# What a comparison must know of both sides, by workload kind.
+# Facts of both sides that a comparison needs, by workload kind.
 NEEDED: dict[str, tuple[str, ...]] = {
     "ycsb": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
     "cassandra-stress": ("clients", "loop", "records", "record_bytes", "distribution", "window"),
@@ -36,24 +36,24 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 # The command of a trial, which states all of its work.
 COMMAND = "work.run"
-# Of work that no tool names.
+# Facts needed for work that no tool names.
 NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix", "distribution", "window")
 
 
-def record(trial: TrialResult) -> dict[str, Scalar]:
-    """Settings as requested, facts as observed (these win), and what the figures tell of both."""
+def record_facts(trial: TrialResult) -> dict[str, Scalar]:
+    """Settings as requested, facts as observed (which override settings), and information from the figures on both."""
     facts = {name: fact for name, fact in trial.facts.items() if fact != UNKNOWN and name not in VOLATILE}
     known: dict[str, Scalar | None] = {**trial.requested, **facts}
-    known["clients"], known["loop"] = clients(trial), trial.loop
+    known["clients"], known["loop"] = client_count(trial), trial.loop
     if (work := work_of(trial)) is not None:
         known["work"] = work
     if trial.loop is not None:
         known.setdefault("latency", "response" if trial.loop == "open" else "service")
-    every, length = due(trial), trial.value("runtime")
+    every, length = count_due_operations(trial), trial.value("runtime")
     if trial.loop == "open":
-        target = trial.fact("target")
+        target = trial.numeric_fact("target")
         known["rate"] = target if target or not every or not length else every / length * 1e9
-    known["window"], known["operations"] = length, operations(trial)
+    known["window"], known["operations"] = length, count_operations(trial)
     if "engine" in trial.facts:
         known["ledger"] = "ledger.acknowledged" in trial.values
     returned, reads = trial.value("returned"), trial.value("read.count")
@@ -63,15 +63,15 @@ def record(trial: TrialResult) -> dict[str, Scalar]:
 
 
 def work_of(trial: TrialResult) -> str | None:
-    """The workload kind: what one operation is."""
+    """The workload kind, which defines an operation."""
     tool = str(trial.facts.get("tool", ""))
     if tool:
         return WORK_OF_TOOL.get(tool, tool)
     return next((work for fact, work in WORK_OF_FACT.items() if fact in trial.facts), None)
 
 
-def missing(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
-    """The facts that a comparison needs and a trial lacks; `counted`: whether operations were counted by kind."""
+def missing_facts(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
+    """The facts that a comparison needs but a trial lacks; `counted`: whether operations were counted by kind."""
     if all(COMMAND in facts for facts in records):
         return []
     kinds = {str(facts.get("work", "")) for facts in records}
@@ -79,11 +79,11 @@ def missing(records: Sequence[dict[str, Scalar]], counted: bool) -> list[str]:
     return [name for name in needed if not (name == "mix" and counted) and any(name not in facts for facts in records)]
 
 
-def mix(trials: Sequence[TrialResult]) -> dict[str, float]:
-    """The share of each kind of operation, by how often each ended; empty where they were not counted."""
+def operation_mix(trials: Sequence[TrialResult]) -> dict[str, float]:
+    """The share of each kind of operation, from the number that ended; empty if they were not counted."""
     counts: Counter[str] = Counter()
     for trial in trials:
-        for kind, _, count in ended(trial):
+        for kind, _, count in list_outcomes(trial):
             if kind not in COMPOSED:
                 counts[kind] += count
     return {name: count / counts.total() for name, count in counts.items() if counts.total()}

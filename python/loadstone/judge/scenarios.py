@@ -1,4 +1,5 @@
-"""Scenarios: the named alternatives that findings leave open, each as samples that the two sides could have had."""
+"""Scenarios: the named alternatives that findings leave open, each with the samples that the two sides could have
+had."""
 
 from __future__ import annotations
 
@@ -9,20 +10,20 @@ from typing import Literal
 
 from loadstone.judge.checks import errors, rate
 from loadstone.judge.figures import is_latency, lower_name
-from loadstone.judge.finding import Finding, Pair, Severity, concerns
+from loadstone.judge.finding import Finding, Pair, Severity, concerns_metric
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Direction
 from loadstone.statistics.centre import LEVEL
-from loadstone.statistics.comparison import ALPHA, Evidence, between, blocked, unpaired
+from loadstone.statistics.comparison import ALPHA, Evidence, compare_blocks, compare_runs, compare_unpaired
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 Kind = Literal["measured", "own-time", "lateness", "valid", "clean", "failures", "drift", "processors"]
 Samples = Mapping[int, float]
 Sides = tuple[Samples, Samples]
-# The level of the interval by which two sides are found to be equivalent: two tests at 5 % (Schuirmann 1987).
+# The level of the interval that shows that two sides are equivalent: two tests at 5 % (Schuirmann 1987).
 ALIKE = 1 - 2 * ALPHA
-# Where repeats are excluded, this number of common blocks is tested as blocks.
+# If repeats are excluded, this number of common blocks is tested as blocks.
 FREE_MIN = 4
 
 
@@ -34,7 +35,7 @@ class Scenario:
     sides: Sides
     # The sides that may be faster than measured by any factor.
     unlimited: tuple[bool, bool] = (False, False)
-    # The side whose figures differ from the measured ones, if it is one: 0 for the baseline.
+    # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
     side: int | None = None
 
     @property
@@ -45,14 +46,14 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Weighed:
-    """A scenario with its evidence: contender ÷ baseline at 95 %, and at the level by which sides are equivalent."""
+    """A scenario with its evidence: contender ÷ baseline at 95 %, and at the level of the equivalence test."""
 
     scenario: Scenario
     evidence: Evidence
     alike: Estimate
 
 
-def scenarios(
+def build_scenarios(
     pair: Pair,
     metric: str,
     sides: Sides,
@@ -63,20 +64,20 @@ def scenarios(
 ) -> Iterator[Scenario]:
     """As measured; either side at its best; without invalid trials; without `disturbed` ones.
 
-    `lows`: each side's latencies without the load generator's lateness, where it has them.
+    `lows`: each side's latencies without the load generator's lateness, if it has them.
     """
     yield Scenario("measured", sides)
-    for at, (factor, low) in enumerate(zip(factors(pair, metric, findings), lows, strict=True)):
+    for at, (factor, low) in enumerate(zip(understatement_factors(pair, metric, findings), lows, strict=True)):
         if way is not None and 1 < factor < math.inf:
             scale = factor if way == "higher" else 1 / factor
             faster = {repeat: figure * scale for repeat, figure in sides[at].items()}
-            yield Scenario("own-time", put(sides, at, faster), side=at)
+            yield Scenario("own-time", replace_side(sides, at, faster), side=at)
         elif way is not None and factor == math.inf:
             # The faster a side is, the lower its latency.
             unlimited = (at == 0, at == 1) if way == "higher" else (at == 1, at == 0)
             yield Scenario("own-time", sides, unlimited, at)
         if low is not None:
-            yield Scenario("lateness", put(sides, at, low), side=at)
+            yield Scenario("lateness", replace_side(sides, at, low), side=at)
     bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
     if any(bad):
         yield Scenario("valid", exclude_repeats(sides, bad))
@@ -84,21 +85,21 @@ def scenarios(
         yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean))
 
 
-def weigh(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
-    """The evidence in one scenario: within blocks where variants were interleaved, else between runs."""
+def evaluate_scenario(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:
+    """The evidence in one scenario: within blocks if variants were interleaved, else between runs."""
     evidences = [evidence_of(scenario, blocks, level) for level in (LEVEL, ALIKE)]
     ratios = [open_ratio(evidence.ratio, scenario.unlimited) if way else evidence.ratio for evidence in evidences]
     return Weighed(scenario, replace(evidences[0], ratio=ratios[0]), ratios[1])
 
 
 def evidence_of(scenario: Scenario, blocks: bool, level: float) -> Evidence:
-    """Where different repeats of the sides are excluded, few blocks may be common."""
+    """If different repeats of the sides are excluded, few blocks may be common."""
     baseline, contender = scenario.sides
     if not blocks:
-        return between([*baseline.values()], [*contender.values()], level)
+        return compare_runs([*baseline.values()], [*contender.values()], level)
     if scenario.is_part and len(baseline.keys() & contender.keys()) < FREE_MIN:
-        return unpaired([*baseline.values()], [*contender.values()], level)
-    return blocked(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
+        return compare_unpaired([*baseline.values()], [*contender.values()], level)
+    return compare_blocks(baseline, contender, level, FREE_MIN if scenario.is_part else REPEATS_MIN)
 
 
 def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
@@ -108,7 +109,7 @@ def open_ratio(ratio: Estimate, unlimited: tuple[bool, bool]) -> Estimate:
     return replace(ratio, low=0.0 if unlimited[0] else ratio.low, high=math.inf if unlimited[1] else ratio.high)
 
 
-def put(sides: Sides, at: int, samples: Samples) -> Sides:
+def replace_side(sides: Sides, at: int, samples: Samples) -> Sides:
     """The sides with one of them replaced."""
     return (samples, sides[1]) if at == 0 else (sides[0], samples)
 
@@ -128,7 +129,7 @@ def is_single(finding: Finding) -> bool:
 
 
 def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
-    """The invalid findings that scenarios cover: by how far figures are off is known, or which repeats to leave out."""
+    """The invalid findings that scenarios cover: the error of the figures, or the repeats to exclude, are known."""
     biased = [finding for finding in findings if finding.effect.understates > 1]
     sides = pair.ids
     if all(
@@ -137,11 +138,11 @@ def find_covered(findings: Sequence[Finding], pair: Pair) -> list[Finding]:
     ):
         biased = [finding for finding in biased if math.isfinite(finding.effect.understates)]
     alone = [finding for finding in findings if is_single(finding)]
-    return biased if lacking(alone, pair) else [*biased, *alone]
+    return biased if missing_repeats(alone, pair) else [*biased, *alone]
 
 
-def lacking(alone: Sequence[Finding], pair: Pair) -> int:
-    """How many repeats more a claim takes without the trials that these findings are about."""
+def missing_repeats(alone: Sequence[Finding], pair: Pair) -> int:
+    """The number of additional repeats that a claim needs without the trials of these findings."""
     left = [
         {trial.repeat for trial in trials if trial.values} - set(repeats)
         for trials, repeats in zip(pair.sides, repeats_of(pair, alone), strict=True)
@@ -154,7 +155,7 @@ def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], m
     alone = [
         finding
         for finding in findings
-        if is_single(finding) and finding.check != errors.NAME and concerns(finding, metric)
+        if is_single(finding) and finding.check != errors.NAME and concerns_metric(finding, metric)
     ]
     bad = {trial for finding in alone for trial in finding.trials}
     return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
@@ -167,15 +168,15 @@ def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[i
     return baseline, contender
 
 
-def factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
-    """How many times faster than measured either side may be; both count once either has a finding."""
+def understatement_factors(pair: Pair, metric: str, findings: Sequence[Finding]) -> tuple[float, float]:
+    """The factor by which either side may be faster than measured; both count once either has a finding."""
     accused = [finding for finding in findings if finding.effect.understates > 1]
     largest = []
     for trials in pair.sides:
         ids = {trial.trial for trial in trials}
         own = [finding.effect.understates for finding in accused if ids & set(finding.trials)]
         if accused and not is_latency(metric):
-            own.append(rate.understatement(trials))
+            own.append(rate.understatement_factor(trials))
         largest.append(max(own, default=1.0))
     return largest[0], largest[1]
 

@@ -10,40 +10,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from loadstone.judge.checks import attempts, errors, rate, too_few_samples
-from loadstone.judge.figures import operations
+from loadstone.judge.figures import count_operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
-from loadstone.search.explore import look
+from loadstone.search.explore import next_step
 from loadstone.search.objective import Objective, Term
-from loadstone.search.outcome import Outcome
-from loadstone.search.probe import INVALID_MIN, Sample
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.probe import INVALID_MIN, ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound
 
 
-def rule(question: Question) -> Rule | None:
-    """What a question searches for; None where it does not search, or where that cannot be read."""
+def read_rule(question: Question) -> Rule | None:
+    """The objective of a question's search; None if it does not search, or if the objective cannot be read."""
     if question.find is None:
         return None
     try:
-        return Rule.of(question.find, question.at_least, question.at_most)
+        return Rule.from_find(question.find, question.at_least, question.at_most)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def searches(
+def judge_searches(
     question: Question,
     trials: Iterable[TrialResult],
     findings: Mapping[str, Sequence[Finding]],
     settings: Settings,
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
-    """Every search, also of `contexts` without a trial; `findings` are the trials' own, by their id."""
-    asked = rule(question)
+    """Every search, including `contexts` without a trial; `findings` are the trials' own, by their id."""
+    asked = read_rule(question)
     if asked is None:
         return []
     found: dict[VariantKey, dict[float, list[TrialResult]]] = {context: {} for context in contexts}
@@ -53,26 +53,28 @@ def searches(
             found.setdefault(context_of(trial.config, asked.over), {}).setdefault(float(load), []).append(trial)
     made = []
     for context, probes in found.items():
-        samples: dict[float, list[Sample]] = {}
+        samples: dict[float, list[ProbeSample]] = {}
         valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
             ordered = sorted(tried, key=lambda trial: trial.order or 0)
-            # What only several repeats together show.
-            together = list(rate.driver(ordered, settings)) if len(ordered) >= INVALID_MIN else []
-            tries: list[Sample] = []
+            # Findings that only several repeats together show.
+            together = list(rate.check_driver_time(ordered, settings)) if len(ordered) >= INVALID_MIN else []
+            tries: list[ProbeSample] = []
             for trial in ordered:
                 every = [*findings[trial.trial], *together]
-                # Attempts that failed before this one speak against the load as well.
-                tries += [failure(reason) for reason in trial.failures] if asked.objective else []
-                tries.append(sample(trial, every, asked, settings))
+                # Earlier failed attempts also count against the load.
+                tries += [failure_sample(reason) for reason in trial.failures] if asked.objective else []
+                tries.append(sample_load(trial, every, asked, settings))
                 if not tries[-1].invalid and not tries[-1].failed:
-                    valid_findings.setdefault(load, []).extend(against(trial, every, asked.objective, settings))
-            # Where no trial ever ran, the load generator may have refused the load: that is not the system's limit.
+                    valid_findings.setdefault(load, []).extend(
+                        relevant_findings(trial, every, asked.objective, settings)
+                    )
+            # If no trial ever ran, the load generator may have refused the load, which is not the system's limit.
             if any(not (entry.failed and entry.invalid) for entry in tries):
                 tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
             samples[load] = tries
-        end = look(asked, samples)
-        load_held = end.load if isinstance(end, Outcome) else None
+        end = next_step(asked, samples)
+        load_held = end.load if isinstance(end, SearchOutcome) else None
         behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
         made.append(Search(context, asked, samples, end, behind))
     return made
@@ -83,16 +85,16 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
     return tuple(sorted((name, value) for name, value in config.items() if name != over))
 
 
-def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> Sample:
+def sample_load(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> ProbeSample:
     """A trial's sample of its load."""
     if asked.objective is not None and any(finding.check == attempts.DIED for finding in findings):
-        return failure("")
+        return failure_sample("")
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
     lacking = ""
     for term in () if asked.objective is None else asked.objective.terms:
-        value = figure(trial, term)
+        value = term_figure(trial, term)
         if value is None:
             lacking = lacking or f"{term.metric} was not measured"
             continue
@@ -100,14 +102,16 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
         kept = trial.values[term.metric]
         if kept.bound is not None:
             bounds[term.key] = kept.bound
-        if too_few_samples.few(kept.n, term.metric, settings.threshold(too_few_samples.NAME, "beyond")):
+        if too_few_samples.has_few_samples(
+            kept.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
+        ):
             lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
-    meets = None if asked.objective is None or lacking else asked.objective.holds(figures) and not bounds
+    meets = None if asked.objective is None or lacking else asked.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [
         finding
-        for finding in against(trial, findings, asked.objective, settings)
+        for finding in relevant_findings(trial, findings, asked.objective, settings)
         if finding.severity == Severity.INVALID
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
@@ -116,34 +120,36 @@ def sample(trial: TrialResult, findings: Sequence[Finding], asked: Rule, setting
     if not reason and not throughput:
         reason = "no operation succeeded"
     failed = trial.end == "failed" and asked.objective is not None
-    return failure(reason) if failed else Sample(throughput, meets, reason or lacking, figures, bounds, missed)
+    return (
+        failure_sample(reason) if failed else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed)
+    )
 
 
-def failure(reason: str) -> Sample:
-    """A trial without figures, as the system failed; a `reason` where it may have been the load generator."""
-    return Sample(meets=False, failed=True, invalid=reason)
+def failure_sample(reason: str) -> ProbeSample:
+    """A trial without figures, because the system failed; with a `reason` if it may have been the load generator."""
+    return ProbeSample(meets=False, failed=True, invalid=reason)
 
 
-def figure(trial: TrialResult, term: Term) -> float | None:
-    """A figure in the terms of its condition."""
+def term_figure(trial: TrialResult, term: Term) -> float | None:
+    """A figure in the unit of its condition."""
     value = trial.value(term.metric)
     if not term.share or value is None:
         return value
-    every = operations(trial)
+    every = count_operations(trial)
     return value / every if every else None
 
 
-def against(
+def relevant_findings(
     trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
-    """A trial's findings, without those that the search looks for.
+    """A trial's findings, without findings that are an answer of the search.
 
-    A rate that is not held is an answer, and its throughput stands. An objective about errors has a threshold
-    for those of the measured phase, which are then a figure like any other; what the load failed to write, and
-    what may be lost, still counts.
+    A rate that is not held is an answer, and its throughput is valid. An objective about errors has a threshold
+    for errors of the measured phase, which are then a figure like any other; failed writes of the load phase,
+    and possible losses, still count.
     """
     findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
     if asked is None or not asked.about_errors:
         return findings
     others = [finding for finding in findings if finding.check != errors.NAME]
-    return [*others, *errors.phase(trial, errors.LOAD, settings), *errors.sessions(trial)]
+    return [*others, *errors.check_phase(trial, errors.LOAD, settings), *errors.find_unclosed_sessions(trial)]

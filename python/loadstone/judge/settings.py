@@ -1,11 +1,11 @@
 """Settings: the thresholds of the checks, and what the question sets for them.
 
-The checks use these figures and facts of a trial, where it has them; the lab and the importers use these names.
+The checks use these figures and facts of a trial, if it has them; the lab and the importers use these names.
 
 Figures: `throughput`, `runtime`, `operations`, `errors` (failed operations), `not_yet`, `<operation>.<statistic>` and
 `all.mean`; `load.` before each for the load phase. `attempts.failed`: failed attempts, retried ones included;
 `unsent.unreached`: operations that failed because no server could be reached. `overdue`: at a rate with a limit of
-operations, those sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
+operations, operations sent after the cut-off. `due`, `censored`: operations that were due, and that never ended.
 `carried`, `carried.max`: operations of the warm-up that lasted into the window, and how far (ns).
 `unclosed`: clients whose session did not close. `late.generator`, `late.client`: operations more than 1 ms late for
 that reason. `executor.busy_max`: the share of the time in which the busiest thread that drives clients ran;
@@ -77,21 +77,21 @@ RENAMED = {
 
 @dataclass(frozen=True)
 class Settings(Question):
-    """What the checks use to decide: a question with every threshold."""
+    """The settings with which the checks decide: a question with every threshold."""
 
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=lambda: DEFAULTS)
 
-    def threshold(self, check: str, name: str) -> float:
+    def check_threshold(self, check: str, name: str) -> float:
         """One of the thresholds."""
         return self.checks[check][name]
 
     @classmethod
-    def of(cls, question: Question) -> Settings:
+    def from_question(cls, question: Question) -> Settings:
         """The defaults, overridden by the question. Raises LoadstoneError for unknown names."""
         checks: dict[str, dict[str, float]] = {}
         for check, thresholds in question.checks.items():
             checks.setdefault(RENAMED.get(check, check), {}).update(thresholds)
-        for name, known in unknown(checks):
+        for name, known in find_unknown_names(checks):
             hint = did_you_mean(name.rpartition(".")[2], known).strip() or f"known are {', '.join(known) or 'none'}"
             raise LoadstoneError(f"there is no threshold or check {name}", hint)
         every = {check: {**defaults, **checks.get(check, {})} for check, defaults in DEFAULTS.items()}
@@ -99,25 +99,25 @@ class Settings(Question):
 
 
 class Own:
-    """The settings of each trial: those of its own result set, where several are joined.
+    """The settings of each trial: the settings of its result set, if several are joined.
 
-    What an experiment calls invalid does not become valid by comparison with another one.
+    A trial that is invalid in its experiment does not become valid by comparison with another one.
     """
 
     def __init__(self, results: ResultSet) -> None:
         """Raises LoadstoneError for unknown thresholds."""
-        self.common = Settings.of(results.question)
-        of_sets = {id(question): Settings.of(question) for question in results.own.values()}
+        self.common = Settings.from_question(results.question)
+        of_sets = {id(question): Settings.from_question(question) for question in results.own.values()}
         self._own = {trial: of_sets[id(question)] for trial, question in results.own.items()}
 
-    def of(self, trial: str) -> Settings:
-        """Of the trial with this id."""
+    def settings_of(self, trial: str) -> Settings:
+        """The settings of the trial with this id."""
         own = self._own.get(trial, self.common)
         return replace(self.common, checks=own.checks, claims=own.claims, verify=own.verify)
 
 
-def unknown(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
-    """Every name that is neither a check nor, as `check.threshold`, one of its thresholds, with the known ones."""
+def find_unknown_names(checks: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[str, list[str]]]:
+    """Every unknown name of a check or of a threshold (`check.threshold`), each with the known names."""
     for check, thresholds in checks.items():
         if check not in DEFAULTS:
             yield check, list(DEFAULTS)

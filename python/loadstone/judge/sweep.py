@@ -13,7 +13,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 
 # With fewer loads, each gets a clause.
 LOADS_MIN = 3
-# Beyond this many clauses, the table answers.
+# Beyond this number of clauses, the table gives the answer.
 CLAUSES_MAX = 6
 CLAIMED = ("better", "worse")
 
@@ -38,9 +38,9 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
-    """One contender over all numbers of clients: the range of its ratios, and how many of them are claims."""
+    """One contender over all numbers of clients: the range of its ratios, and the number of claims among them."""
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
-    baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric(group[0].metric)
+    baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
     unranked = f"not ranked at {list_loads(refused)}" if refused else ""
     if not ranked:
@@ -72,4 +72,4 @@ def list_loads(comparisons: Sequence[Comparison]) -> str:
     loads = sorted(float(dict(comparison.context)[CLIENTS]) for comparison in comparisons)
     if len(loads) == 1:
         return units.load_over(loads[0], CLIENTS)
-    return f"{units.load(loads[0])} to {units.load_over(loads[-1], CLIENTS)}"
+    return f"{units.format_load(loads[0])} to {units.load_over(loads[-1], CLIENTS)}"

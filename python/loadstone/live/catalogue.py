@@ -1,4 +1,4 @@
-"""All results below a directory: names at once, verdicts as they are judged."""
+"""All results below a directory: names immediately, verdicts as folders are judged."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.judge.judge import judge
+from loadstone.judge.judge import judge_results
 from loadstone.live.run import is_locked
-from loadstone.results.folder import VALUES, Folder, find
+from loadstone.results.folder import VALUES, Folder, find_folders
 
 # Judging waits while a trial may be measured on this host.
 PAUSE_SECONDS = 2.0
@@ -19,23 +19,23 @@ SUMMARY = ("verdict", "answer", "trials", "systems", "metrics", "expectations")
 
 
 @dataclass
-class Entry:
+class CatalogueEntry:
     """One result folder."""
 
     folder: Folder
-    # The size of its values when it was judged, and the summary; empty before.
+    # The size of its values when the folder was judged, and the summary, which is empty before that.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Catalogue:
+class ResultCatalogue:
     """The result folders below a root, judged one after the other by a thread of low priority."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, CatalogueEntry] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._judge, name="judge", daemon=True)
+        self._thread = threading.Thread(target=self._judge_folders, name="judge", daemon=True)
 
     def start(self) -> None:
         """Starts judging."""
@@ -45,21 +45,21 @@ class Catalogue:
         """Stops judging after the current folder."""
         self._stop.set()
 
-    def refresh(self) -> None:
+    def refresh_entries(self) -> None:
         """Finds new folders and forgets deleted ones. A damaged or foreign folder is omitted."""
-        folders = {identify(folder.path): folder for folder in find(self.root)}
-        self.entries = {name: self.entries.get(name) or Entry(folder) for name, folder in folders.items()}
+        folders = {identify_folder(folder.path): folder for folder in find_folders(self.root)}
+        self.entries = {name: self.entries.get(name) or CatalogueEntry(folder) for name, folder in folders.items()}
 
-    def folder(self, name: str) -> Folder | None:
-        """A folder by its identity. Only folders that were found have one: no path is made of a request."""
+    def find_folder(self, name: str) -> Folder | None:
+        """A folder by its identity. Only folders found below the root have one: no path is built from a request."""
         if name not in self.entries:
-            self.refresh()
+            self.refresh_entries()
         entry = self.entries.get(name)
         return None if entry is None else entry.folder
 
-    def rows(self) -> list[dict[str, Any]]:
+    def list_rows(self) -> list[dict[str, Any]]:
         """A row for each folder, the newest first."""
-        self.refresh()
+        self.refresh_entries()
         rows = [
             {
                 "id": name,
@@ -73,14 +73,14 @@ class Catalogue:
         ]
         return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
 
-    def _judge(self) -> None:
+    def _judge_folders(self) -> None:
         while not self._stop.wait(PAUSE_SECONDS):
             for entry in self._find_unjudged():
                 if self._stop.is_set():
                     return
-                entry.summary, entry.size = summarise(entry.folder), size_of(entry.folder)
+                entry.summary, entry.size = summarise_folder(entry.folder), size_of(entry.folder)
 
-    def _find_unjudged(self) -> Iterator[Entry]:
+    def _find_unjudged(self) -> Iterator[CatalogueEntry]:
         """Folders that changed since they were judged; none while a run is measured."""
         for entry in [*self.entries.values()][::-1]:
             if any(is_locked(other.folder.path) for other in [*self.entries.values()]):
@@ -89,13 +89,13 @@ class Catalogue:
                 yield entry
 
 
-def identify(path: Path) -> str:
+def identify_folder(path: Path) -> str:
     """The identity of a folder: `experiment/time`."""
     return f"{path.parent.name}/{path.name}"
 
 
 def size_of(folder: Folder) -> int:
-    """The size of its values, B; 0 without any."""
+    """The size of a folder's values, B; 0 if it has none."""
     try:
         return (folder.path / VALUES).stat().st_size
     except OSError:
@@ -103,18 +103,18 @@ def size_of(folder: Folder) -> int:
 
 
 def text_of(question: Any) -> str:
-    """The text of a question as it was recorded; empty where it is damaged."""
+    """The text of a recorded question; empty if it is damaged."""
     return str(question.get("text") or "") if isinstance(question, dict) else ""
 
 
-def summarise(folder: Folder) -> dict[str, Any]:
-    """The judge's summary of a folder; one line on the error where it cannot be read."""
+def summarise_folder(folder: Folder) -> dict[str, Any]:
+    """The judge's summary of a folder; a line about the error if it cannot be read."""
     try:
-        judgement = judge(folder.load())
+        judgement = judge_results(folder.load_results())
     except LoadstoneError as error:
         return {"verdict": "damaged", "answer": str(error.args[0])}
     except Exception as error:
-        # A foreign folder may have any content, and must not end the list.
+        # A foreign folder may have any content, and must not prevent the listing of others.
         return {"verdict": "damaged", "answer": f"cannot be judged: {error}"}
     results = judgement.results
     systems = results.dimensions.get("system") or [trial.facts.get("store", "") for trial in results.trials[:1]]

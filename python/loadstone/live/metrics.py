@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from loadstone.engine.histogram import Histogram
-from loadstone.live.run import Run
+from loadstone.live.run import FollowedRun
 from loadstone.live.trial import LOAD, Attempt
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -25,28 +25,28 @@ Labels = Mapping[str, object]
 Sample = tuple[str, Labels, float]
 
 
-def render(run: Run | None, attempts: Sequence[Attempt]) -> str:
-    """All metric families, and the end mark."""
+def render_metrics(run: FollowedRun | None, attempts: Sequence[Attempt]) -> str:
+    """All metric families, and the end marker."""
     families = [] if run is None else [*describe_run(run), *describe_attempts(attempts)]
-    return "".join(family(*part) for part in families) + "# EOF\n"
+    return "".join(render_family(*part) for part in families) + "# EOF\n"
 
 
-def family(name: str, kind: str, unit: str, help_text: str, samples: Sequence[Sample]) -> str:
+def render_family(name: str, kind: str, unit: str, help_text: str, samples: Sequence[Sample]) -> str:
     """One metric family; empty without samples."""
     if not samples:
         return ""
     lines = [
         f"# TYPE {name} {kind}",
         *([f"# UNIT {name} {unit}"] if unit else []),
-        f"# HELP {name} {escape(help_text)}",
+        f"# HELP {name} {escape_text(help_text)}",
     ]
     lines += [f"{name}{suffix}{write_labels(labels)} {write_number(value)}" for suffix, labels, value in samples]
     return "\n".join(lines) + "\n"
 
 
-def describe_run(run: Run) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
+def describe_run(run: FollowedRun) -> Iterator[tuple[str, str, str, str, list[Sample]]]:
     """The progress of the run."""
-    state = run.state()
+    state = run.page_state()
     experiment = {"experiment": run.folder.name}
     counts = {"planned": state["planned"], "done": state["done"], "failed": state["failed"]}
     trials: list[Sample] = [("", {**experiment, "state": name}, number) for name, number in counts.items()]
@@ -71,7 +71,7 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
             for (step, status), count in steps.counts.items():
                 key = {"step": step, "status": status, **window}
                 operations.append(("_total", key, count))
-                latencies += classic(steps.latencies[step, status], key)
+                latencies += classic_histogram(steps.latencies[step, status], key)
             known = [row.due for row in attempt.rows[phase].values() if row.due is not None]
             if known:
                 due.append(("_total", window, sum(known)))
@@ -88,7 +88,7 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
 
 
 def labels_of(attempt: Attempt) -> dict[str, object]:
-    """A trial's variant, repeat and block as labels. Repeats of one number are a block."""
+    """A trial's variant, repeat and block as labels. Repeats with the same number form a block."""
     config = {
         (f"vary_{name}" if name in RESERVED else name): value
         for name, value in sorted((label_name(key), value) for key, value in attempt.config.items())
@@ -102,12 +102,12 @@ def label_name(name: str) -> str:
     return f"_{text}" if not text or text[0].isdigit() else text
 
 
-def classic(histogram: Histogram, labels: Labels) -> list[Sample]:
+def classic_histogram(histogram: Histogram, labels: Labels) -> list[Sample]:
     """A histogram as cumulative buckets, count and sum, in seconds."""
     bounds_ns = [bound * 1e9 for bound in BUCKETS]
     counts, total = [0] * len(bounds_ns), 0.0
     for index, count in histogram.counts.items():
-        total += count * histogram.layout.middle(index)
+        total += count * histogram.layout.bucket_middle(index)
         value = histogram.layout.highest_equivalent(index)
         for at, bound in enumerate(bounds_ns):
             counts[at] += count * (value <= bound)
@@ -125,7 +125,7 @@ def classic(histogram: Histogram, labels: Labels) -> list[Sample]:
 
 def write_labels(labels: Labels) -> str:
     """Labels in braces."""
-    text = ",".join(f'{name}="{escape(str(value))}"' for name, value in labels.items())
+    text = ",".join(f'{name}="{escape_text(str(value))}"' for name, value in labels.items())
     return f"{{{text}}}" if text else ""
 
 
@@ -136,6 +136,6 @@ def write_number(value: Any) -> str:
     return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "+Inf"
 
 
-def escape(text: str) -> str:
-    """A text within quotation marks or a comment."""
+def escape_text(text: str) -> str:
+    """A text escaped for use within quotation marks or a comment."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

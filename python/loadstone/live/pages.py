@@ -1,4 +1,4 @@
-"""The pages as HTML, their charts and their programs."""
+"""The pages as HTML, with their charts and scripts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import vl_convert
 
 from loadstone import __version__
-from loadstone.judge.judge import judge
-from loadstone.live.catalogue import identify
+from loadstone.judge.judge import judge_results
+from loadstone.live.catalogue import identify_folder
 from loadstone.report import html
 from loadstone.report.charts import theme
 from loadstone.report.charts.figure import RATE_LABEL, TIME_LABEL
@@ -20,10 +20,10 @@ from loadstone.report.markup import Markup, data, joined, tag
 from loadstone.report.sections import sections
 from loadstone.report.view import View
 from loadstone.results.folder import Folder
-from loadstone.results.union import union
+from loadstone.results.union import join_results
 
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
-# The figures on top of the page, by the names that live.js fills in.
+# The figures at the top of the page, by the names that live.js fills in.
 TILES = (
     ("throughput", "throughput", "op/s"),
     ("due", "due", "op/s"),
@@ -41,30 +41,30 @@ CHARTS = {
 }
 
 
-def report(folders: Sequence[Folder]) -> str:
+def report_page(folders: Sequence[Folder]) -> str:
     """The report on a folder, or on several as one result set. Raises LoadstoneError."""
-    every = [folder.load() for folder in folders]
-    view = View(judge(every[0] if len(every) == 1 else union(every)))
+    every = [folder.load_results() for folder in folders]
+    view = View(judge_results(every[0] if len(every) == 1 else join_results(every)))
     return html.document(view, sections(view))
 
 
-def page(title: str, *content: str, script: str) -> str:
-    """A page with its style and its program."""
+def render_page(title: str, *content: str, script: str) -> str:
+    """A page with its style and its script."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} · Loadstone"),
-        tag("style", Markup(html.read("style.css") + read("live.css"))),
+        tag("style", Markup(html.read("style.css") + read_resource("live.css"))),
     )
     footer = tag("footer", tag("p", f"Loadstone {__version__}. This page reads result folders, and changes nothing."))
-    source = f"/static/{names()[script]}"
+    source = f"/static/{program_names()[script]}"
     body = tag("body", tag("main", *content, footer), tag("script", type="module", src=source))
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def index(rows: Sequence[Mapping[str, Any]]) -> str:
+def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
     """All experiments, with a search and a choice for comparison."""
     search = tag(
         "input", type="search", id="search", placeholder="system, metric, verdict, question …", aria_label="Search"
@@ -78,7 +78,7 @@ def index(rows: Sequence[Mapping[str, Any]]) -> str:
         class_="runs",
     )
     empty = tag("p", "No results yet: create some by ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
-    return page(
+    return render_page(
         "Results",
         tag("header", tag("p", tag("span", "Loadstone"), class_="over"), tag("h1", "Results")),
         tag("div", search, button, tag("span", f"{len(rows):,} runs", id="number"), class_="tools"),
@@ -88,10 +88,10 @@ def index(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def index_row(row: Mapping[str, Any]) -> Markup:
-    """One run. The program of the page fills in verdicts as results are judged."""
+    """One run. The page's script fills in verdicts as results are judged."""
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
-    name = joined(tag("a", row["name"], href=f"/run/{quote(row['id'])}"), " ", tag("small", row["time"]))
+    name = joined(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
     cells = (row["question"], badge, row["expectations"], row["systems"], row["metrics"])
     box = tag("input", type="checkbox", aria_label=f"compare {row['id']}", value=row["id"])
     return tag(
@@ -104,16 +104,16 @@ def index_row(row: Mapping[str, Any]) -> Markup:
     )
 
 
-def quote(name: str) -> str:
-    """An identity in an address."""
+def quote_identity(name: str) -> str:
+    """A folder's identity, quoted for a URL."""
     from urllib.parse import quote as quoted
 
     return quoted(name, safe="/")
 
 
-def run(folder: Folder, *, has_report: bool) -> str:
-    """A run: what happens now, the plan, findings."""
-    name = identify(folder.path)
+def run_page(folder: Folder, *, has_report: bool) -> str:
+    """The page of a run: its current state, the plan, findings."""
+    name = identify_folder(folder.path)
     tiles = [
         tag(
             "div",
@@ -131,13 +131,13 @@ def run(folder: Folder, *, has_report: bool) -> str:
         "p",
         tag("a", "All results", href="/"),
         " ",
-        tag("a", "Report", href=f"/run/{quote(name)}/report", id="report", hidden=not has_report),
+        tag("a", "Report", href=f"/run/{quote_identity(name)}/report", id="report", hidden=not has_report),
         class_="links",
     )
     question = (
         (folder.header.get("question") or {}).get("text") if isinstance(folder.header.get("question"), dict) else ""
     )
-    return page(
+    return render_page(
         folder.name,
         links,
         tag(
@@ -174,7 +174,7 @@ def run(folder: Folder, *, has_report: bool) -> str:
         tag("section", tag("h2", "Findings"), tag("ul", id="findings", class_="findings"), id="findings-section"),
         tag(
             "script",
-            data({"events": f"/run/{quote(name)}/events", **chart_specs()}),
+            data({"events": f"/run/{quote_identity(name)}/events", **chart_specs()}),
             type="application/json",
             id="live",
         ),
@@ -183,8 +183,8 @@ def run(folder: Folder, *, has_report: bool) -> str:
 
 
 def chart_specs() -> dict[str, Any]:
-    """The charts in the report's colours and type; live.js gives them their rows."""
-    # Of a logarithmic axis, only decades have labels and lines.
+    """The charts in the report's colours and fonts; live.js supplies their rows."""
+    # On a logarithmic axis, only decades have labels and lines.
     decade = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-6"
     time = {
         "title": None,
@@ -195,15 +195,17 @@ def chart_specs() -> dict[str, Any]:
     rate = {"labelExpr": RATE_LABEL, "title": None, "tickCount": 4}
     log = {"type": "log", "nice": True}
     charts = {
-        "throughput": lines(("throughput", "due"), rate, {"zero": True}),
-        "latency": lines(("p50", "p99", "max"), time, log),
-        "failed": lines(("failed",), rate, {"zero": True}),
-        "processors": lines(("host", "engine", "servers", "steal"), {"title": None, "tickCount": 4}, {"zero": True}),
+        "throughput": line_chart(("throughput", "due"), rate, {"zero": True}),
+        "latency": line_chart(("p50", "p99", "max"), time, log),
+        "failed": line_chart(("failed",), rate, {"zero": True}),
+        "processors": line_chart(
+            ("host", "engine", "servers", "steal"), {"title": None, "tickCount": 4}, {"zero": True}
+        ),
     }
     return {"config": theme.page_config(), "charts": charts}
 
 
-def lines(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
+def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any]) -> dict[str, Any]:
     """A chart of one line for each kind, above bands for faults."""
     x = {"field": "at", "type": "quantitative", "axis": {"title": "seconds", "grid": False, "tickCount": 6}}
     legend = (
@@ -239,27 +241,27 @@ def lines(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str, Any
 
 
 def find_program(name: str) -> str | None:
-    """The program of a page by the name with its digest; None for any other name."""
-    if name == names()["index.js"]:
-        return read("index.js")
-    return program() if name == names()["live.js"] else None
+    """A page's script by its name with the digest; None for any other name."""
+    if name == program_names()["index.js"]:
+        return read_resource("index.js")
+    return live_program() if name == program_names()["live.js"] else None
 
 
 @functools.cache
-def names() -> dict[str, str]:
-    """The name of each program with the digest of its source, so that browsers may keep it."""
-    sources = {"index.js": read("index.js"), "live.js": read("live.js") + __version__}
+def program_names() -> dict[str, str]:
+    """The name of each script with the digest of its source, so that browsers may cache it."""
+    sources = {"index.js": read_resource("index.js"), "live.js": read_resource("live.js") + __version__}
     return {name: f"{hashlib.sha256(text.encode()).hexdigest()[:12]}-{name}" for name, text in sources.items()}
 
 
 @functools.cache
-def program() -> str:
-    """Vega, Vega-Lite and Vega-Embed with the program of the live page."""
-    bundle: str = vl_convert.javascript_bundle(read("live.js"), vl_version=html.vegalite())
+def live_program() -> str:
+    """Vega, Vega-Lite and Vega-Embed with the script of the live page."""
+    bundle: str = vl_convert.javascript_bundle(read_resource("live.js"), vl_version=html.vegalite())
     return bundle
 
 
 @functools.cache
-def read(name: str) -> str:
+def read_resource(name: str) -> str:
     """A file of this package."""
     return resources.files("loadstone.live").joinpath(name).read_text(encoding="utf-8")

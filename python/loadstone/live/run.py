@@ -1,4 +1,4 @@
-"""A run as its folder shows it: the plan with its points, the current trial, findings, and the time left."""
+"""A run, read from its folder: the plan with its points, the current trial, findings, and the remaining time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
 from loadstone.judge.finding import Finding, Severity
-from loadstone.judge.findings import look as check_trial
+from loadstone.judge.findings import check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
@@ -22,12 +22,12 @@ from loadstone.results.trial_result import TrialResult
 
 # The newest findings that the page shows.
 FINDINGS_MAX = 50
-# Intervals between the ends of this many trials give the time left.
+# The remaining time is estimated from the intervals between the ends of this many trials.
 PACE_TRIALS = 12
 
 
-class Run:
-    """One result folder, followed while it grows. Only what was appended is read."""
+class FollowedRun:
+    """One result folder, followed while it grows. Only appended data is read."""
 
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
@@ -41,32 +41,32 @@ class Run:
         self._state: dict[str, Any] = {}
         self._plan, self._values = Tail(folder.path / "plan.jsonl"), Tail(folder.path / VALUES)
         try:
-            self._settings = Settings.of(folder.question)
+            self._settings = Settings.from_question(folder.question)
         except LoadstoneError:
             self._settings = Settings()
 
-    def poll(self) -> None:
+    def read_new(self) -> None:
         """Reads new lines."""
-        for document in self._plan.read():
+        for document in self._plan.read_new():
             for trial in document.get("trials") or ():
                 if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
                     self.planned[trial["trial"]] = {**(trial.get("config") or {})}
                     self.version += 1
-        for document in self._values.read():
+        for document in self._values.read_new():
             try:
-                self._take(TrialResult.from_json(document))
+                self._take_result(TrialResult.from_json(document))
             except (KeyError, TypeError, ValueError, OverflowError):
                 continue
         self._find_current()
         if self.current is not None:
-            self.current.poll()
+            self.current.read_new()
 
-    def _take(self, result: TrialResult) -> None:
+    def _take_result(self, result: TrialResult) -> None:
         self.version += 1
         if result.interrupted:
             return
         self.results[result.trial] = result
-        series = self.folder.series(result.trial, result.attempt)
+        series = self.folder.load_series(result.trial, result.attempt)
         findings = check_trial(result, series, self._settings)[0]
         self.findings += [(result.trial, finding) for finding in findings if finding.severity > Severity.NOTE]
         if result.end != "done":
@@ -80,7 +80,7 @@ class Run:
         if parts:
             directory, line = parts[-1].parent, read_json(parts[-1]).get("line") or {}
         elif last is not None:
-            directory, line = self.folder.files(last.trial, last.attempt), {}
+            directory, line = self.folder.files_of(last.trial, last.attempt), {}
             line = {"trial": last.trial, "config": last.config, "repeat": last.repeat}
         else:
             return
@@ -89,8 +89,8 @@ class Run:
         self.version += 1
         trial = str(line.get("trial") or directory.name.removesuffix(UNDER_WAY))
         if self.current is not None and not parts and trial == self.current.trial:
-            # It has just ended, and its directory has its final name.
-            self.current.complete(directory)
+            # The attempt has just ended, and its directory has its final name.
+            self.current.follow_rename(directory)
         else:
             self.current = Attempt(directory, trial, line.get("config") or {}, int(line.get("repeat") or 0))
 
@@ -104,16 +104,16 @@ class Run:
         """The metric of the plan's points: the deciding one."""
         return first_metric(self.results.values(), self.folder.question.metrics)
 
-    def state(self) -> dict[str, Any]:
-        """Everything but the points of the current trial, for the page; the same object while nothing changed."""
+    def page_state(self) -> dict[str, Any]:
+        """Everything but the points of the current trial, for the page; the same object while nothing has changed."""
         running = self.is_running
         current = self.describe_current(running)
         key = (self.version, running, json.dumps(current))
         if key != self._key:
-            self._key, self._state = key, self._describe(running, current)
+            self._key, self._state = key, self._describe_state(running, current)
         return self._state
 
-    def _describe(self, running: bool, current: dict[str, Any] | None) -> dict[str, Any]:
+    def _describe_state(self, running: bool, current: dict[str, Any] | None) -> dict[str, Any]:
         done = sum(result.end == "done" for result in self.results.values())
         question = self.folder.question
         return {
@@ -124,27 +124,27 @@ class Run:
             "planned": self.count_planned(),
             "done": done,
             "failed": len(self.results) - done,
-            "left": units.clock(left) if running and (left := self.seconds_left) is not None else "",
-            "variants": self.variants(running),
+            "left": units.format_clock(left) if running and (left := self.seconds_left) is not None else "",
+            "variants": self.describe_variants(running),
             "metric": self.metric,
-            "findings": [describe(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
+            "findings": [describe_finding(trial, finding) for trial, finding in self.findings[-FINDINGS_MAX:]],
             "trial": current,
         }
 
     def count_planned(self) -> int:
-        """The trials that are planned so far, or the number that the question asks for if that is larger."""
+        """The trials that are planned so far, or the number that the question requires if it is larger."""
         variants = {variant_name(config) for config in self.planned.values()}
         return max(len(self.planned), self.folder.question.at_least * len(variants))
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate by the pace of the last trials; None before two of them have begun."""
+        """An estimate by the pace of the last trials; None before two trials have begun."""
         starts = sorted(result.start_unix_ns for result in self.results.values() if result.start_unix_ns)
         steps = [(after - before) / 1e9 for before, after in pairwise(starts)][-PACE_TRIALS:]
         remaining = self.count_planned() - len(self.results)
         return median(steps) * remaining if steps else None
 
-    def variants(self, running: bool) -> list[dict[str, Any]]:
+    def describe_variants(self, running: bool) -> list[dict[str, Any]]:
         """Each variant with its trials: state, figure and verdict of each, in the order of repeats."""
         rows: dict[str, list[dict[str, Any]]] = {}
         is_part = self.current is not None and self.current.directory.name.endswith(UNDER_WAY)
@@ -162,11 +162,13 @@ class Run:
                     "trial": trial,
                     "state": state,
                     "value": None if value is None else value.value,
-                    "text": "" if value is None else units.bounded(units.figure(value.value, value.unit), value.bound),
+                    "text": ""
+                    if value is None
+                    else units.format_bound(units.format_figure(value.value, value.unit), value.bound),
                     "worst": worst[trial].name.lower() if trial in worst else "",
                 }
             )
-        # Blocks are planned one after the other; the question states how many there will be.
+        # Blocks are planned one after the other; the question states their minimum number.
         least = self.folder.question.at_least
         later = {"trial": "", "state": "planned", "value": None, "text": "", "worst": ""}
         return [{"name": name, "trials": [*trials, *[later] * (least - len(trials))]} for name, trials in rows.items()]
@@ -205,7 +207,7 @@ def describe_faults(result: TrialResult) -> list[dict[str, Any]]:
     ]
 
 
-def describe(trial: str, finding: Finding) -> dict[str, Any]:
+def describe_finding(trial: str, finding: Finding) -> dict[str, Any]:
     """A finding for the page."""
     return {
         "trial": trial,
@@ -218,7 +220,7 @@ def describe(trial: str, finding: Finding) -> dict[str, Any]:
 def is_locked(path: Path, proc: Path = Path("/proc")) -> bool:
     """Whether a process holds the lock of a result folder, by the kernel's list (proc(5)).
 
-    To try the lock would take it for a moment, in which a lab that starts would be refused.
+    Trying the lock would hold it for a moment, in which a starting lab would be refused.
     """
     try:
         status = (path / "lock").stat()

@@ -1,6 +1,6 @@
 """The server of the live page: pages, server-sent events, and metrics on a second port.
 
-It is a separate process that reads result folders, so viewers cost a trial nothing. It only reads, and has no
+It is a separate process that reads result folders, so viewers do not disturb a trial. It only reads, and has no
 request that changes anything.
 """
 
@@ -39,8 +39,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from loadstone.errors import LoadstoneError
 from loadstone.live import metrics, pages
-from loadstone.live.catalogue import Catalogue, identify
-from loadstone.live.run import Run
+from loadstone.live.catalogue import ResultCatalogue, identify_folder
+from loadstone.live.run import FollowedRun
 from loadstone.live.trial import Attempt
 from loadstone.report.markup import countable
 from loadstone.results.folder import Folder
@@ -48,14 +48,14 @@ from loadstone.results.folder import Folder
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 # The time between two reads of the files while a page is open: the engine reports once a second.
 POLL_SECONDS = 1.0
-# After the lab has ended, viewers see its end for this long.
+# The time for which viewers see the end of the lab after it has ended.
 FAREWELL_SECONDS = 60.0
 TOKEN = "token"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src data:; connect-src 'self';"
     " frame-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 )
-# A report may come from elsewhere: its program must not read other pages with the viewer's cookie.
+# A report may come from elsewhere: its script must not read other pages with the viewer's cookie.
 SANDBOX = "sandbox allow-scripts allow-downloads"
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -67,7 +67,7 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Options:
+class ServerOptions:
     """How to serve."""
 
     root: Path
@@ -79,12 +79,12 @@ class Options:
     follow: Path | None = None
     # Whether every request needs the token.
     has_token: bool = True
-    # Whether the page is served, and not the metrics alone.
+    # Whether the page is served, and not only the metrics.
     has_page: bool = True
 
 
 @dataclass(frozen=True)
-class Reading:
+class RunReading:
     """One reading of a run, for all viewers."""
 
     # The state as JSON.
@@ -98,36 +98,36 @@ class Watcher:
     """One followed run, read once for all viewers."""
 
     def __init__(self, folder: Folder) -> None:
-        self.run = Run(folder)
-        # The current attempt and the one before, for metrics.
+        self.run = FollowedRun(folder)
+        # The current and the previous attempt, for metrics.
         self.attempts: list[Attempt] = []
         self._lock = threading.Lock()
         self._read = 0.0
-        self._reading = Reading("", "", [], [])
+        self._reading = RunReading("", "", [], [])
         self._state: dict[str, Any] = {}
         self._text = ""
 
-    def read(self) -> Reading:
-        """Reads what is new, unless another viewer has just done so."""
+    def read_run(self) -> RunReading:
+        """Reads new data, unless another viewer has just done so."""
         with self._lock:
             if time.monotonic() >= self._read + POLL_SECONDS / 2:
-                self.run.poll()
+                self.run.read_new()
                 current = self.run.current
                 if current is not None and current not in self.attempts:
                     self.attempts = [*self.attempts[-1:], current]
-                state = self.run.state()
+                state = self.run.page_state()
                 if state is not self._state:
                     self._state, self._text = state, json.dumps(countable(state))
-                points, hosts = ([], []) if current is None else (current.points(), list(current.host_points()))
-                self._reading = Reading(self._text, "" if current is None else current.trial, points, hosts)
+                points, hosts = ([], []) if current is None else (current.list_points(), list(current.host_points()))
+                self._reading = RunReading(self._text, "" if current is None else current.trial, points, hosts)
                 self._read = time.monotonic()
             return self._reading
 
     def render_metrics(self) -> str:
         """The metrics of the run."""
-        self.read()
+        self.read_run()
         with self._lock:
-            return metrics.render(self.run, self.attempts)
+            return metrics.render_metrics(self.run, self.attempts)
 
 
 class Guard:
@@ -156,59 +156,61 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
 
-class Site:
+class LiveSite:
     """The pages and their state."""
 
-    def __init__(self, options: Options, token: str) -> None:
+    def __init__(self, options: ServerOptions, token: str) -> None:
         self.options, self.token = options, token
-        self.catalogue = Catalogue(options.root)
+        self.catalogue = ResultCatalogue(options.root)
         self.watchers: dict[str, Watcher] = {}
         self.cookie = f"loadstone_{options.port}"
         self.viewers = 0
         self._followed = None if options.follow is None else Folder(options.follow)
 
-    def watcher(self, folder: Folder) -> Watcher:
+    def watcher_of(self, folder: Folder) -> Watcher:
         """The watcher of a folder."""
         return self.watchers.setdefault(str(folder.path), Watcher(folder))
 
-    def folder(self, request: Request) -> Folder | None:
+    def folder_of(self, request: Request) -> Folder | None:
         """The folder that a request names; the followed one for `current`."""
         name = f"{request.path_params['experiment']}/{request.path_params['time']}"
-        return self.catalogue.folder(name)
+        return self.catalogue.find_folder(name)
 
     @property
     def find_followed(self) -> Folder | None:
         """The run that started this server, else a running one, else the latest."""
         if self._followed is not None:
             return self._followed
-        rows = self.catalogue.rows()
+        rows = self.catalogue.list_rows()
         row = next((row for row in rows if row["running"]), rows[0] if rows else None)
-        return None if row is None else self.catalogue.folder(row["id"])
+        return None if row is None else self.catalogue.find_folder(row["id"])
 
-    def app(self) -> Starlette:
+    def build_app(self) -> Starlette:
         """The application."""
         routes = [
-            Route("/metrics", self.metrics),
-            Route("/", self.index),
-            Route("/runs.json", self.runs),
-            Route("/compare", self.compare),
-            Route("/static/{name}", self.static),
+            Route("/metrics", self.serve_metrics),
+            Route("/", self.serve_index),
+            Route("/runs.json", self.serve_runs),
+            Route("/compare", self.serve_comparison),
+            Route("/static/{name}", self.serve_file),
             Route("/run/{experiment}/{time}", self.run_page),
-            Route("/run/{experiment}/{time}/events", self.events),
-            Route("/run/{experiment}/{time}/report", self.report),
+            Route("/run/{experiment}/{time}/events", self.serve_events),
+            Route("/run/{experiment}/{time}/report", self.serve_report),
         ]
-        return Starlette(routes=routes, middleware=[Middleware(Guard, refuse=self.refuse)], lifespan=self.lifespan)
+        return Starlette(
+            routes=routes, middleware=[Middleware(Guard, refuse=self.refuse_request)], lifespan=self.judge_in_background
+        )
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def judge_in_background(self, _: Starlette) -> AsyncIterator[None]:
         """Judges in the background while the page is served."""
         if self.options.has_page:
             self.catalogue.start()
         yield
         self.catalogue.stop()
 
-    def refuse(self, request: Request) -> Response | None:
-        """The refusal of a request, or the redirection that sets the cookie; None where it is allowed."""
+    def refuse_request(self, request: Request) -> Response | None:
+        """The refusal of a request, or the redirection that sets the cookie; None if it is allowed."""
         host = request.headers.get("host", "").rpartition(":")[0] or request.headers.get("host", "")
         if host not in {*LOOPBACK, self.options.host}:
             # A name that resolves to this host is another site (DNS rebinding).
@@ -223,8 +225,10 @@ class Site:
         if self.options.has_token and requested is not None and request.url.path == "/":
             if not hmac.compare_digest(requested.encode(), self.token.encode()):
                 return PlainTextResponse("wrong token: open the address that loadstone printed", 403)
-            name = "" if self._followed is None else identify(self._followed.path)
-            place = f"/run/{pages.quote(name)}" if name and self.catalogue.folder(name) is not None else "/"
+            name = "" if self._followed is None else identify_folder(self._followed.path)
+            place = (
+                f"/run/{pages.quote_identity(name)}" if name and self.catalogue.find_folder(name) is not None else "/"
+            )
             response = RedirectResponse(place, 303)
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="strict")
             return response
@@ -235,83 +239,83 @@ class Site:
             return PlainTextResponse("a token is needed: open the address that loadstone printed", 403)
         return None
 
-    def metrics(self, _: Request) -> Response:
+    def serve_metrics(self, _: Request) -> Response:
         """OpenMetrics of the followed run."""
         folder = self.find_followed
         if folder is None:
-            return PlainTextResponse(metrics.render(None, []), media_type=metrics.CONTENT_TYPE)
-        return Response(self.watcher(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
+            return PlainTextResponse(metrics.render_metrics(None, []), media_type=metrics.CONTENT_TYPE)
+        return Response(self.watcher_of(folder).render_metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
 
-    def index(self, _: Request) -> Response:
+    def serve_index(self, _: Request) -> Response:
         """All experiments."""
-        return HTMLResponse(pages.index(self.catalogue.rows()))
+        return HTMLResponse(pages.index_page(self.catalogue.list_rows()))
 
-    def runs(self, _: Request) -> Response:
+    def serve_runs(self, _: Request) -> Response:
         """All experiments as JSON."""
-        return JSONResponse(self.catalogue.rows())
+        return JSONResponse(self.catalogue.list_rows())
 
     def run_page(self, request: Request) -> Response:
         """One run."""
-        folder = self.folder(request)
+        folder = self.folder_of(request)
         if folder is None:
-            return missing()
-        return HTMLResponse(pages.run(folder, has_report=(folder.path / "report.html").is_file()))
+            return respond_not_found()
+        return HTMLResponse(pages.run_page(folder, has_report=(folder.path / "report.html").is_file()))
 
-    def report(self, request: Request) -> Response:
-        """The report as it is; a new one where none was written."""
-        folder = self.folder(request)
+    def serve_report(self, request: Request) -> Response:
+        """The existing report; a new one if none was written."""
+        folder = self.folder_of(request)
         if folder is None:
-            return missing()
+            return respond_not_found()
         path = folder.path / "report.html"
         try:
-            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else pages.report([folder])
+            text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else pages.report_page([folder])
         except LoadstoneError as error:
             return PlainTextResponse(str(error), 409)
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
-    def compare(self, request: Request) -> Response:
-        """The report on several runs as one, the first the baseline."""
-        folders = [self.catalogue.folder(name) for name in request.query_params.getlist("run")]
+    def serve_comparison(self, request: Request) -> Response:
+        """The report on several runs together, with the first as the baseline."""
+        folders = [self.catalogue.find_folder(name) for name in request.query_params.getlist("run")]
         known = [folder for folder in folders if folder is not None]
         if len(known) < 2 or len(known) < len(folders):
             return PlainTextResponse("choose at least two results", 400)
         try:
-            text = pages.report(known)
+            text = pages.report_page(known)
         except LoadstoneError as error:
             return PlainTextResponse(str(error), 409)
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
-    def static(self, request: Request) -> Response:
+    def serve_file(self, request: Request) -> Response:
         """A file of the page. Its name contains the digest of its content."""
         content = pages.find_program(request.path_params["name"])
         if content is not None:
             headers = {"Cache-Control": "max-age=31536000, immutable"}
             return Response(content, media_type="text/javascript; charset=utf-8", headers=headers)
-        return missing()
+        return respond_not_found()
 
-    async def events(self, request: Request) -> Response:
-        """Server-sent events: everything first, then changes; a client that reconnects starts with everything."""
-        folder = await asyncio.to_thread(self.folder, request)
+    async def serve_events(self, request: Request) -> Response:
+        """Server-sent events: the whole state first, then changes; a client that reconnects gets the state again."""
+        folder = await asyncio.to_thread(self.folder_of, request)
         if folder is None:
-            return missing()
-        stream = self.stream(self.watcher(folder), request)
+            return respond_not_found()
+        stream = self.stream_events(self.watcher_of(folder), request)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
-    async def stream(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
+    async def stream_events(self, watcher: Watcher, request: Request) -> AsyncIterator[str]:
         """The events of one viewer."""
         self.viewers += 1
         sent_points: dict[tuple[str, int], Any] = {}
         sent, trial = "", None
         try:
             while not await request.is_disconnected():
-                reading = await asyncio.to_thread(watcher.read)
+                reading = await asyncio.to_thread(watcher.read_run)
                 if reading.trial != trial:
                     sent_points, trial = {}, reading.trial
                     yield write_event("begin", {"trial": trial})
                 if reading.text != sent:
                     sent = reading.text
                     yield f"event: state\ndata: {sent}\n\n"
-                # A point is replaced when it changes, and never altered.
+                # A point that changes is replaced by a new object.
                 fresh = [
                     point for point in reading.points if sent_points.get((point["phase"], point["k"])) is not point
                 ]
@@ -331,19 +335,19 @@ def write_event(name: str, data: Any) -> str:
     return f"event: {name}\ndata: {json.dumps(countable(data))}\n\n"
 
 
-def missing() -> Response:
+def respond_not_found() -> Response:
     """The answer to a request for anything that does not exist."""
     return PlainTextResponse("not found", 404)
 
 
-def listen(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """A listening socket. Raises LoadstoneError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
-        # Clients that come before the first page is ready wait.
+        # Clients that connect before the first page is ready wait.
         listener.listen()
     except OSError as error:
         listener.close()
@@ -352,33 +356,38 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def serve(options: Options, *, is_child: bool = False) -> None:
+def serve_pages(options: ServerOptions, *, is_child: bool = False) -> None:
     """Serves until a signal, or, as a child of the lab, until shortly after the lab's end.
 
     Prints the address of the page and of the metrics, a line each. Raises LoadstoneError.
     """
     sockets, token = [], secrets.token_urlsafe(24)
     if options.has_page:
-        sockets.append(listen(options.host, options.port))
+        sockets.append(open_listener(options.host, options.port))
         options = with_port(options, port=sockets[-1].getsockname()[1])
     if options.metrics_port is not None:
-        sockets.append(listen(options.host, options.metrics_port))
+        sockets.append(open_listener(options.host, options.metrics_port))
         options = with_port(options, metrics_port=sockets[-1].getsockname()[1])
-    site = Site(options, token)
+    site = LiveSite(options, token)
     if is_child and options.has_page:
-        # Two seconds of CPU time, which no trial must share.
-        pages.program()
+        # Takes two seconds of CPU time, which must not overlap with a trial.
+        pages.live_program()
     place = f"[{options.host}]" if ":" in options.host else options.host
     if options.has_page:
         print(f"http://{place}:{options.port}/" + (f"?{TOKEN}={token}" if options.has_token else ""), flush=True)
     if options.metrics_port is not None:
         print(f"http://{place}:{options.metrics_port}/metrics", flush=True)
     if is_child:
-        # The trial comes first.
+        # The trial has priority.
         with suppress(OSError):
             os.nice(10)
     config = uvicorn.Config(
-        site.app(), access_log=False, log_level="error", lifespan="on", timeout_graceful_shutdown=2, server_header=False
+        site.build_app(),
+        access_log=False,
+        log_level="error",
+        lifespan="on",
+        timeout_graceful_shutdown=2,
+        server_header=False,
     )
     server = uvicorn.Server(config)
     if is_child:
@@ -386,13 +395,13 @@ def serve(options: Options, *, is_child: bool = False) -> None:
     server.run(sockets=sockets)
 
 
-def with_port(options: Options, **ports: int) -> Options:
+def with_port(options: ServerOptions, **ports: int) -> ServerOptions:
     """The options with the ports that the system chose."""
-    return Options(**{**vars(options), **ports})
+    return ServerOptions(**{**vars(options), **ports})
 
 
-def watch_lease(server: uvicorn.Server, site: Site) -> None:
-    """Ends the server after standard input has ended, which it does with the lab; viewers may see the end first."""
+def watch_lease(server: uvicorn.Server, site: LiveSite) -> None:
+    """Ends the server after standard input, which ends with the lab; viewers may see the end first."""
     while sys.stdin.buffer.read(1):
         pass
     until = time.monotonic() + FAREWELL_SECONDS

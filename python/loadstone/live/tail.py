@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from loadstone.results.lines import parsed
+from loadstone.results.lines import parse_line
 
-# At most this many bytes are read at a time, so that a long file does not hold up a reader.
+# At most this many bytes are read at a time, so that a long file does not delay a reader.
 CHUNK_BYTES = 1 << 24
 
 
 class Tail:
-    """The complete lines of a file that were not yet read. A file that became shorter is read again."""
+    """Reads the new complete lines of a file. A file that became shorter is read again."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._offset = 0
         self._part = b""
 
-    def read(self) -> Iterator[dict[str, Any]]:
+    def read_new(self) -> Iterator[dict[str, Any]]:
         """New documents in order; damaged lines are skipped, and a missing file has none."""
         try:
             with self.path.open("rb") as file:
@@ -33,5 +33,5 @@ class Tail:
         self._offset += len(data)
         *lines, self._part = (self._part + data).split(b"\n")
         for line in lines:
-            if (document := parsed(line)) is not None:
+            if (document := parse_line(line)) is not None:
                 yield document

@@ -1,4 +1,4 @@
-"""The current attempt at a trial, as its files show it: intervals of the load, and samples of the host and servers."""
+"""The current attempt at a trial, read from its files: intervals of the load, and samples of the host and servers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
 
 EVENTS = ".events.jsonl"
@@ -23,7 +23,7 @@ SERVER, ENGINE = "server ", "engine"
 
 
 @dataclass
-class Row:
+class IntervalRow:
     """One interval of a phase over all its engines, with operations that ended later."""
 
     start_ns: int
@@ -34,11 +34,12 @@ class Row:
     failed: int = 0
     histogram: Histogram = field(default_factory=Histogram)
 
-    def point(self, phase: str, k: int) -> dict[str, Any]:
-        """The interval for a chart: rates per second, latencies in ns; None where nothing succeeded."""
+    def chart_point(self, phase: str, k: int) -> dict[str, Any]:
+        """The interval for a chart: rates per second, latencies in ns; None if no operation succeeded."""
         seconds = max(self.length_ns, 1) / 1e9
         quantiles = {
-            name: self.histogram.quantile(share) if self.histogram.counts else None for name, share in QUANTILES.items()
+            name: self.histogram.value_at_quantile(share) if self.histogram.counts else None
+            for name, share in QUANTILES.items()
         }
         due = None if self.due is None else self.due / seconds
         return {
@@ -60,11 +61,11 @@ class Steps:
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     latencies: dict[tuple[str, str], Histogram] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome, histogram: Histogram) -> None:
+    def add_outcome(self, outcome: Outcome, histogram: Histogram) -> None:
         """Adds the operations of an interval."""
         key = outcome.operation, outcome.status
         self.counts[key] = self.counts.get(key, 0) + outcome.count
-        self.latencies.setdefault(key, Histogram()).add(histogram)
+        self.latencies.setdefault(key, Histogram()).add_histogram(histogram)
 
 
 class Attempt:
@@ -72,7 +73,7 @@ class Attempt:
 
     def __init__(self, directory: Path, trial: str, config: Mapping[str, Any], repeat: int) -> None:
         self.directory, self.trial, self.config, self.repeat = directory, trial, dict(config), repeat
-        self.rows: dict[str, dict[int, Row]] = {}
+        self.rows: dict[str, dict[int, IntervalRow]] = {}
         self.steps: dict[str, Steps] = {}
         self.ready: dict[str, Any] = {}
         self.spec: dict[str, Any] = {}
@@ -97,56 +98,56 @@ class Attempt:
 
     @property
     def seconds(self) -> float | None:
-        """The length of the window, s; None where operations limit it."""
+        """The length of the window, s; None if a number of operations limits it."""
         limit = (self.spec.get("until") or {}).get("seconds")
         return limit if isinstance(limit, int | float) else None
 
-    def poll(self) -> None:
+    def read_new(self) -> None:
         """Reads new lines."""
         for path in sorted(self.directory.glob(f"*{EVENTS}"), key=lambda path: (not path.name.startswith(LOAD), path)):
             stem = path.name.removesuffix(EVENTS)
             if stem not in self._tails:
                 self._tails[stem] = Tail(path)
                 self.spec = read_json(path.with_name(f"{stem}.spec.json"))
-            for document in self._tails[stem].read():
-                self._take(stem.partition(".")[0], document)
-        for sample in self._observed.read():
-            self._observe(sample)
+            for document in self._tails[stem].read_new():
+                self._take_event(stem.partition(".")[0], document)
+        for sample in self._observed.read_new():
+            self._add_sample(sample)
         for phase, k in self._changed:
-            self._points[phase, k] = self.rows[phase][k].point(phase, k)
+            self._points[phase, k] = self.rows[phase][k].chart_point(phase, k)
         self._changed.clear()
 
-    def complete(self, directory: Path) -> None:
-        """The directory has its final name: the files are the same ones."""
+    def follow_rename(self, directory: Path) -> None:
+        """Follows the directory to its final name; the files stay the same."""
         for tail in (*self._tails.values(), self._observed):
             tail.path = directory / tail.path.name
         self.directory = directory
 
-    def points(self) -> list[dict[str, Any]]:
+    def list_points(self) -> list[dict[str, Any]]:
         """Every point of the current phase, in order."""
         phase = next(reversed(self.rows), "")
         return [self._points[phase, k] for k in sorted(self.rows.get(phase, ())) if (phase, k) in self._points]
 
-    def _take(self, phase: str, document: dict[str, Any]) -> None:
+    def _take_event(self, phase: str, document: dict[str, Any]) -> None:
         if document.get("event") == "ready":
             self.ready = {name: document.get(name) for name in ("store", "durability", "clients")}
         if document.get("event") != "interval":
             return
         try:
-            interval = read(Interval, document)
+            interval = read_document(Interval, document)
             rows = self.rows.setdefault(phase, {})
-            row = rows.setdefault(interval.k, Row(interval.start_ns, interval.length_ns))
+            row = rows.setdefault(interval.k, IntervalRow(interval.start_ns, interval.length_ns))
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
             self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
             parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
             for part in parts:
-                self._add(phase, part)
+                self._add_part(phase, part)
         except (ValueError, TypeError):
-            # A line of another version; the remaining ones are shown.
+            # A line of another version is skipped; the remaining lines are shown.
             return
 
-    def _add(self, phase: str, part: Interval | Earlier) -> None:
+    def _add_part(self, phase: str, part: Interval | Earlier) -> None:
         row = self.rows[phase].get(part.k)
         if row is None:
             return
@@ -156,13 +157,13 @@ class Attempt:
         steps = self.steps.setdefault(phase, Steps())
         for outcome in part.outcomes:
             if outcome.count and outcome.operation not in BESIDE:
-                histogram = decode(outcome.service if outcome.response is None else outcome.response)
-                steps.add(outcome, histogram)
+                histogram = decode_histogram(outcome.service if outcome.response is None else outcome.response)
+                steps.add_outcome(outcome, histogram)
                 if outcome.status in WELL and outcome.operation not in COMPOSED:
-                    row.histogram.add(histogram)
+                    row.histogram.add_histogram(histogram)
         self._changed.add((phase, part.k))
 
-    def _observe(self, sample: dict[str, Any]) -> None:
+    def _add_sample(self, sample: dict[str, Any]) -> None:
         before, self._sample = self._sample, sample
         if before is None:
             return
@@ -172,7 +173,7 @@ class Attempt:
             return
 
     def host_points(self) -> Iterator[dict[str, Any]]:
-        """Processors in use by whom, at seconds since the start of the window."""
+        """Processors in use, by user, with the time in seconds since the start of the window."""
         for use in self.hosts:
             if self.start_unix_ns is not None:
                 yield {**use, "at": (use["unix_ns"] - self.start_unix_ns) / 1e9}
@@ -197,7 +198,7 @@ def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[st
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON document; empty where it is missing or damaged."""
+    """A JSON document; empty if it is missing or damaged."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""Observation: what the hosts did while a trial ran."""
+"""Observation: the activity of the hosts during a trial."""

@@ -1,12 +1,12 @@
-"""Control groups: how much of the host this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
+"""Control groups: the share of the host that this process may use, by cgroup v2 or v1 (the kernel's admin-guide)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.observe.device import is_within, mounts
-from loadstone.observe.kernel_file import PROC, fields, number, text, whole
+from loadstone.observe.device import is_within, list_mounts
+from loadstone.observe.kernel_file import PROC, parse_fields, parse_whole, read_number, read_text
 
 CONTROLLERS = ("cpu", "memory", "pids")
 # v1 writes "no limit" as the largest multiple of a page that fits.
@@ -15,41 +15,42 @@ UNLIMITED = 1 << 62
 
 @dataclass(frozen=True)
 class ControlGroup:
-    """The directories of this process's group: from its own up to the outermost that can be seen."""
+    """The directories of this process's group: from its own up to the outermost visible one."""
 
-    # By controller; all are the same in v2.
+    # By controller; in v2 all are equal.
     cpu: tuple[Path, ...] = ()
     memory: tuple[Path, ...] = ()
     pids: tuple[Path, ...] = ()
 
     @property
     def processors(self) -> float | None:
-        """How many processors it may use at once, None without limit; the tightest limit of its ancestors applies."""
-        return min((found for found in map(quota, self.cpu) if found is not None), default=None)
+        """The number of processors it may use at once, None without limit; the tightest limit of its ancestors
+        applies."""
+        return min((found for found in map(read_quota, self.cpu) if found is not None), default=None)
 
     @property
     def memory_bytes(self) -> int | None:
-        """How much memory it may use, page cache included; None without limit."""
-        return min((found for found in map(limit, self.memory) if found is not None), default=None)
+        """The memory it may use, including page cache; None without limit."""
+        return min((found for found in map(memory_limit, self.memory) if found is not None), default=None)
 
     @property
     def processes(self) -> tuple[int, Path] | None:
-        """How many processes and threads it may have, and the group that sets the limit; None without limit.
+        """The number of processes and threads it may have, and the group that sets the limit; None without limit.
 
         The tightest limit of its ancestors applies.
         """
         # `max` is not a number.
-        limits = ((number(path / "pids.max"), path) for path in self.pids)
+        limits = ((read_number(path / "pids.max"), path) for path in self.pids)
         return min(((most, path) for most, path in limits if most is not None), key=lambda each: each[0], default=None)
 
     @property
     def memory_available(self) -> int | None:
-        """Bytes that it can still allocate: the limit less what is in use and is not idle page cache."""
+        """Bytes that it can still allocate: the limit minus the memory in use that is not idle page cache."""
         rooms = []
         for path in self.memory:
-            most, used = limit(path), first(path, "memory.current", "memory.usage_in_bytes")
+            most, used = memory_limit(path), read_first(path, "memory.current", "memory.usage_in_bytes")
             if most is not None and used is not None:
-                stat = fields(text(path / "memory.stat"))
+                stat = parse_fields(read_text(path / "memory.stat"))
                 # v1 has both; there the usage, like the `total_` fields, includes all groups below.
                 idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                 rooms.append(max(most - used + idle, 0))
@@ -57,9 +58,9 @@ class ControlGroup:
 
     @property
     def throttled_ns(self) -> int | None:
-        """How long it has been kept off processors because its quota was used up, summed over all processors."""
+        """The time for which an exhausted quota kept it off processors, summed over all processors."""
         units = {"throttled_usec": 1000, "throttled_time": 1}
-        stats = (fields(text(path / "cpu.stat")) for path in self.cpu)
+        stats = (parse_fields(read_text(path / "cpu.stat")) for path in self.cpu)
         totals = [stat[name] * unit for stat in stats for name, unit in units.items() if name in stat]
         return sum(totals) if totals else None
 
@@ -67,45 +68,47 @@ class ControlGroup:
 def control_group(proc: Path = PROC) -> ControlGroup:
     """The group of this process."""
     paths: dict[str, str] = {}
-    for line in text(proc / "self/cgroup").splitlines():
+    for line in read_text(proc / "self/cgroup").splitlines():
         # hierarchy:controllers:path; v2 has no controllers.
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         paths.update(dict.fromkeys(controllers.split(","), path))
     found: dict[str, tuple[Path, ...]] = {}
-    for mount in mounts(proc):
+    for mount in list_mounts(proc):
         if mount.type == "cgroup2" and "" in paths:
-            chain = ancestors(mount.root, mount.point, paths[""])
+            chain = list_ancestors(mount.root, mount.point, paths[""])
             for controller in CONTROLLERS:
                 found.setdefault(controller, chain)
         for controller in CONTROLLERS:
-            # A controller belongs to one version: where v1 has it, v2 does not.
+            # A controller belongs to one version: if v1 has it, v2 does not.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
-                found[controller] = ancestors(mount.root, mount.point, paths[controller])
+                found[controller] = list_ancestors(mount.root, mount.point, paths[controller])
     return ControlGroup(**found)
 
 
-def ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
-    """A group's directory and those above it, as far as they are mounted."""
-    # A container sees its own group at the mount point, whatever path the host knows it by.
+def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
+    """A group's directory and its ancestors, as far as they are mounted."""
+    # A container sees its own group at the mount point, whatever its path on the host.
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
     return tuple(each for each in (here, *here.parents) if each.is_relative_to(top)) if here.is_dir() else (top,)
 
 
-def quota(path: Path) -> float | None:
+def read_quota(path: Path) -> float | None:
     """The processors that a group may use: quota ÷ period."""
-    fields = text(path / "cpu.max").split() or [text(path / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
-    share, period = (whole(word) for word in (*fields, "", "")[:2])
+    fields = read_text(path / "cpu.max").split() or [
+        read_text(path / f"cpu.cfs_{name}_us") for name in ("quota", "period")
+    ]
+    share, period = (parse_whole(word) for word in (*fields, "", "")[:2])
     return share / period if share is not None and period and share > 0 else None
 
 
-def limit(path: Path) -> int | None:
+def memory_limit(path: Path) -> int | None:
     """The bytes that a group may use."""
-    most = first(path, "memory.max", "memory.limit_in_bytes")
+    most = read_first(path, "memory.max", "memory.limit_in_bytes")
     return most if most is not None and most < UNLIMITED else None
 
 
-def first(path: Path, *names: str) -> int | None:
-    """The number in the first of some files that has one."""
-    return next((value for name in names if (value := number(path / name)) is not None), None)
+def read_first(path: Path, *names: str) -> int | None:
+    """The first number in some files."""
+    return next((value for name in names if (value := read_number(path / name)) is not None), None)

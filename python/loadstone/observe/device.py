@@ -1,7 +1,7 @@
-"""Devices: what stores the bytes of a directory, found by its mount (/proc/self/mountinfo, proc(5)).
+"""Devices: the storage of a directory's bytes, found by its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): those of this file
-system and not of its neighbours. How busy the storage is shows on the whole disks below it.
+Bytes are counted on the block device that holds the file system (a partition, a logical volume): the bytes of this
+file system, not of its neighbours. The utilisation is read from the whole disks below it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadstone.errors import LoadstoneError
-from loadstone.observe.kernel_file import PROC, SYS, names, text
+from loadstone.observe.kernel_file import PROC, SYS, list_names, read_text
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 REMOTE = frozenset(
@@ -28,25 +28,26 @@ ESCAPE = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True)
 class Mount:
-    """One line of mountinfo: `number` is `major:minor`, `root` what part of the file system is mounted at `point`."""
+    """One line of mountinfo: `number` is `major:minor`, `root` the part of the file system that is mounted at
+    `point`."""
 
     number: str
     root: str
     point: str
     type: str
     source: str
-    # The mount's own options and those of the file system (`upperdir=…`, `data=ordered`).
+    # The mount's own options and the file system's (`upperdir=…`, `data=ordered`).
     options: tuple[str, ...]
     super_options: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: `parts` hold the file system (one, but for btrfs), `disks` are below."""
+    """Block devices by their kernel names: `parts` hold the file system (one, except for btrfs), `disks` are below."""
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
-    # False where the kernel is configured not to count (queue/iostats): its zeros mean nothing.
+    # False if the kernel is configured not to count (queue/iostats), so that its zeros are meaningless.
     counted: bool = True
 
     def __str__(self) -> str:
@@ -56,33 +57,33 @@ class Device:
 
 @dataclass(frozen=True)
 class Backing:
-    """What backs a directory; `description` names it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
+    """The storage behind a directory; `description` names it: `nvme0n1p2 on nvme0n1`, `no device (tmpfs)`."""
 
     mount: Mount | None
     device: Device | None
     description: str
 
 
-def mounts(proc: Path = PROC) -> list[Mount]:
-    """All mounts that this process sees, in their order; none where they cannot be read."""
+def list_mounts(proc: Path = PROC) -> list[Mount]:
+    """All mounts that are visible to this process, in order; none if they cannot be read."""
     found = []
-    for line in text(proc / "self/mountinfo").splitlines():
+    for line in read_text(proc / "self/mountinfo").splitlines():
         # Any number of tags can come between the sixth field and the dash.
         head, dash, tail = line.partition(" - ")
         left, right = head.split(), tail.split(" ")
         if dash and len(left) >= 6 and len(right) >= 2:
-            options = tuple(unescaped(option) for option in right[-1].split(",")) if len(right) > 2 else ()
-            paths = (unescaped(left[3]), unescaped(left[4]))
-            found.append(Mount(left[2], *paths, right[0], unescaped(right[1]), tuple(left[5].split(",")), options))
+            options = tuple(unescape_word(option) for option in right[-1].split(",")) if len(right) > 2 else ()
+            paths = (unescape_word(left[3]), unescape_word(left[4]))
+            found.append(Mount(left[2], *paths, right[0], unescape_word(right[1]), tuple(left[5].split(",")), options))
     return found
 
 
 def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
-    """The mount that a directory is on, or will be once it is made."""
+    """The mount of a directory, which need not exist yet."""
     path = os.path.realpath(directory)
     best: Mount | None = None
-    for mount in mounts(proc):
-        # Of several mounts at one point the last one hides the others.
+    for mount in list_mounts(proc):
+        # If there are several mounts at one point, the last one hides the earlier ones.
         if is_within(path, mount.point) and (best is None or len(mount.point) >= len(best.point)):
             best = mount
     return best
@@ -93,19 +94,19 @@ def is_within(path: str, point: str) -> bool:
     return path == point or path.startswith(point.rstrip("/") + "/")
 
 
-def unescaped(word: str) -> str:
-    """A word of mountinfo, in which space, tab, newline and backslash are written in octal."""
+def unescape_word(word: str) -> str:
+    """A word of mountinfo, which encodes space, tab, newline and backslash in octal."""
     return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:
-    """The type of a directory's file system, such as `ext4`; `unknown` where it cannot be read."""
+    """The type of a directory's file system, such as `ext4`; `unknown` if it cannot be read."""
     mount = mount_of(directory, proc)
     return mount.type if mount else "unknown"
 
 
 def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
-    """What backs a directory, which need not exist yet."""
+    """The storage behind a directory, which need not exist yet."""
     mount = mount_of(directory, proc)
     if mount is None:
         return Backing(None, None, "unknown")
@@ -113,48 +114,48 @@ def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
         return Backing(mount, None, f"no device ({mount.type})")
     if mount.type in REMOTE:
         return Backing(mount, None, f"over the network ({mount.type})")
-    nodes = [found for found in _nodes(mount, sys) if found is not None]
+    nodes = [found for found in _list_nodes(mount, sys) if found is not None]
     if not nodes:
         return Backing(mount, None, f"unknown ({mount.type})")
-    disks = dict.fromkeys(disk.name for node in nodes for disk in _disks(node))
-    counted = all(text(_whole(node) / "queue/iostats") != "0" for node in nodes)
+    disks = dict.fromkeys(disk.name for node in nodes for disk in _list_disks(node))
+    counted = all(read_text(_device_of_partition(node) / "queue/iostats") != "0" for node in nodes)
     device = Device(tuple(node.name for node in nodes), tuple(disks), counted)
     return Backing(mount, device, str(device))
 
 
-def _nodes(mount: Mount, sys: Path) -> list[Path | None]:
+def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
     """The directories in /sys of the block devices that hold a file system."""
     if not mount.number.startswith("0:"):
-        return [_node(sys / "dev/block" / mount.number)]
+        return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
-    # It has its own number, and names one of its devices as source.
+    # It has a separate number, and names one of its devices as source.
     source = os.path.basename(os.path.realpath(mount.source))
-    pools = [sys / "fs/btrfs" / pool / "devices" for pool in names(sys / "fs/btrfs")]
-    return [_node(pool / member) for pool in pools if source in names(pool) for member in names(pool)]
+    pools = [sys / "fs/btrfs" / pool / "devices" for pool in list_names(sys / "fs/btrfs")]
+    return [_resolve_node(pool / member) for pool in pools if source in list_names(pool) for member in list_names(pool)]
 
 
-def _node(link: Path) -> Path | None:
+def _resolve_node(link: Path) -> Path | None:
     """The target of a link in /sys, None if there is no target."""
     return link.resolve() if link.exists() else None
 
 
-def _whole(node: Path) -> Path:
-    """The device that a partition is part of; a whole device itself."""
+def _device_of_partition(node: Path) -> Path:
+    """The device of which a partition is a part; a whole device itself."""
     return node.parent if (node / "partition").exists() else node
 
 
-def _disks(node: Path) -> list[Path]:
+def _list_disks(node: Path) -> list[Path]:
     """The disks below a device: through partitions, device mapper (LVM, LUKS) and md."""
-    node = _whole(node)
-    slaves = [found for name in names(node / "slaves") if (found := _node(node / "slaves" / name))]
-    return [disk for slave in slaves for disk in _disks(slave)] or [node]
+    node = _device_of_partition(node)
+    slaves = [found for name in list_names(node / "slaves") if (found := _resolve_node(node / "slaves" / name))]
+    return [disk for slave in slaves for disk in _list_disks(slave)] or [node]
 
 
-def flush(directory: Path) -> float:
-    """Writes a directory's file system out to its device now, and returns how many seconds that took.
+def flush_file_system(directory: Path) -> float:
+    """Writes a directory's file system out to its device, and returns the time that this took, in seconds.
 
-    Raises LoadstoneError when the directory cannot be opened or its device reports a failed write (since Linux 5.8).
+    Raises LoadstoneError if the directory cannot be opened or its device reports a failed write (since Linux 5.8).
     """
     start = time.monotonic()
     try:
@@ -177,15 +178,15 @@ def flush(directory: Path) -> float:
 
 
 def drop_cache(directories: Iterable[Path]) -> None:
-    """Drops what the page cache holds of the files below directories; what is not on its device yet is written first.
+    """Evicts the files below directories from the page cache; data that is not yet on its device is written first.
 
-    Unlike `/proc/sys/vm/drop_caches` it needs no rights but those to read the files. Files that go away meanwhile, or
+    Unlike `/proc/sys/vm/drop_caches` it only needs the right to read the files. Files that are deleted meanwhile, or
     that may not be read, are left alone.
     """
     for directory in directories:
         if not directory.exists():
             continue
-        flush(directory)
+        flush_file_system(directory)
         for file in (path for path in directory.rglob("*") if path.is_file()):
             with suppress(OSError):
                 descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)

@@ -21,14 +21,14 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.engine.describe import HIDDEN
 from loadstone.errors import LoadstoneError
-from loadstone.observe.hardware import hardware, present
+from loadstone.observe.hardware import describe_host, drop_unknown
 from loadstone.observe.kernel_file import PROC, SYS
 from loadstone.results.trial_result import Scalar
 
 VERSION = 1
 # The packages that compute, draw and read figures.
 PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich", "scipy", "vl-convert-python")
-# Neither a hanging engine nor a huge repository may hold up an experiment.
+# Neither a hanging engine nor a huge repository may delay an experiment.
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
@@ -43,26 +43,26 @@ ADDRESS = re.compile(r"(\w+://)[^/@\s]+@")
 HOMES = re.compile(r"/(home|Users)/[^/\s:=,]+")
 
 
-def environment(
+def describe_environment(
     directory: Path | None = None, *, arguments: Sequence[str] | None = None, proc: Path = PROC, sys: Path = SYS
 ) -> dict[str, Any]:
-    """What this experiment runs on and with, as JSON; unknown values are left out.
+    """The hardware and software of this experiment, as JSON; unknown values are omitted.
 
-    `directory` is where the data will be, `arguments` the command line (this process's by default).
+    `directory` is the data directory, `arguments` the command line (this process's by default).
     """
     return {
         "environment": VERSION,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds"),
-        "hosts": [hardware(directory, proc=proc, sys=sys)],
-        "versions": versions(),
-        "git": git(),
-        "command": shareable(python.argv if arguments is None else arguments),
+        "hosts": [describe_host(directory, proc=proc, sys=sys)],
+        "versions": list_versions(),
+        "git": read_commit(),
+        "command": redact_arguments(python.argv if arguments is None else arguments),
     }
 
 
-def versions() -> dict[str, Any]:
+def list_versions() -> dict[str, Any]:
     """The versions of Loadstone, its program, Python and the packages in use."""
-    return present(
+    return drop_unknown(
         {
             "loadstone": __version__,
             "engine": engine_version(),
@@ -75,18 +75,19 @@ def versions() -> dict[str, Any]:
 def engine_version() -> str | None:
     """The engine's description of itself; None if no engine can be run."""
     try:
-        version = output([program.find(), "--version"], ENGINE_SECONDS)
+        version = command_output([program.find_engine(), "--version"], ENGINE_SECONDS)
     except LoadstoneError:
         return None
     return version.strip().removeprefix(program.NAME).strip() or None if version else None
 
 
-def git() -> dict[str, Any] | None:
-    """The commit of the current directory's repository, and whether tracked files differ from it; None outside one."""
-    status = output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
+def read_commit() -> dict[str, Any] | None:
+    """The commit of the current directory's repository, and whether tracked files differ from it; None without a
+    repository."""
+    status = command_output(["git", "status", "--porcelain=v2", "--branch", "--untracked-files=no"], GIT_SECONDS)
     if status is None:
         # In a huge repository, the commit alone is still quick to find.
-        commit = output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
+        commit = command_output(["git", "rev-parse", "--verify", "HEAD"], GIT_SECONDS)
         return {"commit": commit.strip()} if commit else None
     lines = status.splitlines()
     commit = next((line.rpartition(" ")[2] for line in lines if line.startswith("# branch.oid ")), None)
@@ -96,8 +97,8 @@ def git() -> dict[str, Any] | None:
     return {"commit": commit, "dirty": any(not line.startswith("#") for line in lines)}
 
 
-def output(command: list[str], seconds: float) -> str | None:
-    """What a program prints; None if it is missing, fails or takes too long."""
+def command_output(command: list[str], seconds: float) -> str | None:
+    """The output of a program; None if it is missing, fails or takes too long."""
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=seconds, env=quiet)
@@ -106,7 +107,7 @@ def output(command: list[str], seconds: float) -> str | None:
     return done.stdout.decode(errors="replace") if done.returncode == 0 else None
 
 
-def shareable(arguments: Sequence[str]) -> list[str]:
+def redact_arguments(arguments: Sequence[str]) -> list[str]:
     """A command line that is safe to publish: the program's bare name, no secrets, no home directories."""
     shared = [os.path.basename(name) for name in arguments[:1]]
     for before, argument in pairwise(arguments):
@@ -114,14 +115,14 @@ def shareable(arguments: Sequence[str]) -> list[str]:
         if SECRET_FLAG.fullmatch(before):
             shared.append(HIDDEN)
         elif found := SECRET_VALUE.search(argument):
-            # Everything that follows may be part of it.
-            shared.append(homeless(argument[: found.end()]) + HIDDEN)
+            # Everything that follows may be part of the secret.
+            shared.append(hide_home(argument[: found.end()]) + HIDDEN)
         else:
-            shared.append(homeless(argument))
+            shared.append(hide_home(argument))
     return shared
 
 
-def homeless(word: str) -> str:
+def hide_home(word: str) -> str:
     """A word without the name of a user's home directory."""
     home = os.path.expanduser("~")
     if len(home) > 1:
@@ -129,8 +130,8 @@ def homeless(word: str) -> str:
     return HOMES.sub("~", word)
 
 
-def fingerprint(environment: Mapping[str, Any]) -> dict[str, Scalar]:
-    """What must be equal for figures to be compared (the check `sides-differ`): facts of a trial.
+def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
+    """The facts of a trial that must be equal for figures to be compared (the check `sides-differ`).
 
     `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
     differ are named with a `+`.

@@ -1,4 +1,4 @@
-"""A host as results describe it: processor, memory, disks, kernel and the limits that apply.
+"""The description of a host in results: processor, memory, disks, kernel and the limits that apply.
 
 Nothing in it identifies a person or the machine: no serial numbers, addresses or host name.
 """
@@ -14,18 +14,18 @@ from typing import Any
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import Mount, backing_of
 from loadstone.observe.host_counters import SECTOR_BYTES
-from loadstone.observe.kernel_file import PROC, SYS, fields, names, number, text, whole
+from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, parse_whole, read_number, read_text
 
 # Block devices without hardware: memory, and files behind a loop device.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
-# Options of mounts whose values are sizes, modes and the like; others may hold addresses, paths and user names.
+# Options of mounts whose values are sizes, modes and the like; other options may contain addresses, paths and names.
 OPTIONS = (
     frozenset({"allocsize", "barrier", "cache", "commit", "compress", "compress-force", "data", "dax", "discard"})
     | {"errors", "fsync_mode", "jqfmt", "logbsize", "logbufs", "max_batch_time", "min_batch_time", "mode"}
     | {"nconnect", "nr_inodes", "proto", "rsize", "size", "stripe", "sunit", "swidth", "timeo", "vers"}
     | {"wsize"}
 )
-# Settings of the kernel that decide when dirty pages are written and whether memory is swapped.
+# Settings of the kernel that determine when dirty pages are written and whether memory is swapped.
 SETTINGS = (
     "vm/dirty_background_ratio",
     "vm/dirty_expire_centisecs",
@@ -37,39 +37,39 @@ SETTINGS = (
 LIMITS = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC, "memlock": resource.RLIMIT_MEMLOCK}
 
 
-def hardware(directory: Path | None = None, *, proc: Path = PROC, sys: Path = SYS) -> dict[str, Any]:
-    """This host, with the file system of `directory`; unknown values are left out. Sizes are in bytes."""
-    return present(
+def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path = SYS) -> dict[str, Any]:
+    """This host, with the file system of `directory`; unknown values are omitted. Sizes are in bytes."""
+    return drop_unknown(
         {
             "name": "localhost",
-            "cpu": processor(proc, sys),
-            "memory": memory(proc, sys),
-            "disks": disks(sys),
-            "data": None if directory is None else data(directory, proc, sys),
-            "limits": limits(proc),
-            "kernel": text(proc / "sys/kernel/osrelease") or platform.release(),
+            "cpu": describe_processor(proc, sys),
+            "memory": describe_memory(proc, sys),
+            "disks": describe_disks(sys),
+            "data": None if directory is None else describe_data(directory, proc, sys),
+            "limits": describe_limits(proc),
+            "kernel": read_text(proc / "sys/kernel/osrelease") or platform.release(),
             "architecture": platform.machine(),
-            "distribution": distribution(),
-            "clock_source": text(sys / "devices/system/clocksource/clocksource0/current_clocksource"),
-            "settings": {each.replace("/", "."): number(proc / "sys" / each) for each in SETTINGS},
-            "virtualisation": virtualisation(proc, sys),
+            "distribution": distribution_name(),
+            "clock_source": read_text(sys / "devices/system/clocksource/clocksource0/current_clocksource"),
+            "settings": {each.replace("/", "."): read_number(proc / "sys" / each) for each in SETTINGS},
+            "virtualisation": describe_virtualisation(proc, sys),
         }
     )
 
 
-def present(found: dict[str, Any]) -> dict[str, Any]:
-    """The same without unknown values: None, empty texts, empty parts."""
-    cleaned = {name: present(value) if isinstance(value, dict) else value for name, value in found.items()}
+def drop_unknown(found: dict[str, Any]) -> dict[str, Any]:
+    """A description without unknown values: None, empty texts, empty parts."""
+    cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in found.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
 
-def processor(proc: Path, sys: Path) -> dict[str, Any]:
-    """The processors: their model, and how many this host has online."""
-    blocks = [dict(pairs(block)) for block in text(proc / "cpuinfo").split("\n\n") if "processor" in block]
+def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
+    """The processors: their model, and the number of online processors."""
+    blocks = [dict(parse_pairs(block)) for block in read_text(proc / "cpuinfo").split("\n\n") if "processor" in block]
     one = blocks[0] if blocks else {}
     # Machines without socket numbers (most of ARM) do not distinguish cores from threads here.
     cores = {(each["physical id"], each["core id"]) for each in blocks if {"physical id", "core id"} <= each.keys()}
-    smt = number(sys / "devices/system/cpu/smt/active")
+    smt = read_number(sys / "devices/system/cpu/smt/active")
     return {
         "model": one.get("model name") or arm_model(one) or platform.processor(),
         "processors": len(blocks) or os.cpu_count(),
@@ -78,94 +78,94 @@ def processor(proc: Path, sys: Path) -> dict[str, Any]:
         "sockets": len({socket for socket, _ in cores}) or None,
         "smt": None if smt is None else bool(smt),
         "microcode": one.get("microcode"),
-        "governor": text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "caches": caches(sys),
+        "governor": read_text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "caches": list_caches(sys),
     }
 
 
-def pairs(block: str) -> list[tuple[str, str]]:
+def parse_pairs(block: str) -> list[tuple[str, str]]:
     """Lines of `name : value`."""
     split = (line.partition(":") for line in block.splitlines())
     return [(name.strip(), value.strip()) for name, colon, value in split if colon]
 
 
 def arm_model(block: dict[str, str]) -> str:
-    """What ARM's cpuinfo has in place of a name."""
+    """The processor's identification in ARM's cpuinfo, which has no name."""
     if "CPU implementer" not in block or "CPU part" not in block:
         return ""
     return f"implementer {block['CPU implementer']} part {block['CPU part']}"
 
 
-def caches(sys: Path) -> dict[str, int]:
+def list_caches(sys: Path) -> dict[str, int]:
     """The first processor's caches by name (`L1d`, `L2`), in bytes."""
     found: dict[str, int] = {}
     top = sys / "devices/system/cpu/cpu0/cache"
-    for index in names(top):
-        size, kind = text(top / index / "size"), text(top / index / "type")
+    for index in list_names(top):
+        size, kind = read_text(top / index / "size"), read_text(top / index / "type")
         scale = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 0)
-        if scale and (count := whole(size[:-1])) is not None:
+        if scale and (count := parse_whole(size[:-1])) is not None:
             suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
-            found[f"L{text(top / index / 'level')}{suffix}"] = count * scale
+            found[f"L{read_text(top / index / 'level')}{suffix}"] = count * scale
     return found
 
 
-def memory(proc: Path, sys: Path) -> dict[str, Any]:
-    """Memory and swap, and whether huge pages are given without a request."""
-    found = fields(text(proc / "meminfo"))
+def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
+    """Memory and swap, and whether huge pages are used without a request."""
+    found = parse_fields(read_text(proc / "meminfo"))
     return {
         "bytes": found.get("MemTotal"),
         "swap_bytes": found.get("SwapTotal"),
-        "transparent_huge_pages": chosen(text(sys / "kernel/mm/transparent_hugepage/enabled")),
+        "transparent_huge_pages": choice_in_brackets(read_text(sys / "kernel/mm/transparent_hugepage/enabled")),
     }
 
 
-def chosen(choices: str) -> str:
-    """The one in brackets of `always [madvise] never`."""
+def choice_in_brackets(choices: str) -> str:
+    """The choice in brackets of `always [madvise] never`."""
     return choices.partition("[")[2].partition("]")[0]
 
 
-def disks(sys: Path) -> list[dict[str, Any]]:
+def describe_disks(sys: Path) -> list[dict[str, Any]]:
     """The disks and arrays of this host, with the settings of their kernel queues."""
     found = []
-    for name in names(sys / "block"):
+    for name in list_names(sys / "block"):
         top = sys / "block" / name
-        sectors = number(top / "size")
+        sectors = read_number(top / "size")
         if name.rstrip("0123456789") in NO_DISKS or not sectors:
             continue
-        rotational = number(top / "queue/rotational")
+        rotational = read_number(top / "queue/rotational")
         disk = {
             "name": name,
-            "model": text(top / "device/model") or text(top / "dm/name"),
+            "model": read_text(top / "device/model") or read_text(top / "dm/name"),
             "bytes": sectors * SECTOR_BYTES,
-            # A virtual disk reports what its hypervisor claims, which may well be wrong.
+            # A virtual disk reports the claim of its hypervisor, which may be wrong.
             "rotational": None if rotational is None else bool(rotational),
-            "scheduler": chosen(text(top / "queue/scheduler")) or text(top / "queue/scheduler"),
-            "write_cache": text(top / "queue/write_cache"),
+            "scheduler": choice_in_brackets(read_text(top / "queue/scheduler")) or read_text(top / "queue/scheduler"),
+            "write_cache": read_text(top / "queue/write_cache"),
         }
-        found.append(present(disk))
+        found.append(drop_unknown(disk))
     return found
 
 
-def data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
-    """Where the data is: file system, mount options, description of the device."""
+def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
+    """The place of the data: file system, mount options, description of the device."""
     backing = backing_of(directory, proc, sys)
     if backing.mount is None:
         return {}
     return {
         "file_system": backing.mount.type,
-        "options": options(backing.mount),
+        "options": mount_options(backing.mount),
         "device": backing.description,
         "disks": [] if backing.device is None else list(backing.device.disks),
     }
 
 
-def options(mount: Mount) -> list[str]:
-    """The options of a mount, in their order, each once, without those that may reveal people or addresses."""
+def mount_options(mount: Mount) -> list[str]:
+    """The options of a mount, in order and without duplicates, except options that may reveal people or addresses."""
     every = dict.fromkeys((*mount.options, *mount.super_options))
     return [option for option in every if "=" not in option or option.partition("=")[0] in OPTIONS]
 
 
-def limits(proc: Path) -> dict[str, Any]:
+def describe_limits(proc: Path) -> dict[str, Any]:
     """The limits of this process: its control group's, if any, and its own (`unlimited`, or soft)."""
     group = control_group(proc)
     found: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
@@ -175,7 +175,7 @@ def limits(proc: Path) -> dict[str, Any]:
     return found
 
 
-def distribution() -> str:
+def distribution_name() -> str:
     """The operating system's own name: `Debian GNU/Linux 12 (bookworm)`."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", "")
@@ -183,11 +183,11 @@ def distribution() -> str:
         return platform.system()
 
 
-def virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
-    """Whether the processor reports a hypervisor, and which machine the firmware claims to be."""
-    flags = next((line for line in text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
+def describe_virtualisation(proc: Path, sys: Path) -> dict[str, Any]:
+    """Whether the processor reports a hypervisor, and the machine that the firmware reports."""
+    flags = next((line for line in read_text(proc / "cpuinfo").splitlines() if line.startswith("flags")), "")
     return {
         "hypervisor": "hypervisor" in flags.split() if flags else None,
-        "vendor": text(sys / "class/dmi/id/sys_vendor"),
-        "product": text(sys / "class/dmi/id/product_name"),
+        "vendor": read_text(sys / "class/dmi/id/sys_vendor"),
+        "product": read_text(sys / "class/dmi/id/product_name"),
     }

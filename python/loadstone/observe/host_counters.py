@@ -7,13 +7,13 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from loadstone.observe.kernel_file import PROC, fields, text
+from loadstone.observe.kernel_file import PROC, parse_fields, read_text
 
-# Columns of a processor in /proc/stat, in ticks (proc(5)); the two after them are already counted in user and nice.
+# Columns of a processor in /proc/stat, in ticks (proc(5)); the next two are already included in user and nice.
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# The kernel counts in these, whatever the device's sector size is.
+# The kernel's unit, whatever the device's sector size is.
 SECTOR_BYTES = 512
 TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 
@@ -36,10 +36,10 @@ MEMORY = {
 }
 
 
-def processors(proc: Path = PROC) -> dict[str, Ticks]:
-    """Ticks of all processors together (`cpu`) and of each (`cpu0`), which vanish while they are offline."""
+def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
+    """Ticks of all processors together (`cpu`) and of each (`cpu0`), which are missing while it is offline."""
     found: dict[str, Ticks] = {}
-    for line in text(proc / "stat").splitlines():
+    for line in read_text(proc / "stat").splitlines():
         if not line.startswith("cpu"):
             break
         name, *fields = line.split()
@@ -50,16 +50,16 @@ def processors(proc: Path = PROC) -> dict[str, Ticks]:
     return found
 
 
-def memory(proc: Path = PROC) -> dict[str, int]:
-    """Bytes by the names of MEMORY, as far as the kernel reports them."""
-    found = fields(text(proc / "meminfo"))
+def read_memory(proc: Path = PROC) -> dict[str, int]:
+    """Bytes by the names in MEMORY, if the kernel reports them."""
+    found = parse_fields(read_text(proc / "meminfo"))
     return {name: found[line] for name, line in MEMORY.items() if line in found}
 
 
-def disks(proc: Path = PROC) -> dict[str, Disk]:
+def read_disks(proc: Path = PROC) -> dict[str, Disk]:
     """Every block device's counters by its name: whole disks, partitions, logical volumes (admin-guide/iostats)."""
     found: dict[str, Disk] = {}
-    for line in text(proc / "diskstats").splitlines():
+    for line in read_text(proc / "diskstats").splitlines():
         fields = line.split()
         with suppress(IndexError, ValueError):
             reads, read, written, busy, discarded = (int(fields[at]) for at in (3, 5, 9, 12, 16))
@@ -67,24 +67,24 @@ def disks(proc: Path = PROC) -> dict[str, Disk]:
     return found
 
 
-def network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
-    """Bytes received and sent by interface, the loopback (`lo`) included."""
+def read_network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
+    """Bytes received and sent by interface, including the loopback (`lo`)."""
     found: dict[str, tuple[int, int]] = {}
-    for line in text(proc / "net/dev").splitlines():
+    for line in read_text(proc / "net/dev").splitlines():
         name, _, rest = line.partition(":")
         with suppress(IndexError, ValueError):
             received, sent = (int(rest.split()[at]) for at in (0, 8))
-            # Container hosts have many interfaces that never carried a byte; they are left out.
+            # Container hosts have many interfaces that never carried a byte; they are omitted.
             if received + sent > 0:
                 found[name.strip()] = (received, sent)
     return found
 
 
-def pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
+def read_pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
     """µs in which some, and all, tasks waited for `cpu`, `io`, `memory` (Documentation/accounting/psi)."""
     found: dict[str, tuple[int, int]] = {}
     for name in ("cpu", "io", "memory"):
-        totals = dict(TOTAL.findall(text(proc / "pressure" / name)))
+        totals = dict(TOTAL.findall(read_text(proc / "pressure" / name)))
         # Kernels before 5.13 have no `full` for the processors.
         if "some" in totals:
             found[name] = (int(totals["some"]), int(totals.get("full", 0)))

@@ -1,4 +1,4 @@
-"""Files of /proc and /sys: one that is hidden, unsupported or gone with its process reads as nothing."""
+"""Files of /proc and /sys: a hidden, unsupported or vanished file reads as empty."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ PROC = Path("/proc")
 SYS = Path("/sys")
 
 
-def text(path: str | Path) -> str:
-    """A file's text without the space around it; empty if it cannot be read."""
+def read_text(path: str | Path) -> str:
+    """A file's text without surrounding white space; empty if it cannot be read."""
     try:
-        # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files at each look.
+        # A plain descriptor costs a third of Path.read_text, and a sampler reads a dozen files per sample.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
@@ -28,37 +28,37 @@ def text(path: str | Path) -> str:
     return b"".join(parts).decode(errors="replace").strip()
 
 
-def number(path: str | Path) -> int | None:
-    """A file that holds one whole number; None if it does not (`max`, for one)."""
-    return whole(text(path))
+def read_number(path: str | Path) -> int | None:
+    """The integer in a file; None if it contains something else (such as `max`)."""
+    return parse_whole(read_text(path))
 
 
-def whole(word: str) -> int | None:
-    """A word as a whole number, None if it is not one."""
+def parse_whole(word: str) -> int | None:
+    """A word as an integer, None if it is not one."""
     try:
         return int(word)
     except ValueError:
         return None
 
 
-def fields(found: str) -> dict[str, int]:
-    """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are left out."""
+def parse_fields(found: str) -> dict[str, int]:
+    """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are omitted."""
     read: dict[str, int] = {}
     for line in found.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]
-        if rest and (value := whole(rest[0])) is not None:
+        if rest and (value := parse_whole(rest[0])) is not None:
             read[name] = value * 1024 if rest[1:] == ["kB"] else value
     return read
 
 
-def names(directory: str | Path) -> list[str]:
-    """The names in a directory, sorted; nothing if it cannot be read."""
+def list_names(directory: str | Path) -> list[str]:
+    """The names in a directory, sorted; empty if it cannot be read."""
     try:
         return sorted(os.listdir(directory))
     except OSError:
         return []
 
 
-def pids(proc: Path) -> Iterator[int]:
-    """The processes that can be seen."""
-    return (int(name) for name in names(proc) if name.isdecimal())
+def list_pids(proc: Path) -> Iterator[int]:
+    """The visible processes."""
+    return (int(name) for name in list_names(proc) if name.isdecimal())

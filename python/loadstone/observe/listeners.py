@@ -1,12 +1,12 @@
-"""Which processes accept connections on this machine, by /proc/net/tcp (proc(5))."""
+"""The processes that accept connections on this machine, from /proc/net/tcp (proc(5))."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.observe.kernel_file import PROC, names, pids, text, whole
-from loadstone.observe.sockets import inodes
+from loadstone.observe.kernel_file import PROC, list_names, list_pids, parse_whole, read_text
+from loadstone.observe.sockets import list_inodes
 
 # TCP_LISTEN of the kernel's tcp_states.h.
 LISTENING = "0A"
@@ -14,38 +14,38 @@ LISTENING = "0A"
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """The process that accepts connections at a port; without name and pid where /proc hides them."""
+    """The process that accepts connections at a port; without name and pid if /proc hides them."""
 
     port: int
     name: str = ""
     pid: int | None = None
 
 
-def listeners(proc: Path = PROC) -> tuple[Listener, ...]:
-    """The listener of every open port, by port; of several processes that share one, the first."""
-    sockets = listening(proc)
-    held = holders(set(sockets), proc) if sockets else {}
+def list_listeners(proc: Path = PROC) -> tuple[Listener, ...]:
+    """The listener of every open port; if several processes share a port, the first."""
+    sockets = listening_sockets(proc)
+    held = find_owners(set(sockets), proc) if sockets else {}
     found = {port: Listener(port, *held.get(inode, ("", None))) for inode, port in sorted(sockets.items())}
     return tuple(found[port] for port in sorted(found))
 
 
-def listening(proc: Path) -> dict[int, int]:
+def listening_sockets(proc: Path) -> dict[int, int]:
     """Ports by the inode of the socket that listens there."""
     found: dict[int, int] = {}
     for name in ("tcp", "tcp6"):
-        for line in text(proc / "net" / name).splitlines()[1:]:
+        for line in read_text(proc / "net" / name).splitlines()[1:]:
             fields = line.split()
             # Number, own address, other address, state, queues, timer, retransmits, user, timeout, inode.
-            if len(fields) > 9 and fields[3] == LISTENING and (inode := whole(fields[9])):
+            if len(fields) > 9 and fields[3] == LISTENING and (inode := parse_whole(fields[9])):
                 found[inode] = int(fields[1].rpartition(":")[2], 16)
     return found
 
 
-def holders(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
-    """Name and pid of the process that owns these sockets, where /proc shows it."""
+def find_owners(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
+    """Name and pid of the process that owns these sockets, if /proc shows it."""
     found: dict[int, tuple[str, int]] = {}
-    for pid in pids(proc):
-        if names(proc / str(pid) / "fd"):
-            for inode in wanted & set(inodes(pid, proc)):
-                found.setdefault(inode, (text(proc / str(pid) / "comm"), pid))
+    for pid in list_pids(proc):
+        if list_names(proc / str(pid) / "fd"):
+            for inode in wanted & set(list_inodes(pid, proc)):
+                found.setdefault(inode, (read_text(proc / str(pid) / "comm"), pid))
     return found

@@ -1,4 +1,4 @@
-"""The observer: watches this host and some processes while a trial runs.
+"""The observer: samples this host and some processes while a trial runs.
 
     with Observer(data, {"engine": pid}, path=trial / "observed.jsonl") as observer:
         observer.mark("measure")
@@ -21,16 +21,16 @@ from typing import Self
 
 from loadstone.observe.control_group import control_group
 from loadstone.observe.device import backing_of
-from loadstone.observe.kernel_file import PROC, SYS, names
-from loadstone.observe.process import census, stat
-from loadstone.observe.sample import LAB, Sample, look
-from loadstone.observe.summary import figures
+from loadstone.observe.kernel_file import PROC, SYS, list_names
+from loadstone.observe.process import read_stat, take_census
+from loadstone.observe.sample import LAB, HostSample, take_sample
+from loadstone.observe.summary import window_figures
 from loadstone.observe.window import Window
 from loadstone.results.value import Value
 
 
 class Observer:
-    """Samples the host. Phases follow each other: `mark` ends one and begins the next."""
+    """Samples the host. Phases follow each other: `begin_phase` ends one and begins the next."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Observer:
         """Observes the host, the device behind `directory`, and processes by name; samples go to a new file `path`."""
         self.interval_seconds = interval_seconds
         self.path = path
-        # What backs the directory, as `description` for a report.
+        # The storage behind the directory, as `description` for a report.
         self.backing = None if directory is None else backing_of(directory, proc, sys)
-        # Why samples could not be written, if so: a full disk ends the file, not the trial.
+        # The reason why samples could not be written, if so: a full disk ends the file, not the trial.
         self.problem: str | None = None
         self._proc = proc
         self._group = control_group(proc)
@@ -58,7 +58,7 @@ class Observer:
         self._file: io.FileIO | None = None
         self._due = 0.0
         for name, pid in (pids or {}).items():
-            self.watch(name, pid)
+            self.watch_process(name, pid)
 
     def __enter__(self) -> Self:
         return self
@@ -66,36 +66,36 @@ class Observer:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def watch(self, name: str, pid: int) -> None:
-        """Watches one more process, which may have ended already. A name already in use gets the new process."""
-        found = stat(pid, self._proc)
+    def watch_process(self, name: str, pid: int) -> None:
+        """Observes one more process, which may have ended already. A name already in use gets the new process."""
+        found = read_stat(pid, self._proc)
         if found is not None:
             self._watched[name] = found.key
         else:
             self._watched.pop(name, None)
 
-    def poll(self) -> Sample | None:
+    def poll_sample(self) -> HostSample | None:
         """Takes a sample if the interval since the last one is over."""
-        return self.look() if time.monotonic() >= self._due else None
+        return self.take_sample() if time.monotonic() >= self._due else None
 
-    def look(self) -> Sample:
+    def take_sample(self) -> HostSample:
         """Takes a sample now."""
-        return self._keep(self._look())
+        return self._store_sample(self._read_sample())
 
-    def mark(self, name: str) -> Sample:
-        """Takes a sample that begins the phase `name` and ends the one before, with a census of all processes."""
-        # Before the sample: a child of a server that ends in between then counts twice for us, and not for others.
-        counted = census((pid for pid, _ in self._watched.values()), self._proc)
-        sample = replace(self._look(), mark=name, census=counted)
-        self._keep(sample)
+    def begin_phase(self, name: str) -> HostSample:
+        """Takes a sample that begins the phase `name` and ends the previous one, with a census of all processes."""
+        # Before the sample: a child of a server that ends in between then counts twice for the lab, and not for others.
+        counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
+        sample = replace(self._read_sample(), mark=name, census=counted)
+        self._store_sample(sample)
         self._phase = self._windows[name] = Window()
-        self._phase.add(sample)
+        self._phase.add_sample(sample)
         return sample
 
-    def summary(self, phase: str) -> list[Value]:
-        """The figures of a phase, from its mark to the next one. Raises KeyError when it was never marked."""
+    def phase_figures(self, phase: str) -> list[Value]:
+        """The figures of a phase, from its mark to the next one. Raises KeyError if it was never marked."""
         device = None if self.backing is None else self.backing.device
-        return figures(self._windows[phase], device, self._interfaces)
+        return window_figures(self._windows[phase], device, self._interfaces)
 
     def close(self) -> None:
         """Closes the file; later samples are not written."""
@@ -104,19 +104,19 @@ class Observer:
             self._file.close()
             self._file = None
 
-    def _look(self) -> Sample:
+    def _read_sample(self) -> HostSample:
         self._due = time.monotonic() + self.interval_seconds
-        sample = look({name: pid for name, (pid, _) in self._watched.items()}, self._group, self._proc)
+        sample = take_sample({name: pid for name, (pid, _) in self._watched.items()}, self._group, self._proc)
         for name, key in list(self._watched.items()):
-            # Its pid may have gone to another process since.
+            # Its pid may belong to another process by now.
             if name not in sample.processes or sample.processes[name].key != key:
                 del self._watched[name]
         kept = {name: found for name, found in sample.processes.items() if name in self._watched or name == LAB}
         return replace(sample, processes=kept)
 
-    def _keep(self, sample: Sample) -> Sample:
+    def _store_sample(self, sample: HostSample) -> HostSample:
         if self._phase is not None:
-            self._phase.add(sample)
+            self._phase.add_sample(sample)
         if self.path is not None and self.problem is None:
             try:
                 if self._file is None:
@@ -131,5 +131,5 @@ class Observer:
 
 
 def physical_interfaces(sys: Path = SYS) -> frozenset[str]:
-    """Interfaces that are hardware; bonds, bridges and tunnels count the same bytes again. Empty inside a container."""
-    return frozenset(name for name in names(sys / "class/net") if (sys / "class/net" / name / "device").exists())
+    """Hardware interfaces; bonds, bridges and tunnels would count the same bytes again. Empty inside a container."""
+    return frozenset(name for name in list_names(sys / "class/net") if (sys / "class/net" / name / "device").exists())

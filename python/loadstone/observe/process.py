@@ -1,6 +1,6 @@
-"""A process as the kernel counts it, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
+"""The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
 
-A census separates our work, the kernel's and others'. It costs about 30 µs per process, so it is taken at the
+A census separates our work from the kernel's and from others'. It costs about 30 µs per process, so it is taken at the
 boundaries of a phase and not with each sample.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from loadstone.observe.kernel_file import PROC, fields, pids, text
+from loadstone.observe.kernel_file import PROC, list_pids, parse_fields, read_text
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 # PF_KTHREAD in the kernel's sched.h: a kernel thread.
@@ -21,18 +21,18 @@ KERNEL_THREAD = 0x00200000
 UNRECORDED = ("kernel", "state", "session")
 
 Key = tuple[int, int]
-# The parent of all kernel threads. If it is not visible, we are in a container, or may not see others' processes.
+# The parent of all kernel threads. If it is not visible, this is a container, or other users' processes are hidden.
 KERNEL_PARENT = (2, "kthreadd")
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class ProcessCounters:
     """Counters since the process began; `start_ticks` after boot distinguishes two processes with one pid."""
 
     pid: int
     parent: int
     start_ticks: int
-    # User and system, all threads, those that have ended too; then the same of children that it has waited for.
+    # User and system time of all threads, including ended ones; then of children that it has waited for.
     cpu_ticks: int
     children_ticks: int
     threads: int
@@ -40,17 +40,17 @@ class Process:
     faults_minor: int
     faults_major: int
     kernel: bool = False
-    # As ps has it: `R`, `S`, `T` …; and the session that it is in.
+    # The state in ps: `R`, `S`, `T` …; and the session.
     state: str = field(default="", compare=False)
     session: int = field(default=0, compare=False)
-    # Bytes that it read from storage, and the pages that it made dirty; None where they cannot be read. Children
+    # Bytes that it read from storage, and the pages that it made dirty; None if they cannot be read. Children
     # that it has waited for are included (the kernel's exit.c).
     read_bytes: int | None = None
     written_bytes: int | None = None
 
     @property
     def all_ticks(self) -> int:
-        """Its own ticks and those of children that it has waited for."""
+        """Its own ticks and the ticks of children that it has waited for."""
         return self.cpu_ticks + self.children_ticks
 
     @property
@@ -63,23 +63,23 @@ class Process:
         return {name: value for name, value in asdict(self).items() if value is not None and name not in UNRECORDED}
 
 
-def process(pid: int | str, proc: Path = PROC) -> Process | None:
-    """A process, None if it is gone or hidden; `self` is this one."""
-    found = stat(pid, proc)
+def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
+    """A process, None if it has ended or is hidden; `self` is this process."""
+    found = read_stat(pid, proc)
     if found is None:
         return None
     read, written = bytes_of(pid, proc) or (None, None)
     return replace(found, read_bytes=read, written_bytes=written)
 
 
-def stat(pid: int | str, proc: Path = PROC) -> Process | None:
-    """A process without its bytes, which take rights to read."""
-    found = text(f"{proc}/{pid}/stat")
-    # After the program's name, which may contain anything.
+def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
+    """A process without its bytes, which need rights to read."""
+    found = read_text(f"{proc}/{pid}/stat")
+    # The fields follow the program's name, which may contain any characters.
     head, _, tail = found.rpartition(")")
     fields = tail.split()
     try:
-        return Process(
+        return ProcessCounters(
             pid=int(head.split(" ", 1)[0]),
             state=fields[0],
             parent=int(fields[1]),
@@ -98,8 +98,8 @@ def stat(pid: int | str, proc: Path = PROC) -> Process | None:
 
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
-    """Bytes read from and written towards storage; None if they may not be read."""
-    found = fields(text(f"{proc}/{pid}/io"))
+    """Bytes read from and written towards storage; None if they must not be read."""
+    found = parse_fields(read_text(f"{proc}/{pid}/io"))
     if "read_bytes" not in found or "write_bytes" not in found:
         return None
     # Dirty pages of a deleted file are never written.
@@ -108,30 +108,30 @@ def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Census:
-    """How much work each party has done so far; keys are of processes."""
+    """The work of each party so far, by process."""
 
     # Ticks of kernel threads: write-back, journals, encryption. They do not count as a disturbance by others.
     kernel: Mapping[Key, int]
-    # Ticks of the lab, the watched processes and all their descendants, ended children included.
+    # Ticks of the lab, the observed processes and all their descendants, including ended children.
     family: Mapping[Key, int]
-    # Members of the family whose parent is not one: when they end, their counters go to that parent.
+    # Members of the family whose parent is not a member: when they end, their counters go to that parent.
     heads: frozenset[Key]
-    # Bytes read from and written towards storage by the family and by all others; None where not all of the
+    # Bytes read from and written towards storage by the family and by all others; None if not all of the
     # host's processes can be seen and read.
     family_bytes: int | None
     others_bytes: int | None
 
     def kernel_ticks_since(self, before: Census) -> int:
         """Ticks of kernel threads since another census; those that ended in between are lost."""
-        return gained(before.kernel, self.kernel)
+        return counter_gain(before.kernel, self.kernel)
 
     def relatives_ticks_since(self, before: Census, known: Iterable[Key]) -> int:
-        """Ticks of the family without those processes that are `known` by themselves."""
+        """Ticks of the family without processes that are `known` individually."""
         known = frozenset(known)
-        return gained(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
+        return counter_gain(before.family, {key: ticks for key, ticks in self.family.items() if key not in known})
 
     def bytes_since(self, before: Census) -> tuple[int, int] | None:
-        """Bytes of the family and of others since another census; None where that is not known.
+        """Bytes of the family and of others since another census; None if unknown.
 
         A process that ended leaves its counters to the parent that waits for it. So the sums stay right where parent
         and child are both others, or both ours; otherwise they are too small for others, never too large.
@@ -143,18 +143,18 @@ class Census:
         return max(family - family_before, 0), max(others - others_before, 0)
 
 
-def gained(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
+def counter_gain(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
     """The gain of counters by process; new processes began at 0."""
     return sum(max(ticks - before.get(key, 0), 0) for key, ticks in after.items())
 
 
-def census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
+def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
     """Counts all processes. `us` is the lab's process, this one by default."""
-    everybody = {found.pid: found for pid in pids(proc) if (found := stat(pid, proc))}
+    everybody = {found.pid: found for pid in list_pids(proc) if (found := read_stat(pid, proc))}
     us = os.getpid() if us is None else us
     family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
     kernel = {each.key: each.cpu_ticks for each in everybody.values() if each.kernel}
-    head, _, tail = text(proc / "2/stat").partition(") ")
+    head, _, tail = read_text(proc / "2/stat").partition(") ")
     sums: list[int | None] = [None, None]
     if tail and head == "{} ({}".format(*KERNEL_PARENT):
         strangers = [pid for pid, each in everybody.items() if pid not in family and not each.kernel]
@@ -169,22 +169,22 @@ def census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> 
 
 
 def total_bytes(members: Iterable[int], proc: Path) -> int | None:
-    """What processes read and wrote; None as soon as an existing one may not be read."""
+    """The bytes that processes read and wrote; None as soon as an existing one must not be read."""
     total = 0
     for pid in members:
         found = bytes_of(pid, proc)
         if found is not None:
             total += sum(found)
-        elif stat(pid, proc) is not None:
+        elif read_stat(pid, proc) is not None:
             return None
     return total
 
 
-def is_family(pid: int, everybody: Mapping[int, Process], roots: set[int]) -> bool:
+def is_family(pid: int, everybody: Mapping[int, ProcessCounters], roots: set[int]) -> bool:
     """Whether a process is one of the roots or descends from one."""
     seen: set[int] = set()
     while pid not in roots:
-        # A tree that is read while it changes may have a cycle.
+        # A tree that changes while it is read may contain a cycle.
         if pid in seen or pid not in everybody:
             return False
         seen.add(pid)

@@ -9,12 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.control_group import ControlGroup
-from loadstone.observe.host_counters import TICKS_PER_SECOND, Disk, Ticks, disks, memory, network, pressure, processors
+from loadstone.observe.host_counters import (
+    TICKS_PER_SECOND,
+    Disk,
+    Ticks,
+    read_disks,
+    read_memory,
+    read_network,
+    read_pressure,
+    read_processors,
+)
 from loadstone.observe.kernel_file import PROC
-from loadstone.observe.process import Census, Process, process
+from loadstone.observe.process import Census, ProcessCounters, read_process
 
 VERSION = 1
-# This process, among the watched ones.
+# The name of this process among the observed ones.
 LAB = "lab"
 # Fields of a sample that are written to observed.jsonl unchanged.
 COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_ns")
@@ -22,11 +31,11 @@ COUNTERS = ("processors", "memory", "disks", "network", "pressure", "throttled_n
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """One moment on three clocks: steps of the wall clock show only in `unix_ns`."""
+    """One instant on three clocks: steps of the wall clock show only in `unix_ns`."""
 
     monotonic_ns: int
     unix_ns: int
-    # Since boot, sleep included: the clock that a process's start is given in.
+    # Since boot, including sleep: the clock of a process's start time.
     boot_ticks: int
 
     @classmethod
@@ -37,8 +46,8 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Counters and levels at one moment, as far as the host shows them."""
+class HostSample:
+    """Counters and levels at one instant, if the host shows them."""
 
     clocks: Clocks
     processors: Mapping[str, Ticks] = field(default_factory=dict)
@@ -47,9 +56,9 @@ class Sample:
     network: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     pressure: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     throttled_ns: int | None = None
-    # By the name that the lab gave; only existing ones.
-    processes: Mapping[str, Process] = field(default_factory=dict)
-    # The phase that begins with this sample; only then is a census taken.
+    # By the lab's name; only existing processes.
+    processes: Mapping[str, ProcessCounters] = field(default_factory=dict)
+    # The phase that begins with this sample; only then is there a census.
     mark: str = ""
     census: Census | None = None
 
@@ -66,24 +75,24 @@ class Sample:
         return {name: value for name, value in line.items() if value not in (None, {})}
 
 
-def look(
+def take_sample(
     watched: Mapping[str, int], group: ControlGroup | None = None, proc: Path = PROC, clocks: Clocks | None = None
-) -> Sample:
-    """Takes a sample of the host, of the processes that are watched by name, and of this one."""
+) -> HostSample:
+    """Takes a sample of the host, of the processes that are observed by name, and of this process."""
     group = group or ControlGroup()
-    levels = memory(proc)
+    levels = read_memory(proc)
     if (room := group.memory_available) is not None and "available" in levels:
-        # A container limited to 4 GB cannot use more, however much is free on the host.
+        # A container limited to 4 GB cannot use more, even if more is free on the host.
         levels["available"] = min(levels["available"], room)
-    found = {LAB: process("self", proc), **{name: process(pid, proc) for name, pid in watched.items()}}
-    return Sample(
+    found = {LAB: read_process("self", proc), **{name: read_process(pid, proc) for name, pid in watched.items()}}
+    return HostSample(
         clocks or Clocks.now(),
-        processors(proc),
+        read_processors(proc),
         levels,
-        # A device that never did anything: loop0 to loop7 on most machines.
-        {name: row for name, row in disks(proc).items() if any(row)},
-        network(proc),
-        pressure(proc),
+        # An unused device, such as loop0 to loop7 on most machines.
+        {name: row for name, row in read_disks(proc).items() if any(row)},
+        read_network(proc),
+        read_pressure(proc),
         group.throttled_ns,
         {name: each for name, each in found.items() if each is not None},
     )

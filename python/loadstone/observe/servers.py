@@ -1,4 +1,4 @@
-"""Observed servers: processor, memory, device and network bytes and collections of each, with all it started.
+"""Observed servers: processor, memory, device and network bytes and collections of each, with all processes it started.
 
 PostgreSQL serves each client with a separate process, so a server is a tree of processes.
 """
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.kernel_file import PROC, text, whole
-from loadstone.observe.process import PAGE_BYTES, Process, bytes_of, stat
-from loadstone.observe.sockets import address
+from loadstone.observe.kernel_file import PROC, parse_whole, read_text
+from loadstone.observe.process import PAGE_BYTES, ProcessCounters, bytes_of, read_stat
+from loadstone.observe.sockets import parse_address
 from loadstone.observe.summary import ELAPSED_NS_MIN, SERVER
 from loadstone.observe.traffic import Traffic
 from loadstone.results.value import Value
 
-# Pauses of a JVM's collector since a position in its log: how many, their ns, where the log ends.
+# Pauses of a JVM's collector since a position in its log: their number, their ns, the end of the log.
 Collections = Callable[[Path, int], tuple[int, int, int]]
 
 
@@ -36,25 +36,25 @@ class Watched:
 
 @dataclass(slots=True)
 class Level:
-    """A server at one moment: counters since its processes began, and its memory."""
+    """A server at one instant: counters since its processes began, and its memory."""
 
     cpu_ticks: int
     memory_bytes: int
-    # None where it may not be read.
+    # None if it must not be read.
     io: tuple[int, int] | None
     pids: Sequence[int]
 
 
 @dataclass(slots=True)
-class Use:
-    """What a server has used since the first look."""
+class ServerUse:
+    """The resources that a server has used since the first sample."""
 
     last: Level
     begun_ns: int
     elapsed_ns: int = 0
     cpu_ticks: int = 0
     memory_max: int = 0
-    # Read and written; None where it may not be read.
+    # Read and written; None if it must not be read.
     io: tuple[int, int] | None = (0, 0)
     looks: int = 1
     gc_offset: int = 0
@@ -63,44 +63,44 @@ class Use:
 
 
 @dataclass
-class Servers:
-    """Observes servers from `begin` to `end`."""
+class ServerObserver:
+    """Observes servers from `begin_observation` to `end_observation`."""
 
     watched: Sequence[Watched]
     collections: Collections
     proc: Path = PROC
     memory_max: int = 0
-    _use: dict[str, Use] = field(default_factory=dict)
+    _use: dict[str, ServerUse] = field(default_factory=dict)
     _traffic: Traffic | None = None
 
-    def begin(self) -> None:
-        """The first look: what was used before does not count."""
+    def begin_observation(self) -> None:
+        """The first sample: earlier use does not count."""
         now = time.monotonic_ns()
         for each in self.watched:
-            if (level := self._level(each)) is not None:
-                offset = 0 if each.gc_log is None else size(each.gc_log)
-                self._use[each.name] = Use(level, now, memory_max=level.memory_bytes, gc_offset=offset)
-        self._traffic = Traffic({each.name: address(each.address) for each in self.watched}, self.proc)
-        self._traffic.look(self._pids())
+            if (level := self._read_level(each)) is not None:
+                offset = 0 if each.gc_log is None else file_size(each.gc_log)
+                self._use[each.name] = ServerUse(level, now, memory_max=level.memory_bytes, gc_offset=offset)
+        self._traffic = Traffic({each.name: parse_address(each.address) for each in self.watched}, self.proc)
+        self._traffic.take_sample(self._pids_by_server())
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
 
-    def look(self, *, last: bool = False) -> None:
-        """Takes a look; call it about once a second."""
+    def take_sample(self, *, last: bool = False) -> None:
+        """Takes a sample; call it about once a second."""
         now = time.monotonic_ns()
         total = 0
         for each in self.watched:
-            use, level = self._use.get(each.name), self._level(each)
+            use, level = self._use.get(each.name), self._read_level(each)
             if use is None or level is None:
                 continue
-            add(use, level, now)
+            add_use(use, level, now)
             total += level.memory_bytes
         self.memory_max = max(self.memory_max, total)
         if self._traffic is not None:
-            self._traffic.look(self._pids(), last=last)
+            self._traffic.take_sample(self._pids_by_server(), last=last)
 
-    def end(self) -> None:
+    def end_observation(self) -> None:
         """The last look."""
-        self.look(last=True)
+        self.take_sample(last=True)
         for each in self.watched:
             use = self._use.get(each.name)
             if use is not None and each.gc_log is not None:
@@ -108,12 +108,12 @@ class Servers:
         if self._traffic is not None:
             self._traffic.close()
 
-    def values(self) -> Iterator[Value]:
+    def list_values(self) -> Iterator[Value]:
         """The figures of each server, and of all together."""
         sums: dict[tuple[str, str], float] = {}
         looks = max((use.looks for use in self._use.values()), default=0)
         for name, use in self._use.items():
-            for figure, value, unit in self._figures(name, use):
+            for figure, value, unit in self._server_figures(name, use):
                 yield Value(f"{SERVER}{name}.{figure}", value, unit, use.looks)
                 sums[figure, unit] = sums.get((figure, unit), 0.0) + value
         for (figure, unit), value in sums.items():
@@ -121,7 +121,7 @@ class Servers:
             total = self.memory_max if figure == "memory_max" else value
             yield Value(f"{SERVER}{figure}", total, unit, looks)
 
-    def _figures(self, name: str, use: Use) -> Iterator[tuple[str, float, str]]:
+    def _server_figures(self, name: str, use: ServerUse) -> Iterator[tuple[str, float, str]]:
         if use.elapsed_ns >= ELAPSED_NS_MIN:
             yield "cpu", use.cpu_ticks / TICKS_PER_SECOND * 1e9 / use.elapsed_ns, "processors"
         yield "memory_max", use.memory_max, "B"
@@ -136,25 +136,25 @@ class Servers:
             yield "gc.count", use.gc_count, "collections"
             yield "gc.pause", use.gc_pause_ns, "ns"
 
-    def _pids(self) -> Mapping[str, Sequence[int]]:
+    def _pids_by_server(self) -> Mapping[str, Sequence[int]]:
         return {name: use.last.pids for name, use in self._use.items()}
 
-    def _level(self, server: Watched) -> Level | None:
-        """The server now; None when it is gone."""
-        processes = tree(server, self.proc)
+    def _read_level(self, server: Watched) -> Level | None:
+        """The present state of the server; None if it has ended."""
+        processes = process_tree(server, self.proc)
         if not processes:
             return None
         # The first is the server itself.
         pids = [each.pid for each in processes]
-        resident, shared = zip(*(memory(pid, self.proc) for pid in pids), strict=True)
+        resident, shared = zip(*(resident_memory(pid, self.proc) for pid in pids), strict=True)
         done = [bytes_of(pid, self.proc) for pid in pids]
         read, written = (sum(each[at] for each in done if each is not None) for at in (0, 1))
         io = None if done[0] is None else (read, written)
         return Level(sum(each.all_ticks for each in processes), sum(resident) - sum(shared) + max(shared), io, pids)
 
 
-def add(use: Use, level: Level, now_ns: int) -> None:
-    """Adds what was used since the last look. An ended child's counters go to the server once it waits for it."""
+def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
+    """Adds the use since the last sample. An ended child's counters go to the server once it waits for the child."""
     use.cpu_ticks += max(level.cpu_ticks - use.last.cpu_ticks, 0)
     use.memory_max = max(use.memory_max, level.memory_bytes)
     if level.io is None or use.last.io is None or use.io is None:
@@ -167,36 +167,36 @@ def add(use: Use, level: Level, now_ns: int) -> None:
     use.looks += 1
 
 
-def tree(server: Watched, proc: Path = PROC) -> list[Process]:
-    """A server and all that it has started; empty when it is gone."""
-    root = stat(server.pid, proc)
+def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
+    """A server and all processes that it has started; empty if it has ended."""
+    root = read_stat(server.pid, proc)
     if root is None or root.start_ticks != server.start_ticks:
         return []
-    return [root, *(found for pid in descendants(server.pid, proc) if (found := stat(pid, proc)) is not None)]
+    return [root, *(found for pid in list_descendants(server.pid, proc) if (found := read_stat(pid, proc)) is not None)]
 
 
-def ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
+def sum_ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
     """The processor time that servers have used so far."""
-    return sum(each.all_ticks for server in watched for each in tree(server, proc))
+    return sum(each.all_ticks for server in watched for each in process_tree(server, proc))
 
 
-def descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """All descendants of a process, by its first thread's list of children, where the kernel has one."""
-    for word in text(proc / f"{pid}/task/{pid}/children").split():
-        child = whole(word)
+def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:
+    """All descendants of a process, by its first thread's list of children, if the kernel provides one."""
+    for word in read_text(proc / f"{pid}/task/{pid}/children").split():
+        child = parse_whole(word)
         if child is not None:
             yield child
-            yield from descendants(child, proc)
+            yield from list_descendants(child, proc)
 
 
-def memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
-    """Resident memory, and how much of it may be shared with others (its files, shared memory), B."""
-    fields = [whole(word) for word in text(proc / f"{pid}/statm").split()[1:3]]
+def resident_memory(pid: int, proc: Path = PROC) -> tuple[int, int]:
+    """Resident memory, and the part that may be shared with other processes (its files, shared memory), B."""
+    fields = [parse_whole(word) for word in read_text(proc / f"{pid}/statm").split()[1:3]]
     resident, shared = (*(word or 0 for word in fields), 0, 0)[:2]
     return resident * PAGE_BYTES, min(shared, resident) * PAGE_BYTES
 
 
-def size(path: Path) -> int:
+def file_size(path: Path) -> int:
     """The size of a file; 0 if it does not exist yet."""
     try:
         return path.stat().st_size

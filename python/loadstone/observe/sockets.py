@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadstone.observe.kernel_file import PROC, names
+from loadstone.observe.kernel_file import PROC, list_names
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h, netinet/tcp.h.
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
@@ -24,7 +24,7 @@ NLM_F_REQUEST, NLM_F_DUMP = 0x1, 0x300
 INET_DIAG_INFO = 2
 TCP_DESTROYED = 1 << 0  # SKNLGRP_INET_TCP_DESTROY and SKNLGRP_INET6_TCP_DESTROY, as bits of nl_groups
 TCP6_DESTROYED = 1 << 2
-# TIME_WAIT and LISTEN carry nothing; a connection not yet accepted (NEW_SYN_RECV) has carried nothing.
+# TIME_WAIT and LISTEN carry no data; a connection not yet accepted (NEW_SYN_RECV) has carried none.
 STATES = 0xFFF & ~(1 << 6 | 1 << 10 | 1 << 12)
 HEADER = struct.Struct("=IHHII")
 REQUEST = struct.Struct("=BBBBI48s")
@@ -34,7 +34,7 @@ ATTRIBUTE = struct.Struct("=HH")
 # tcpi_bytes_acked and tcpi_bytes_received.
 BYTES, BYTES_AT = struct.Struct("=QQ"), 120
 RECEIVE_BYTES = 1 << 18
-# Room for the ends of connections between two looks: some thousands.
+# Buffer for the ends of connections between two samples: some thousands.
 EVENTS_BYTES = 4 << 20
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -48,7 +48,7 @@ class Connection:
 
     # Unique among all connections since boot.
     cookie: int
-    # 0 while no process owns it.
+    # 0 if no process owns it.
     inode: int
     local: Address
     received: int
@@ -56,22 +56,22 @@ class Connection:
 
 
 class Sockets:
-    """Queries connections. Those that the kernel refuses to list are left out."""
+    """Queries connections. Connections that the kernel refuses to list are omitted."""
 
     def __init__(self) -> None:
-        self._ask = opened(0)
-        self._ends = opened(TCP_DESTROYED | TCP6_DESTROYED)
+        self._ask = open_netlink(0)
+        self._ends = open_netlink(TCP_DESTROYED | TCP6_DESTROYED)
         if self._ends is not None:
             self._ends.setblocking(False)
             self._ends.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, EVENTS_BYTES)
 
     @property
-    def able(self) -> bool:
-        """Whether the kernel answers at all."""
+    def is_able(self) -> bool:
+        """Whether the kernel answers queries."""
         return self._ask is not None
 
-    def connections(self) -> Iterator[Connection]:
-        """Every connection; nothing more once the kernel refuses."""
+    def list_connections(self) -> Iterator[Connection]:
+        """Every connection; empty once the kernel refuses."""
         if self._ask is None:
             return
         try:
@@ -80,12 +80,12 @@ class Sockets:
                 flags = NLM_F_REQUEST | NLM_F_DUMP
                 header = HEADER.pack(HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, flags, family, 0)
                 self._ask.sendto(header + request, (0, 0))
-                yield from self._answers(self._ask, family)
+                yield from self._read_answers(self._ask, family)
         except OSError:
             self._ask.close()
             self._ask = None
 
-    def ended(self) -> Iterator[Connection]:
+    def list_ended(self) -> Iterator[Connection]:
         """Every connection that has ended since the last call, with its final counts."""
         while self._ends is not None:
             try:
@@ -93,12 +93,12 @@ class Sockets:
             except BlockingIOError:
                 return
             except OSError as error:
-                # More have ended than fit into the buffer: the rest is lost.
+                # More connections have ended than fit into the buffer: the remaining ones are lost.
                 if error.errno == errno.ENOBUFS:
                     continue
                 return
-            for kind, _, body in messages(data):
-                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+            for kind, _, body in split_messages(data):
+                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
                     yield found
 
     def close(self) -> None:
@@ -108,19 +108,19 @@ class Sockets:
                 each.close()
         self._ask = self._ends = None
 
-    def _answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
+    def _read_answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
         while True:
-            for kind, number, body in messages(ask.recv(RECEIVE_BYTES)):
+            for kind, number, body in split_messages(ask.recv(RECEIVE_BYTES)):
                 if number != sequence:
                     continue
                 if kind in (NLMSG_DONE, NLMSG_ERROR):
                     return
-                if kind == SOCK_DIAG_BY_FAMILY and (found := connection(body)):
+                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
                     yield found
 
 
-def opened(groups: int) -> socket.socket | None:
-    """A netlink socket; None where it cannot be opened."""
+def open_netlink(groups: int) -> socket.socket | None:
+    """A netlink socket; None if it cannot be opened."""
     try:
         found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
@@ -134,8 +134,8 @@ def opened(groups: int) -> socket.socket | None:
     return found
 
 
-def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
-    """The messages in one datagram: kind, sequence number, body."""
+def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
+    """The messages in one datagram: type, sequence number, body."""
     view, at = memoryview(data), 0
     while at + HEADER.size <= len(data):
         length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
@@ -145,7 +145,7 @@ def messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:
         at += (length + 3) & ~3
 
 
-def connection(body: memoryview) -> Connection | None:
+def parse_connection(body: memoryview) -> Connection | None:
     """A connection from a message of the kernel; None without byte counts."""
     if len(body) < DIAG.size:
         return None
@@ -157,29 +157,29 @@ def connection(body: memoryview) -> Connection | None:
             return None
         if kind == INET_DIAG_INFO and length >= ATTRIBUTE.size + BYTES_AT + BYTES.size:
             sent, received = BYTES.unpack_from(body, at + ATTRIBUTE.size + BYTES_AT)
-            local = (plain(source if family == socket.AF_INET6 else source[:4]), int.from_bytes(port, "big"))
+            local = (unmap_address(source if family == socket.AF_INET6 else source[:4]), int.from_bytes(port, "big"))
             return Connection(cookie, inode, local, received, sent)
         at += (length + 3) & ~3
     return None
 
 
-def plain(address: bytes) -> bytes:
-    """An IPv4 address as its four bytes, also where a server listens with IPv6."""
+def unmap_address(address: bytes) -> bytes:
+    """An IPv4 address as four bytes, even if a server listens with IPv6."""
     return address[12:] if address.startswith(MAPPED) else address
 
 
-def address(text: str) -> Address | None:
+def parse_address(text: str) -> Address | None:
     """The address of `127.0.0.1:9042`; None if it is a name."""
     host, _, port = text.rpartition(":")
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError, ValueError):
-            return plain(socket.inet_pton(family, host.strip("[]"))), int(port)
+            return unmap_address(socket.inet_pton(family, host.strip("[]"))), int(port)
     return None
 
 
-def inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
-    """The sockets that a process has open, as far as they are visible."""
-    for name in names(proc / str(pid) / "fd"):
+def list_inodes(pid: int, proc: Path = PROC) -> Iterator[int]:
+    """The open sockets of a process, if they are visible."""
+    for name in list_names(proc / str(pid) / "fd"):
         with contextlib.suppress(OSError, ValueError):
             target = os.readlink(proc / str(pid) / "fd" / name)
             if target.startswith("socket:["):

@@ -1,6 +1,6 @@
 """A summary: the figures of a window, by their names in results (docs/reference/observation.md).
 
-What is not known for certain is left out: no figure is better than a misleading one.
+Uncertain figures are omitted: no figure is better than a misleading one.
 """
 
 from __future__ import annotations
@@ -14,31 +14,38 @@ from loadstone.observe.sample import LAB
 from loadstone.observe.window import IDLE, Window
 from loadstone.results.value import Value
 
-# Clocks tick a hundred times a second: below this many ticks of all processors a share is meaningless.
+# Clocks tick a hundred times a second: a share of fewer ticks of all processors is meaningless.
 TICKS_MIN = 100
-# The same for one process or device: one tick is then 5 %.
+# The limit for one process or device: one tick is then 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
 # The prefix of servers' names, and of their figures, which come from loadstone.observe.servers.
 SERVER = "server."
 
 
-def figures(window: Window, device: Device | None = None, interfaces: frozenset[str] | None = None) -> list[Value]:
+def window_figures(
+    window: Window, device: Device | None = None, interfaces: frozenset[str] | None = None
+) -> list[Value]:
     """The figures of a window.
 
     `device` is the one with the data; `interfaces` are those to count, all but the loopback if it is None.
     """
     if window.samples < 2:
         return []
-    shares = [*processors(window), *device_figures(window, device), *io_others(window, device), *pressure(window)]
-    others = [*memory(window), *network(window, interfaces), *processes(window)]
+    shares = [
+        *processor_figures(window),
+        *device_figures(window, device),
+        *io_others(window, device),
+        *pressure_figures(window),
+    ]
+    others = [*memory_figures(window), *network_figures(window, interfaces), *process_figures(window)]
     return [Value(metric, value, unit, window.samples) for metric, value, unit in (*shares, *others)]
 
 
 Figure = tuple[str, float, str]
 
 
-def processors(window: Window) -> Iterator[Figure]:
+def processor_figures(window: Window) -> Iterator[Figure]:
     """Shares of all processors: busy, waiting for I/O, stolen by a hypervisor, used by others."""
     ticks = sum(window.ticks.values())
     if ticks >= TICKS_MIN:
@@ -56,7 +63,7 @@ def processors(window: Window) -> Iterator[Figure]:
 
 
 def not_others(window: Window) -> int:
-    """Ticks of kernel threads and of our unwatched descendants: known where both ends had a census."""
+    """Ticks of kernel threads and of the lab's unobserved descendants: known if both ends had a census."""
     before, after = census_pair(window)
     if before is None or after is None or window.first is None or window.last is None:
         return 0
@@ -80,11 +87,11 @@ def device_figures(window: Window, device: Device | None) -> Iterator[Figure]:
         yield "device.written", written, "B"
         yield "device.discarded", discarded, "B"
         yield "device.reads", reads, "operations"
-    if (busy := utilisation(window, device)) is not None:
+    if (busy := device_utilisation(window, device)) is not None:
         yield "device.utilisation", busy, "share"
 
 
-def utilisation(window: Window, device: Device) -> float | None:
+def device_utilisation(window: Window, device: Device) -> float | None:
     """The share of the window in which the busiest disk was working; for many drives, 1 is not their limit."""
     busy_ms = [window.disks[disk][3] for disk in device.disks if disk in window.disks]
     if not busy_ms or window.elapsed_ns < ELAPSED_NS_MIN:
@@ -93,16 +100,16 @@ def utilisation(window: Window, device: Device) -> float | None:
 
 
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
-    """The least share of the disks' time that others' I/O took.
+    """The minimum share of the disks' time that other processes' I/O took.
 
     The kernel does the write-back, so a disk's bytes do not show whose they are, nor a process's bytes on which disk
-    they are. Others are charged with at most what they did themselves, at most what the disks moved beyond what we
-    asked for, and only for the time in which the disks worked: a log line on an idle disk is no disturbance.
+    they are. Other processes are charged with at most their own bytes, at most the bytes that the disks moved beyond
+    our processes' bytes, and only while the disks worked: a log line on an idle disk is not a disturbance.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:
         return
-    known, busy = after.bytes_since(before), utilisation(window, device)
+    known, busy = after.bytes_since(before), device_utilisation(window, device)
     if known is None or busy is None or any(disk not in window.disks for disk in device.disks):
         return
     ours, others = known
@@ -112,14 +119,14 @@ def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
     yield "io.others_bytes", others, "B"
 
 
-def pressure(window: Window) -> Iterator[Figure]:
+def pressure_figures(window: Window) -> Iterator[Figure]:
     """Shares of the window in which some task waited for a processor, for I/O, for memory."""
     if window.elapsed_ns >= ELAPSED_NS_MIN:
         for name, (some_us, _) in window.pressure.items():
             yield f"pressure.{name}", min(some_us * 1e3 / window.elapsed_ns, 1.0), "share"
 
 
-def memory(window: Window) -> Iterator[Figure]:
+def memory_figures(window: Window) -> Iterator[Figure]:
     """The least available memory, the mean page cache, and the most dirty memory."""
     if window.available_min is not None:
         yield "memory.available_min", window.available_min, "B"
@@ -129,7 +136,7 @@ def memory(window: Window) -> Iterator[Figure]:
         yield "memory.dirty_max", window.dirty_max, "B"
 
 
-def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figure]:
+def network_figures(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figure]:
     """Bytes that the interfaces received and sent."""
     rows = [row for name, row in window.network.items() if (name in interfaces if interfaces else name != LOOPBACK)]
     if rows:
@@ -137,7 +144,7 @@ def network(window: Window, interfaces: frozenset[str] | None) -> Iterator[Figur
         yield "network.sent", sum(row[1] for row in rows), "B"
 
 
-def processes(window: Window) -> Iterator[Figure]:
+def process_figures(window: Window) -> Iterator[Figure]:
     """Each watched process by name: its largest resident memory, processors in use, major faults."""
     for name, usage in window.processes.items():
         if name == LAB or name.startswith(SERVER):

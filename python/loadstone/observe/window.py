@@ -1,6 +1,6 @@
-"""A window: what the counters gained between successive samples, and the extremes of the levels.
+"""A window: the increases of counters between successive samples, and the extremes of levels.
 
-It adds pair by pair and keeps no samples: a day of them fits, and a counter that is reset, a device that is
+It adds up pairs of samples and keeps none: a day of samples fits, and a counter that is reset, a device that is
 unplugged or a process that ends costs only one pair.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from loadstone.observe.host_counters import PROCESSOR, Ticks
-from loadstone.observe.sample import LAB, Sample
+from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# Columns of programs and kernel threads. Interrupts are attributed to no process: they serve our I/O as well.
+# Columns of programs and kernel threads. Interrupts are not attributed to any process: they serve our I/O as well.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 
 
 @dataclass
 class Usage:
-    """What one watched process did in the window."""
+    """The activity of one watched process in the window."""
 
     elapsed_ns: int = 0
     cpu_ticks: int = 0
@@ -31,7 +31,7 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """Ticks of those pairs of samples in which all work of the lab and the watched processes is known."""
+    """Ticks of those pairs of samples for which all work of the lab and the watched processes is known."""
 
     all: int = 0
     used: int = 0
@@ -40,12 +40,12 @@ class Attribution:
 
 @dataclass
 class Window:
-    """The sums over a phase; times in ns unless they are ticks."""
+    """The sums over a phase; times in ns, except for ticks."""
 
-    first: Sample | None = None
-    last: Sample | None = None
+    first: HostSample | None = None
+    last: HostSample | None = None
     samples: int = 0
-    # By the columns of PROCESSOR, all processors together.
+    # By column of PROCESSOR, for all processors together.
     ticks: Counter[str] = field(default_factory=Counter)
     attributed: Attribution = field(default_factory=Attribution)
     # By device: B read, written, discarded, busy ms; by interface: B received, sent; by resource: some µs, full µs.
@@ -64,7 +64,7 @@ class Window:
         """From the first to the last sample."""
         return self.last.clocks.monotonic_ns - self.first.clocks.monotonic_ns if self.first and self.last else 0
 
-    def add(self, sample: Sample) -> None:
+    def add_sample(self, sample: HostSample) -> None:
         """Adds a later sample."""
         if self.last is not None:
             self._add_pair(self.last, sample)
@@ -74,7 +74,7 @@ class Window:
         self.samples += 1
         self._add_levels(sample)
 
-    def _add_levels(self, sample: Sample) -> None:
+    def _add_levels(self, sample: HostSample) -> None:
         levels = sample.memory
         if "available" in levels:
             self.available_min = min(levels["available"], self.available_min or levels["available"])
@@ -90,7 +90,7 @@ class Window:
             usage = self.processes.setdefault(name, Usage())
             usage.memory_max = max(usage.memory_max, found.memory_bytes)
 
-    def _add_pair(self, before: Sample, after: Sample) -> None:
+    def _add_pair(self, before: HostSample, after: HostSample) -> None:
         elapsed_ns = after.clocks.monotonic_ns - before.clocks.monotonic_ns
         old, new = before.processors.get(ALL_PROCESSORS), after.processors.get(ALL_PROCESSORS)
         if old is not None and new is not None:
@@ -105,7 +105,7 @@ class Window:
         add_rows(self.network, before.network, after.network)
         add_rows(self.pressure, before.pressure, after.pressure)
         if before.throttled_ns is not None and after.throttled_ns is not None:
-            self.throttled_ns = (self.throttled_ns or 0) + delta(before.throttled_ns, after.throttled_ns)
+            self.throttled_ns = (self.throttled_ns or 0) + counter_delta(before.throttled_ns, after.throttled_ns)
         for name, found in after.processes.items():
             was = before.processes.get(name)
             if was is not None and was.key == found.key:
@@ -121,8 +121,8 @@ def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
     return {column: max(new - old, 0) for column, old, new in columns}
 
 
-def our_ticks(before: Sample, after: Sample) -> int | None:
-    """Ticks of the lab and the watched processes between two samples; None where not all of it can be known."""
+def our_ticks(before: HostSample, after: HostSample) -> int | None:
+    """Ticks of the lab and the watched processes between two samples; None if a part of them cannot be known."""
     total = 0
     lab = after.processes.get(LAB)
     was_lab = before.processes.get(LAB)
@@ -136,33 +136,33 @@ def our_ticks(before: Sample, after: Sample) -> int | None:
             total += found.cpu_ticks - was.cpu_ticks if name == LAB else found.all_ticks - was.all_ticks
             continue
         if was is not None:
-            # It ended, and its last ticks are in its parent's count of children: known if that is the lab.
+            # It ended, and its last ticks are in its parent's count of children: known if the parent is the lab.
             if was.parent != lab.pid:
                 return None
             children -= was.all_ticks
         if found is not None:
-            # It was not watched before. All of its work belongs to this pair only if it began in it.
+            # It was not watched before. All of its work belongs to this pair only if it began between its samples.
             if found.start_ticks < before.clocks.boot_ticks:
                 return None
             total += found.all_ticks
-    # An unwatched child adds the ticks of its whole life: this errs towards our share, not others'.
+    # An unwatched child adds the ticks of its whole life: the error is in our favour: a larger share for us.
     return total + max(children, 0)
 
 
 def add_rows(
     totals: dict[str, list[int]], before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """Adds what each row's columns have gained."""
+    """Adds the increases of each row's columns."""
     if not before:
-        # Nothing could be read then, so the gain since is not known.
+        # The sample could not be read, so the increase since then is unknown.
         return
     for name, row in after.items():
-        # A new row belongs to something just plugged in or used for the first time.
+        # A new row belongs to a device just plugged in or used for the first time.
         was = before.get(name, (0,) * len(row))
-        gained = [delta(old, new) for old, new in zip(was, row, strict=True)]
+        gained = [counter_delta(old, new) for old, new in zip(was, row, strict=True)]
         totals[name] = [sum(pair) for pair in zip(totals.get(name, [0] * len(row)), gained, strict=True)]
 
 
-def delta(before: int, after: int) -> int:
-    """What a counter has gained; one smaller than before was reset, and has gained its value since."""
+def counter_delta(before: int, after: int) -> int:
+    """The increase of a counter; a counter smaller than before was reset, and has increased to its value since."""
     return after - before if after >= before else after

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from loadstone.format import units, wording
-from loadstone.judge.finding import Finding, Severity, Verdict, verdict
+from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View, shorten
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 from loadstone.statistics.estimate import Estimate
 
 # The most rows in a table; a report must stay readable.
@@ -48,7 +48,7 @@ def table(view: View, metric: str) -> Table:
             groups.append(Rows(view.title(context), rows))
             methods.update(dict.fromkeys(reading(view, keys, metric)))
     if left_out:
-        methods[f"{units.many(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
+        methods[f"{units.count_noun(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
     columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
     if compared:
         columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
@@ -57,7 +57,7 @@ def table(view: View, metric: str) -> Table:
         # No column for p where nothing could be tested.
         del columns[4]
         groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
-    return Table(wording.metric(metric), tuple(columns), tuple(groups), tuple(methods))
+    return Table(wording.metric_name(metric), tuple(columns), tuple(groups), tuple(methods))
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[Entry, ...]:
@@ -74,15 +74,17 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[E
     if compared:
         comparison = view.comparisons.get((metric, key))
         middle = list(against(comparison) if comparison else alone(view, key, metric))
-    lower = view.judgement.lower(cell)
+    lower = view.judgement.lower_bounds(cell)
     estimate = replace(cell.estimate, low=lower.estimate.low)
-    between = Entry(wording.interval(estimate, cell.unit)) if estimate.low is not None else Entry("none", tone="muted")
+    between = (
+        Entry(wording.interval_text(estimate, cell.unit)) if estimate.low is not None else Entry("none", tone="muted")
+    )
     return (name, figure(view, cell), between, *middle, *end)
 
 
 def figure(view: View, cell: Cell) -> Entry:
     """The median, with its bound and the number of repeats that make it one; of an imported tool, as it prints it."""
-    of = f"{cell.bounded} of {units.many(len(cell.samples), 'repeat')}" if cell.bound else ""
+    of = f"{cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}" if cell.bound else ""
     return Entry(view.figure(cell), of or tool_figure(view, cell))
 
 
@@ -90,7 +92,7 @@ def tool_figure(view: View, cell: Cell) -> str:
     """A bandwidth in the unit and under the name of the tool that measured it; empty for other figures."""
     facts = view.variants[cell.variant][0].facts
     tool = str(facts.get("tool", ""))
-    name = TOOL_NAMES.get((tool, statistic(cell.metric)))
+    name = TOOL_NAMES.get((tool, metric_statistic(cell.metric)))
     if name is None or cell.unit != "B/s":
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
@@ -115,7 +117,10 @@ def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
 def against(comparison: Comparison) -> Iterator[Entry]:
     """The ratio to the baseline with its claim, and p."""
     ratio, claim = comparison.ratio, comparison.claim
-    number, between = wording.change(ratio, bound=comparison.bound), wording.change_interval(ratio, f" {wording.DASH} ")
+    number, between = (
+        wording.change_text(ratio, bound=comparison.bound),
+        wording.change_interval(ratio, f" {wording.DASH} "),
+    )
     comma = "," if number.endswith("lower") else ""
     short = wording.short_change(ratio.value)
     why = f"; {comparison.why}" if comparison.why else ""
@@ -132,7 +137,7 @@ def against(comparison: Comparison) -> Iterator[Entry]:
         "unranked": ("not ranked", comparison.why),
     }
     yield Entry(*shown[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
-    yield Entry(wording.chance(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
+    yield Entry(wording.p_text(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
 
 
 def refusal(comparison: Comparison) -> str:
@@ -150,7 +155,7 @@ def untouched(comparison: Comparison) -> str:
 
 def held(findings: Sequence[Finding]) -> Entry:
     """The verdict of a row and the checks behind it."""
-    worst = verdict(findings)
+    worst = worst_verdict(findings)
     if worst is Verdict.VALID:
         return Entry("", verdict=worst)
     level = Severity[worst.name]

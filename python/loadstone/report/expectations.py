@@ -26,17 +26,17 @@ def describe_figure(expectation: Expectation) -> str:
     if estimate is None or math.isnan(estimate.value):
         return ""
     if expectation.unit == "operations":
-        return f"at most {units.many(round(estimate.value), 'failed operation')} in a trial"
+        return f"at most {units.count_noun(round(estimate.value), 'failed operation')} in a trial"
     if math.isinf(estimate.value):
         return "failed"
     text = (
-        wording.figure(estimate, expectation.unit)
+        wording.estimate_text(estimate, expectation.unit)
         if is_finite(expectation)
-        else units.figure(estimate.value, expectation.unit)
+        else units.format_figure(estimate.value, expectation.unit)
     )
     if estimate.low is None or estimate.high is None:
         return f"{text}, n={estimate.n}"
-    ends = wording.interval(estimate, expectation.unit) if is_finite(expectation) else "an end is unknown"
+    ends = wording.interval_text(estimate, expectation.unit) if is_finite(expectation) else "an end is unknown"
     return f"{text} ({ends}), n={estimate.n}"
 
 

@@ -31,7 +31,7 @@ def promises(view: View) -> tuple[Table, Table]:
         is_differing = len(set(values)) > 1
         is_unknown = len({*values} - {wording.DASH}) == 1
         note = ("known of some" if is_unknown else "differs") if is_differing else ""
-        row = (Entry(wording.fact(name), note), *(Entry(value) for value in values))
+        row = (Entry(wording.fact_name(name), note), *(Entry(value) for value in values))
         if is_differing:
             differing.append(row)
         elif name not in ELSEWHERE:
@@ -63,7 +63,7 @@ def host(view: View) -> Table:
     for metric in view.results.metrics:
         if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
             continue
-        rows.append((Entry(wording.metric(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
+        rows.append((Entry(wording.metric_name(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
     return by_value(view, rows)
 
 
@@ -79,7 +79,7 @@ def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
         return Entry(wording.DASH, tone="muted")
     numbers, unit = [value.value for value in found], found[0].unit
     low, high = min(numbers), max(numbers)
-    return Entry(units.figure(median(numbers), unit), wording.span(low, high, unit) if low < high else "")
+    return Entry(units.format_figure(median(numbers), unit), wording.span_text(low, high, unit) if low < high else "")
 
 
 def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:

@@ -52,7 +52,7 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
                 Entry(view.name(outage.variant), view.title(view.context(outage.variant))),
                 Entry(outage_text(outage) if outage.outage else wording.DASH),
                 excess,
-                Entry(units.percent(median(depths)) if depths else wording.DASH),
+                Entry(units.format_percent(median(depths)) if depths else wording.DASH),
                 Entry(length(median(gaps)) if gaps else wording.DASH),
                 Entry(recovery_text(outage) or wording.DASH),
             )
@@ -69,7 +69,7 @@ def columns(first: str, *figures: str) -> tuple[Column, ...]:
 
 def length(ns: float) -> str:
     """A time; zero has no unit of nanoseconds here."""
-    return units.duration(ns) if ns else "0 s"
+    return units.format_duration(ns) if ns else "0 s"
 
 
 def drop_empty(table: Table) -> Table:
@@ -118,7 +118,7 @@ def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialRes
         Entry(name, f"{len(of_window)} of {len(trials)}" if len(of_window) < len(trials) else ""),
         Entry(length(middle(of_window, f"{name}.length"))),
         Entry(f"{middle(of_window, f'{name}.due'):,.0f}"),
-        Entry(units.percent(median(yields)) if yields else wording.DASH),
+        Entry(units.format_percent(median(yields)) if yields else wording.DASH),
         *(Entry(f"{middle(of_window, f'{name}.{status}'):,.0f}") for status in ("late", "failed", "unanswered")),
         *(latency(of_window, f"{name}.all.{statistic}") for statistic in LATENCIES),
         latency(twin, f"{name}.all.p99"),
@@ -163,12 +163,15 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[Entry, ...]:
     share = fault.facts.get("share")
     role = ", ".join(
         part
-        for part in (fault.role or "", f"{units.percent(share)} of the operations" if isinstance(share, float) else "")
+        for part in (
+            fault.role or "",
+            f"{units.format_percent(share)} of the operations" if isinstance(share, float) else "",
+        )
         if part
     )
     return (
         Entry(f"{trial.repeat}"),
-        Entry(units.listed([*fault.servers]) or wording.DASH, role),
+        Entry(units.list_items([*fault.servers]) or wording.DASH, role),
         Entry(length(order_ns)),
         *(NONE if time is None else Entry(length(time - order_ns)) for time in times),
         *(first_entry(trial, name) for name in FIRSTS.values()),
@@ -187,7 +190,7 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
         summary = outage.losses
         if summary is None:
             continue
-        low, high = (units.percent(end) for end in summary.probability)
+        low, high = (units.format_percent(end) for end in summary.probability)
         oldest = NONE if summary.oldest_ns is None else Entry(length(summary.oldest_ns))
         writes = f"{min(summary.writes):,} to {max(summary.writes):,}" if summary.writes else "0"
         counts = {name: total(outage.trials, f"ledger.{name}") for name in COUNTS}

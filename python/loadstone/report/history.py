@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from loadstone.errors import LoadstoneError
 from loadstone.format import wording
-from loadstone.format.suggestion import nearest
-from loadstone.judge.finding import verdict
-from loadstone.judge.judge import judge
+from loadstone.format.suggestion import nearest_names
+from loadstone.judge.finding import worst_verdict
+from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Cell, Judgement, VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.projection import filtered
-from loadstone.results.result_set import ResultSet, natural, variant_name
+from loadstone.results.projection import filter_results
+from loadstone.results.result_set import ResultSet, natural_key, variant_name
 
 # The columns of a chart of intervals on a terminal.
 WIDTH = 32
@@ -50,7 +50,7 @@ class Series:
     @property
     def title(self) -> str:
         """Metric and variant."""
-        return f"{wording.metric(self.metric)}, {variant_name(self.variant)}"
+        return f"{wording.metric_name(self.metric)}, {variant_name(self.variant)}"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def select(folders: Iterable[Folder], name: str) -> list[Folder]:
             raise LoadstoneError(f'{len(questions)} questions contain "{name}"', f"for example: {min(questions)}")
     matches = [folder for folder in every if folder in named or folder.question.text in questions]
     if not matches:
-        near = nearest(name, [folder.path.parent.name for folder in every], 3)
+        near = nearest_names(name, [folder.path.parent.name for folder in every], 3)
         hint = f"did you mean {', '.join(near)}?" if near else "`loadstone list` shows all results and their questions"
         raise LoadstoneError(f'there are no results of the question "{name}"', hint)
     return matches
@@ -91,8 +91,8 @@ def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) ->
     question = ""
     for folder in sorted(folders, key=lambda folder: folder.path.name):
         try:
-            results = filtered(folder.load(), expression)
-            judgement = judge(results)
+            results = filter_results(folder.load_results(), expression)
+            judgement = judge_results(results)
         except LoadstoneError as error:
             problems.append(f"omitted: {error.args[0]}")
             continue
@@ -109,9 +109,9 @@ def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) ->
 def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[Entry]]) -> Iterator[Series]:
     """Series by metric in the order of appearance, then by variant; their entries by host, version and time."""
     metrics = list(dict.fromkeys(metric for metric, _ in entries))
-    for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural(pair[1]))):
+    for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural_key(pair[1]))):
         every = entries[metric, key]
-        yield Series(metric, key, sorted(every, key=lambda entry: (entry.host, natural(entry.version), entry.run)))
+        yield Series(metric, key, sorted(every, key=lambda entry: (entry.host, natural_key(entry.version), entry.run)))
 
 
 def read_entry(folder: Folder, judgement: Judgement, key: VariantKey, metric: str, hosts: dict[str, str]) -> Entry:
@@ -123,15 +123,15 @@ def read_entry(folder: Folder, judgement: Judgement, key: VariantKey, metric: st
     findings = [*judgement.variants.get(key, ())]
     for trial in trials:
         findings += judgement.trials.get(trial.trial, ())
-    bound = judgement.bound(cell)
+    bound = judgement.bound_of_cell(cell)
     return Entry(
         run=f"{folder.path.parent.name}/{folder.path.name}",
         version=" + ".join(versions) or "unknown",
         commit=read_commit(results),
         host=hosts.setdefault(describe_host(results), letter(len(hosts))),
         cell=cell,
-        verdict=str(verdict(findings)),
-        figure=cell.withheld or wording.figure(cell.estimate, cell.unit, bound),
+        verdict=str(worst_verdict(findings)),
+        figure=cell.withheld or wording.estimate_text(cell.estimate, cell.unit, bound),
     )
 
 

@@ -52,8 +52,10 @@ def describe(host: Mapping[str, Any]) -> Iterator[str]:
     yield str(host["role"])
     count, model = cpu.get("processors"), cpu.get("model")
     yield " × ".join(str(part) for part in (count, model) if part is not None) or wording.DASH
-    yield units.size(memory["bytes"]) if "bytes" in memory else wording.DASH
-    disks = [f"{disk.get('name')} {units.size(disk['bytes'])}" for disk in host.get("disks", ()) if "bytes" in disk]
+    yield units.format_size(memory["bytes"]) if "bytes" in memory else wording.DASH
+    disks = [
+        f"{disk.get('name')} {units.format_size(disk['bytes'])}" for disk in host.get("disks", ()) if "bytes" in disk
+    ]
     yield ", ".join(disks) or wording.DASH
     yield str(host.get("kernel", wording.DASH))
 
@@ -84,7 +86,7 @@ def number_of(figure: Figure) -> float:
 
 def render_figure(figure: Figure) -> Entry:
     """A figure as an entry."""
-    return Entry(units.figure(*figure)) if figure else Entry(wording.DASH, tone="muted")
+    return Entry(units.format_figure(*figure)) if figure else Entry(wording.DASH, tone="muted")
 
 
 def cut_note(count: int) -> tuple[str, ...]:

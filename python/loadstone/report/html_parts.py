@@ -218,13 +218,13 @@ def swatch(number: int) -> Markup:
 
 def warned(found: Warnings) -> Markup:
     """A check's findings."""
-    concerned = units.many(found.trials, "trial") if found.trials else "the whole"
+    concerned = units.count_noun(found.trials, "trial") if found.trials else "the whole"
     messages = []
     for message, hint in zip(found.messages, found.hints, strict=True):
         advice = tag("p", tag("b", "What to do: "), *coded(hint), class_="hint") if hint else ""
         messages.append(tag("li", *coded(message), advice))
     if found.more:
-        messages.append(tag("li", f"and {units.many(found.more, 'more message')} of this check", class_="more"))
+        messages.append(tag("li", f"and {units.count_noun(found.more, 'more message')} of this check", class_="more"))
         messages += [tag("li", tag("b", "What to do: "), *coded(hint), class_="hint") for hint in found.more_hints]
     return tag(
         "article",
@@ -266,7 +266,12 @@ def environment(found: Mapping[str, Any]) -> Markup:
     return joined(
         definitions(plain, 0) if plain else "",
         *(
-            tag("details", tag("summary", wording.fact(name)), definitions(value, 0), open=leaves(value) <= OPEN_MAX)
+            tag(
+                "details",
+                tag("summary", wording.fact_name(name)),
+                definitions(value, 0),
+                open=leaves(value) <= OPEN_MAX,
+            )
             for name, value in list(nested.items())[:ENTRIES_MAX]
             if value
         ),
@@ -295,7 +300,7 @@ def definitions(value: Any, depth: int) -> Markup:
             wording.fact_value(str(name), each) if isinstance(each, str | int | float) else definitions(each, depth + 1)
         )
         wide = "wide" if isinstance(definition, Markup) and definition.startswith("<dl") else None
-        pairs.append(tag("div", tag("dt", wording.fact(str(name))), tag("dd", definition), class_=wide))
+        pairs.append(tag("div", tag("dt", wording.fact_name(str(name))), tag("dd", definition), class_=wide))
     return tag("dl", *pairs)
 
 

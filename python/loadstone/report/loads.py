@@ -8,7 +8,7 @@ from loadstone.report.charts import figure
 from loadstone.report.charts.scaling import Line, group_lines
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
-from loadstone.results.result_set import natural, variant_name
+from loadstone.results.result_set import natural_key, variant_name
 
 # The columns of cassandra-stress and of the Hydra report, in their order, with the names of both.
 COLUMNS = {
@@ -33,7 +33,7 @@ def create_table(view: View) -> Table:
     names = [*figure.domain(view)]
     lines = [
         (context, line)
-        for context in sorted(grouped, key=natural)
+        for context in sorted(grouped, key=natural_key)
         for line in sorted(grouped[context], key=lambda line: names.index(line.name))
     ]
     metrics = [metric for metric in COLUMNS if metric in view.results.metrics]

@@ -101,13 +101,13 @@ def pictured(figure: Figure) -> Iterator[str]:
 
 def warned(found: Warnings) -> str:
     """A check's findings as a list."""
-    concerned = f", {units.many(found.trials, 'trial')}" if found.trials else ""
+    concerned = f", {units.count_noun(found.trials, 'trial')}" if found.trials else ""
     lines = [f"- **{found.label}: {plain(found.check)}**{concerned} ({link_page(found.page)})"]
     for message, hint in zip(found.messages, found.hints, strict=True):
         lines.append(f"  - {coded(message)}")
         lines += [f"    - What to do: {coded(hint)}"] if hint else []
     if found.more:
-        lines.append(f"  - and {units.many(found.more, 'more message')} of this check")
+        lines.append(f"  - and {units.count_noun(found.more, 'more message')} of this check")
         lines += [f"    - What to do: {coded(hint)}" for hint in found.more_hints]
     return "\n".join(lines)
 

@@ -9,9 +9,9 @@ from loadstone.judge.judgement import Search
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
-from loadstone.search.outcome import Decision, Outcome
+from loadstone.search.outcome import Decision, SearchOutcome
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import explained, of_probe, short_of_rate
+from loadstone.search.sentence import explain_search, of_probe, short_of_rate
 from loadstone.statistics.knee import TOLERANCE
 
 DECISION = "decision"
@@ -31,13 +31,13 @@ def rows(search: Search) -> list[tuple[str, ...]]:
 
 def row(search: Search, probe: Probe) -> Iterator[str]:
     """One probe: load, medians, trials, decision."""
-    yield units.load(probe.load)
+    yield units.format_load(probe.load)
     done = probe.throughput
-    yield "" if done is None else units.figure(done, "op/s", units.precision(done, done))
+    yield "" if done is None else units.format_figure(done, "op/s", units.digit_carried(done, done))
     for term in () if search.rule.objective is None else search.rule.objective.terms:
-        yield "" if probe.figure(term.key) is None else of_probe(term, probe)
+        yield "" if probe.median_figure(term.key) is None else of_probe(term, probe)
     yield f"{len(probe.samples)}"
-    decision = None if search.outcome is None else search.outcome.decision(probe.load)
+    decision = None if search.outcome is None else search.outcome.decision_at(probe.load)
     yield decided(search, probe, decision)
 
 
@@ -63,9 +63,9 @@ def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
 
 def explanation(search: Search) -> list[str]:
     """How it was searched and why it stopped; sentences without their periods."""
-    if isinstance(search.end, Outcome):
-        return list(explained(search.end))
-    return [f"The search is not finished: {search.rule.over} {units.load(search.end)} comes next"]
+    if isinstance(search.end, SearchOutcome):
+        return list(explain_search(search.end))
+    return [f"The search is not finished: {search.rule.over} {units.format_load(search.end)} comes next"]
 
 
 def tables(view: View) -> list[Table]:

@@ -44,12 +44,12 @@ def title(view: View, comparison: Comparison) -> str:
     """Which comparison it is."""
     left, right = (view.value(cell.variant) for cell in (comparison.contender, comparison.baseline))
     context = view.title(comparison.context)
-    return f"{wording.metric(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
+    return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
 
 
 def entries(row: ScenarioRow) -> tuple[Entry, ...]:
     """One scenario."""
-    ratio = "" if math.isnan(row.ratio.value) else wording.change(row.ratio)
+    ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
     return (
         Entry(row.name),

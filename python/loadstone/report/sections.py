@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
-from loadstone.judge.answer import apart
+from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Verdict
 from loadstone.report import (
     comparison,
@@ -29,9 +29,9 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, not_looked, warnings
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
-from loadstone.search.sentence import asked
+from loadstone.search.sentence import describe_rule
 
 # This many panels fit side by side above the fold.
 OPENING_PANELS = 2
@@ -137,7 +137,7 @@ def searched(view: View) -> Section:
     rule = view.judgement.searches[0].rule
     least, most = rule.at_least, rule.at_most
     count = f"{least} to {most}" if most and most > least else f"{least}"
-    lead = f"Searched for {asked(rule)}; each probe has {count} trials."
+    lead = f"Searched for {describe_rule(rule)}; each probe has {count} trials."
     return Section("search", "Search", (lead,), tuple(probes.tables(view)))
 
 
@@ -248,14 +248,14 @@ def compare_guarantees(view: View) -> Section:
     count_unknown = notes["known of some"]
     verb = "is" if count_unknown == 1 else "are"
     unknown = f"; {count_unknown} {verb} known of some sides only" if count_unknown else ""
-    lead = f"{notes['differs']} of {units.many(total, 'fact')} differ{unknown}."
+    lead = f"{notes['differs']} of {units.count_noun(total, 'fact')} differ{unknown}."
     more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
     return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
 
 
 def every(view: View) -> Section:
     """All trials."""
-    number = units.many(len(view.results.trials), "trial")
+    number = units.count_noun(len(view.results.trials), "trial")
     folded = f"All {number}" if number != "1 trial" else number
     if pilots := len(view.results.pilots):
         folded += f", and {pilots:,} of the pilot block, which do not count"
@@ -285,8 +285,8 @@ def gist(view: View) -> list[str]:
     repeats = sorted({len(found) for found in view.variants.values()})
     each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
     clauses = [
-        units.many(len(results.trials), "trial"),
-        units.many(len(view.variants), "variant"),
+        units.count_noun(len(results.trials), "trial"),
+        units.count_noun(len(view.variants), "variant"),
         f"{each} {'repeat' if each == '1' else 'repeats'} each",
     ]
     if len(view.variants) > 1:
@@ -300,15 +300,15 @@ def gist(view: View) -> list[str]:
 
 def cut(view: View) -> str:
     """Where the pilot's cap shortened the warm-up: `, and cut there, as system=lmdb needs 4.5 s`; else empty."""
-    pilot, configs = view.results.pilot, {each.trial: set(variant(each.config)) for each in view.results.pilots}
+    pilot, configs = view.results.pilot, {each.trial: set(variant_key(each.config)) for each in view.results.pilots}
     groups = pilot.get("groups", ()) if pilot.get("capped") else ()
     keys = [set.intersection(*(configs.get(trial, set()) for trial in group["trials"])) for group in groups]
     needs = []
-    for group, name in zip(groups, apart([tuple(sorted(key)) for key in keys]), strict=True):
+    for group, name in zip(groups, name_contexts([tuple(sorted(key)) for key in keys]), strict=True):
         seconds = group.get("warmup_seconds", 0.0)
         if seconds > pilot["cap_seconds"]:
             needs.append(f"{name if len(groups) > 1 else 'every variant'} needs {seconds:g} s")
-    return f", and cut there, as {units.listed(needs)}" if needs else ""
+    return f", and cut there, as {units.list_items(needs)}" if needs else ""
 
 
 def discovered(view: View) -> str:
@@ -333,7 +333,7 @@ def reason(view: View) -> str:
     found = [each for each in warnings(view.judgement) if each.label == str(view.verdict)]
     if not found:
         return ""
-    others = f", and {units.many(len(found) - 1, 'other check')}" if len(found) > 1 else ""
+    others = f", and {units.count_noun(len(found) - 1, 'other check')}" if len(found) > 1 else ""
     # A finding on the whole concerns no trial in particular.
     most = max(found, key=lambda each: each.trials or math.inf)
     return f"{most.messages[0]} ({most.check}{others}); "

@@ -46,12 +46,12 @@ def by_variant(view: View) -> Table:
     used = {head: f"server.{name}" for name, head in USED.items()}
     metrics |= {head: metric for head, metric in used.items() if any(middle(view, key, metric) for key in keys)}
     counted = [metric for metric in view.results.metrics if COUNTED.fullmatch(metric)]
-    metrics |= {wording.metric(metric.removeprefix("server.")): metric for metric in counted[:COUNTED_MAX]}
+    metrics |= {wording.metric_name(metric.removeprefix("server.")): metric for metric in counted[:COUNTED_MAX]}
     periodic = {match[1]: metric for metric in view.results.metrics if (match := PERIODIC.fullmatch(metric))}
     if periodic:
         # A period longer than the window makes it a matter of chance what the window contains.
         metrics["window"] = "runtime"
-        metrics |= {f"{wording.metric(name)} every": metric for name, metric in periodic.items()}
+        metrics |= {f"{wording.metric_name(name)} every": metric for name, metric in periodic.items()}
     rows = tuple((Entry(view.varying(key)), *(entry(view, key, each) for each in metrics.values())) for key in keys)
     notes = ("medians over the trials; all servers of a system together",)
     return Table("", columns("variant", *metrics), (Rows("", rows),), notes)

@@ -53,7 +53,7 @@ def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[Entry, ...]
     return (
         Entry(f"{stage.number}"),
         Entry(stage.rate),
-        Entry(units.duration(stage.length_ns)),
+        Entry(units.format_duration(stage.length_ns)),
         *(render_cell(view, key, f"{stage.prefix}{metric}") for metric in COLUMNS),
         render_steadiness(view, key, stage),
     )

@@ -8,7 +8,7 @@ from loadstone.format import units, wording
 from loadstone.report.comparison import held
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
-from loadstone.results.result_set import variant
+from loadstone.results.result_set import variant_key
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -50,7 +50,7 @@ def table(view: View) -> Table:
         Column("trial"),
         *(Column(name) for name in dimensions),
         Column("repeat", "right"),
-        *(Column(wording.metric(name), "right") for name in metrics),
+        *(Column(wording.metric_name(name), "right") for name in metrics),
         Column("end"),
         Column("verdict"),
     )
@@ -68,13 +68,13 @@ def number(view: View, trial: TrialResult, metric: str) -> Entry:
     found = trial.values.get(metric)
     if found is None:
         return Entry(wording.DASH, tone="muted")
-    cell = view.cell(variant(trial.config), metric)
+    cell = view.cell(variant_key(trial.config), metric)
     if cell is not None and cell.withheld:
         return Entry("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
     return Entry(
-        units.bounded(units.figure(found.value, found.unit), found.bound),
-        "" if run is None else f"{wording.interval(run, found.unit)} within the run",
+        units.format_bound(units.format_figure(found.value, found.unit), found.bound),
+        "" if run is None else f"{wording.interval_text(run, found.unit)} within the run",
     )
 
 

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from loadstone.format import wording
-from loadstone.judge.finding import Finding, Verdict, concerns
+from loadstone.judge.finding import Finding, Verdict, concerns_metric
 from loadstone.judge.judgement import Cell, Comparison, Judgement, VariantKey
-from loadstone.results.result_set import natural, variant_name
+from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Item = TypeVar("Item")
@@ -41,7 +41,7 @@ class View:
         found, ranks = self.results.variants, {value: rank for rank, value in enumerate(self.values)}
 
         def place(key: VariantKey) -> tuple[object, int]:
-            return natural(self.context(key)), ranks.get(self.value(key), len(ranks))
+            return natural_key(self.context(key)), ranks.get(self.value(key), len(ranks))
 
         return {key: found[key] for key in sorted(found, key=place)}
 
@@ -72,8 +72,8 @@ class View:
     def values(self) -> list[str]:
         """What is compared, in words, the baseline first; without a compared dimension the variants' names."""
         if self.by is None:
-            return sorted((variant_name(key) for key in self.results.variants), key=natural)
-        found = sorted(self.results.dimensions[self.by], key=natural)
+            return sorted((variant_name(key) for key in self.results.variants), key=natural_key)
+        found = sorted(self.results.dimensions[self.by], key=natural_key)
         baseline = self.results.question.baseline
         if baseline is None and self.judgement.comparisons:
             baseline = dict(self.judgement.comparisons[0].baseline.variant).get(self.by)
@@ -92,7 +92,7 @@ class View:
     @cached_property
     def contexts(self) -> list[VariantKey]:
         """The contexts in which something was measured, in natural order."""
-        return sorted({self.context(key) for key in self.results.variants}, key=natural)
+        return sorted({self.context(key) for key in self.results.variants}, key=natural_key)
 
     @cached_property
     def constants(self) -> dict[str, Scalar]:
@@ -149,7 +149,7 @@ class View:
 
     def figure(self, cell: Cell) -> str:
         """A cell's median in words, with its bound: the same in every table and chart."""
-        return wording.figure(cell.estimate, cell.unit, self.judgement.bound(cell))
+        return wording.estimate_text(cell.estimate, cell.unit, self.judgement.bound_of_cell(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
         """The findings against a variant, the worst first; with a metric, only those that concern it."""
@@ -158,7 +158,7 @@ class View:
             found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
         if metric in self.results.metrics and (key_comparison := self.comparisons.get((metric, key))):
             found.update(dict.fromkeys(key_comparison.findings))
-        concerned = (each for each in found if not metric or concerns(each, metric))
+        concerned = (each for each in found if not metric or concerns_metric(each, metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
 
 

@@ -135,4 +135,4 @@ def not_looked(judgement: Judgement) -> list[str]:
     reasons: dict[str, dict[str, None]] = {}
     for each in judgement.not_looked:
         reasons.setdefault(each.reason, {})[each.check] = None
-    return [f"{units.listed([*checks], len(checks))} ({reason})" for reason, checks in reasons.items()]
+    return [f"{units.list_items([*checks], len(checks))} ({reason})" for reason, checks in reasons.items()]

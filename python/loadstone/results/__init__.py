@@ -1,1 +1,1 @@
-"""Results of trials, on disk and in memory, Loadstone's and other tools'."""
+"""Results of trials, on disk and in memory, from Loadstone and from other tools."""

@@ -1,4 +1,5 @@
-"""A result folder as one zip file, which opens like the folder; and everything of a folder in open formats."""
+"""A result folder as one zip file, which opens like the folder; and the export of all data of a folder in open
+formats."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from loadstone.results.redaction import Redaction
 from loadstone.results.result_set import ResultSet
 
 SUFFIX = ".zip"
-# Files of a folder that its archive lacks: a lock, and trials of a run that is in progress.
+# Files of a folder that its archive omits: a lock, and trials of a run that is in progress.
 OMITTED = ("lock",)
-# A report repeats names in charts, and can be written again.
+# A report contains names in charts, and can be written again.
 REPORT = ("report.html", "report.md", "report")
-# The first moment that a zip file can express: equal folders give equal archives.
+# The first instant that a zip file can represent, so that equal folders give equal archives.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 # Unpacked archives, which are deleted when this process ends.
 _unpacked: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def files(folder: Folder) -> Iterator[Path]:
+def list_files(folder: Folder) -> Iterator[Path]:
     """The files of a folder that belong in its archive, in a fixed order."""
     for path in sorted(folder.path.rglob("*")):
         parts = path.relative_to(folder.path).parts
@@ -39,7 +40,7 @@ def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
     With `redact`, host names and absolute paths are replaced, and reports and binary files omitted. Raises
     LoadstoneError.
     """
-    every = list(files(folder))
+    every = list(list_files(folder))
     omitted: list[str] = []
     if redact:
         every = [file for file in every if file.relative_to(folder.path).parts[0] not in REPORT]
@@ -73,7 +74,7 @@ def is_archive(path: Path) -> bool:
     return path.is_file() and zipfile.is_zipfile(path)
 
 
-def unpack(path: Path) -> Folder:
+def unpack_archive(path: Path) -> Folder:
     """The folder in an archive, in a temporary directory. Raises LoadstoneError if it has none, or is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -107,8 +108,13 @@ def write_everything(results: ResultSet, directory: Path) -> None:
     """Writes each table as Parquet and each histogram log below a directory. Raises LoadstoneError."""
     import pyarrow.parquet as pq
 
-    tables = {"figures": export.figures, "trials": export.trials, "intervals": export.intervals, "facts": export.facts}
-    tables |= {"hosts": export.hosts, "samples": export.host_samples}
+    tables = {
+        "figures": export.figures_table,
+        "trials": export.trials_table,
+        "intervals": export.intervals_table,
+        "facts": export.facts_table,
+    }
+    tables |= {"hosts": export.hosts_table, "samples": export.host_samples}
     try:
         (directory / "histograms").mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
-from loadstone.results.projection import filtered
+from loadstone.results.projection import filter_results
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
@@ -58,7 +58,7 @@ INTERVAL = {
 }
 HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
-# The counters that observed.jsonl has as lists.
+# The counters that are lists in observed.jsonl.
 COUNTERS = {
     "processors": ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
     "disks": ("read", "written", "discarded", "busy_ms", "reads"),
@@ -67,9 +67,9 @@ COUNTERS = {
 }
 
 
-def write(results: ResultSet, expression: str, path: Path | None) -> None:
+def write_figures(results: ResultSet, expression: str, path: Path | None) -> None:
     """Writes CSV or Parquet, by the file's name; CSV to standard output without one. Raises LoadstoneError."""
-    exported = filtered(results, expression)
+    exported = filter_results(results, expression)
     if path is None:
         write_csv(exported, sys.stdout)
         return
@@ -81,7 +81,7 @@ def write(results: ResultSet, expression: str, path: Path | None) -> None:
             case ".parquet":
                 import pyarrow.parquet as pq
 
-                pq.write_table(figures(exported), path)
+                pq.write_table(figures_table(exported), path)
             case other:
                 raise LoadstoneError(
                     f'cannot export to "{other}" files ({path})',
@@ -91,12 +91,12 @@ def write(results: ResultSet, expression: str, path: Path | None) -> None:
         raise LoadstoneError(f"cannot write {path}: {error.strerror}", "name another file with --output") from error
 
 
-def columns(results: ResultSet, own: Iterable[str] = OWN) -> list[str]:
-    """The columns: dimensions first; one with the name of a fixed column gets an underscore after it."""
+def column_names(results: ResultSet, own: Iterable[str] = OWN) -> list[str]:
+    """The columns: dimensions first; a dimension with the name of a fixed column gets an underscore."""
     return [f"{name}_" if name in own else name for name in results.dimensions] + list(own)
 
 
-def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
+def figure_rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
     """The rows of the table of figures, in the order of trials."""
     dimensions = list(results.dimensions)
     for trial in results.trials:
@@ -109,26 +109,26 @@ def rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
 def write_csv(results: ResultSet, file: IO[str]) -> None:
     """Writes CSV by RFC 4180, with a header."""
     writer = csv.writer(file)
-    writer.writerow(columns(results))
-    writer.writerows(rows(results))
+    writer.writerow(column_names(results))
+    writer.writerows(figure_rows(results))
 
 
-def figures(results: ResultSet) -> pa.Table:
-    """A row for each figure of each trial; a dimension whose values are not of one type is text."""
+def figures_table(results: ResultSet) -> pa.Table:
+    """A row for each figure of each trial; a dimension with values of several types is text."""
     values = [list(trial.values.values()) for trial in results.trials]
     every = [value for of_trial in values for value in of_trial]
     own = [[getattr(value, name) for value in every] for name in ("metric", "value", "unit", "n", "bound")]
     of_trial = ("trial", "repeat", "order", "clients", "end")
-    return spread(results, [len(figures) for figures in values], OWN, of_trial, own)
+    return spread_rows(results, [len(figures) for figures in values], OWN, of_trial, own)
 
 
-def trials(results: ResultSet) -> pa.Table:
+def trials_table(results: ResultSet) -> pa.Table:
     """A row for each trial that counts."""
     kinds = {name: kind for name, (kind, _) in TRIAL.items()}
-    return spread(results, [1] * len(results.trials), kinds, tuple(TRIAL), [])
+    return spread_rows(results, [1] * len(results.trials), kinds, tuple(TRIAL), [])
 
 
-def facts(results: ResultSet) -> pa.Table:
+def facts_table(results: ResultSet) -> pa.Table:
     """A row for each fact of each trial; values are text."""
     every = [(trial, name, value) for trial in results.trials for name, value in trial.facts.items()]
     own: list[list[Any]] = [
@@ -136,10 +136,10 @@ def facts(results: ResultSet) -> pa.Table:
         [str(value) for *_, value in every],
         [name in trial.of_system for trial, name, _ in every],
     ]
-    return spread(results, [len(trial.facts) for trial in results.trials], FACT, ("trial",), own)
+    return spread_rows(results, [len(trial.facts) for trial in results.trials], FACT, ("trial",), own)
 
 
-def intervals(results: ResultSet) -> pa.Table:
+def intervals_table(results: ResultSet) -> pa.Table:
     """A row for each interval of each measured window; rates in op/s, latencies in ns, counts in operations."""
     series = [results.series(trial.trial) or Series((), (), ()) for trial in results.trials]
     counts = [len(time_series.start_seconds) for time_series in series]
@@ -147,10 +147,10 @@ def intervals(results: ResultSet) -> pa.Table:
     for name in list(INTERVAL)[2:]:
         cells = ((getattr(of_trial, name) or (None,) * count) for of_trial, count in zip(series, counts, strict=True))
         own.append([cell for column in cells for cell in column])
-    return spread(results, counts, INTERVAL, ("trial", "repeat"), own)
+    return spread_rows(results, counts, INTERVAL, ("trial", "repeat"), own)
 
 
-def spread(
+def spread_rows(
     results: ResultSet,
     counts: Sequence[int],
     kinds: Mapping[str, str],
@@ -162,15 +162,17 @@ def spread(
     import pyarrow as pa
 
     places = pa.array(np.repeat(np.arange(len(counts)), counts))
-    heads = [column([trial.config.get(name) for trial in results.trials], None) for name in results.dimensions]
-    heads += [column([TRIAL[name][1](trial) for trial in results.trials], kinds[name]) for name in of_trial]
+    heads = [build_column([trial.config.get(name) for trial in results.trials], None) for name in results.dimensions]
+    heads += [build_column([TRIAL[name][1](trial) for trial in results.trials], kinds[name]) for name in of_trial]
     repeated = [head.take(places) for head in heads]
-    cells = [column(values, kind) for values, kind in zip(own, list(kinds.values())[len(of_trial) :], strict=True)]
-    return pa.table([*repeated, *cells], columns(results, kinds))
+    cells = [
+        build_column(values, kind) for values, kind in zip(own, list(kinds.values())[len(of_trial) :], strict=True)
+    ]
+    return pa.table([*repeated, *cells], column_names(results, kinds))
 
 
-def column(values: Sequence[Any], kind: str | None) -> Any:
-    """An Arrow array of that type; without one, of the type that holds all values."""
+def build_column(values: Sequence[Any], kind: str | None) -> Any:
+    """An Arrow array of this type, or without one, of a type for all values."""
     import pyarrow as pa
 
     try:
@@ -179,7 +181,7 @@ def column(values: Sequence[Any], kind: str | None) -> Any:
         return pa.array([None if value is None else str(value) for value in values], "string")
 
 
-def hosts(results: ResultSet) -> pa.Table:
+def hosts_table(results: ResultSet) -> pa.Table:
     """A row for each fact of each host (`cpu.model`, `memory.bytes`, `kernel`); values are text."""
     runs = results.environment.get("runs")
     environments = runs if isinstance(runs, dict) else {results.name: results.environment}
@@ -187,48 +189,48 @@ def hosts(results: ResultSet) -> pa.Table:
         (run, str(host.get("name", number)), fact, str(value))
         for run, environment in environments.items()
         for number, host in enumerate(list_documents(environment, "hosts"), 1)
-        for fact, value in flatten(host)
+        for fact, value in flatten_document(host)
         if fact != "name"
     ]
-    return transpose(every, HOST)
+    return transpose_rows(every, HOST)
 
 
 def list_documents(document: Any, key: str) -> list[dict[str, Any]]:
-    """The documents in a list of a document; none where that is damaged."""
+    """The documents in a list of a document; none if it is damaged."""
     parts = document.get(key) if isinstance(document, dict) else None
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def flatten(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Each value of nested documents with its path (`disks.vda.bytes`); a part with a name has it in the path."""
+def flatten_document(document: Any, prefix: str = "") -> Iterator[tuple[str, Scalar]]:
+    """Each value of nested documents with its path (`disks.vda.bytes`); the path of a named part contains its name."""
     if isinstance(document, dict):
         for key, part in document.items():
-            yield from flatten(part, f"{prefix}.{key}" if prefix else key)
+            yield from flatten_document(part, f"{prefix}.{key}" if prefix else key)
     elif isinstance(document, list):
         for number, part in enumerate(document):
             name = part.get("name", number) if isinstance(part, dict) else number
-            yield from flatten(part, f"{prefix}.{name}")
+            yield from flatten_document(part, f"{prefix}.{name}")
     elif document is not None:
         yield prefix, document
 
 
-def transpose(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pa.Table:
+def transpose_rows(every: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pa.Table:
     """A table of rows."""
     import pyarrow as pa
 
     return pa.table(
-        [column([row[at] for row in every], kind) for at, kind in enumerate(kinds.values())], names=list(kinds)
+        [build_column([row[at] for row in every], kind) for at, kind in enumerate(kinds.values())], names=list(kinds)
     )
 
 
 def host_samples(results: ResultSet) -> pa.Table:
-    """A row for each sample of a trial's host, with its counters as they are in observed.jsonl: ticks, B, ms, µs."""
+    """A row for each sample of a trial's host, with its counters as in observed.jsonl: ticks, B, ms, µs."""
     import pyarrow as pa
 
     samples: list[dict[str, Any]] = []
     for trial in results.trials:
         directory = results.files(trial.trial)
-        documents = lines.read(directory / OBSERVED).documents if directory is not None else []
+        documents = lines.read_lines(directory / OBSERVED).documents if directory is not None else []
         phase = ""
         for document in documents:
             phase = str(document.pop("mark", phase))
@@ -238,6 +240,6 @@ def host_samples(results: ResultSet) -> pa.Table:
                         key: dict(zip(labels, counts, strict=False)) if isinstance(counts, list) else counts
                         for key, counts in document[name].items()
                     }
-            samples.append({"trial": trial.trial, "phase": phase, **dict(flatten(document))})
+            samples.append({"trial": trial.trial, "phase": phase, **dict(flatten_document(document))})
     names = list(dict.fromkeys(name for sample in samples for name in sample)) or ["trial", "phase"]
-    return pa.table([column([sample.get(name) for sample in samples], None) for name in names], names=names)
+    return pa.table([build_column([sample.get(name) for sample in samples], None) for name in names], names=names)

@@ -31,101 +31,101 @@ HINT = "a filter is like `system:lmdb AND -clients:(1 OR 2)` or `letter:/[ab]/`"
 
 
 @dataclass
-class Parser:
-    """A filter's text and how far it has been read."""
+class FilterParser:
+    """A filter's text and the position in it."""
 
     text: str
     at: int = 0
 
-    def next(self) -> re.Match[str] | None:
+    def next_token(self) -> re.Match[str] | None:
         """The next token, without consuming it."""
         return TOKEN.match(self.text, self.at) if self.text[self.at :].strip() else None
 
-    def take(self) -> re.Match[str]:
+    def take_token(self) -> re.Match[str]:
         """Consumes the next token."""
-        token = self.next()
+        token = self.next_token()
         if token is None:
-            raise self.wrong("it ends too early")
+            raise self.syntax_error("it ends too early")
         self.at = token.end()
         return token
 
-    def wrong(self, what: str) -> LoadstoneError:
+    def syntax_error(self, what: str) -> LoadstoneError:
         """An error about the filter."""
         return LoadstoneError(f"the filter `{self.text}` cannot be read: {what}", HINT)
 
-    def alternatives(self) -> Filter:
+    def parse_alternatives(self) -> Filter:
         """Terms joined by OR, which binds less tightly than AND."""
-        found = [self.sequence()]
-        while (token := self.next()) and token["word"] == "OR":
-            self.take()
-            found.append(self.sequence())
+        found = [self.parse_sequence()]
+        while (token := self.next_token()) and token["word"] == "OR":
+            self.take_token()
+            found.append(self.parse_sequence())
         return found[0] if len(found) == 1 else lambda names: any(each(names) for each in found)
 
-    def sequence(self) -> Filter:
-        """Terms joined by AND or by nothing."""
-        found = [self.term()]
-        while (token := self.next()) and token["word"] != "OR" and token["mark"] != ")":
+    def parse_sequence(self) -> Filter:
+        """Terms joined by AND or without an operator."""
+        found = [self.parse_term()]
+        while (token := self.next_token()) and token["word"] != "OR" and token["mark"] != ")":
             if token["word"] == "AND":
-                self.take()
-            found.append(self.term())
+                self.take_token()
+            found.append(self.parse_term())
         return found[0] if len(found) == 1 else lambda names: all(each(names) for each in found)
 
-    def term(self) -> Filter:
+    def parse_term(self) -> Filter:
         """One term."""
-        token = self.take()
+        token = self.take_token()
         if token["mark"] in ("-", "("):
-            inner = self.term() if token["mark"] == "-" else self.alternatives()
+            inner = self.parse_term() if token["mark"] == "-" else self.parse_alternatives()
             if token["mark"] == "-":
                 return lambda names: not inner(names)
-            self.close()
+            self.close_parenthesis()
             return inner
         if token["key"] is None:
-            raise self.wrong(f"`{token[0].strip()}` is not `key:value`")
+            raise self.syntax_error(f"`{token[0].strip()}` is not `key:value`")
         key = token["key"].strip('"')
         if token["regex"]:
-            return self.pattern(key, token["regex"][1:-1])
-        wanted = self.values() if token["list"] else {token["value"].strip('"')}
-        return lambda names: text(names.get(key)) in wanted
+            return self.parse_pattern(key, token["regex"][1:-1])
+        wanted = self.parse_values() if token["list"] else {token["value"].strip('"')}
+        return lambda names: filter_text(names.get(key)) in wanted
 
-    def pattern(self, key: str, expression: str) -> Filter:
+    def parse_pattern(self, key: str, expression: str) -> Filter:
         """A term with a regular expression."""
         try:
             pattern = re.compile(expression)
         except re.error as error:
-            raise self.wrong(f"`/{expression}/` is not a regular expression ({error})") from None
-        return lambda names: pattern.search(text(names.get(key))) is not None
+            raise self.syntax_error(f"`/{expression}/` is not a regular expression ({error})") from None
+        return lambda names: pattern.search(filter_text(names.get(key))) is not None
 
-    def values(self) -> set[str]:
+    def parse_values(self) -> set[str]:
         """The values of `key:(a OR b)`, after the opening parenthesis."""
-        found = {self.take()[0].strip().strip('"')}
-        while (token := self.next()) and token["word"] == "OR":
-            self.take()
-            found.add(self.take()[0].strip().strip('"'))
-        self.close()
+        found = {self.take_token()[0].strip().strip('"')}
+        while (token := self.next_token()) and token["word"] == "OR":
+            self.take_token()
+            found.add(self.take_token()[0].strip().strip('"'))
+        self.close_parenthesis()
         return found
 
-    def close(self) -> None:
+    def close_parenthesis(self) -> None:
         """A closing parenthesis."""
-        token = self.next()
+        token = self.next_token()
         if token is None or token["mark"] != ")":
-            raise self.wrong("a `)` is missing")
-        self.take()
+            raise self.syntax_error("a `)` is missing")
+        self.take_token()
 
 
-def parse(expression: str) -> Filter:
-    """Reads a filter; an empty one lets everything pass. Raises LoadstoneError when it is not valid."""
-    parser = Parser(expression)
-    if parser.next() is None:
+def parse_filter(expression: str) -> Filter:
+    """Reads a filter; an empty one accepts everything. Raises LoadstoneError if it is invalid."""
+    parser = FilterParser(expression)
+    if parser.next_token() is None:
         return lambda _: True
     try:
-        found = parser.alternatives()
+        found = parser.parse_alternatives()
     except RecursionError:
-        raise parser.wrong("it is nested too deeply") from None
-    if parser.next() is not None:
-        raise parser.wrong("there is one `)` too many")
+        raise parser.syntax_error("it is nested too deeply") from None
+    if parser.next_token() is not None:
+        raise parser.syntax_error("there is one `)` too many")
     return found
 
 
-def text(value: Scalar | None) -> str:
+def filter_text(value: Scalar | None) -> str:
     """A value as written in a filter."""
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""A result folder: everything from one run of an experiment, or one import.
+"""A result folder: all data of one run of an experiment, or of one import.
 
     results/<name>/<UTC time>/
         folder.json        the format's version, the question, how the trials were ordered
@@ -31,7 +31,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
@@ -43,9 +43,9 @@ IMPORTED = "imported"
 UNDER_WAY = ".part"
 # The trials.
 VALUES = "values.jsonl"
-# What the pilot block found, and its trials.
+# The findings of the pilot block, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
-# In the files of an attempt until its line is written: the line it gets if the lab ends before that.
+# In the files of an attempt until its line is written: its line if the lab ends before that.
 BEGUN = "begun.json"
 
 
@@ -53,7 +53,7 @@ class Folder:
     """A result folder on disk."""
 
     def __init__(self, path: Path) -> None:
-        """Opens a folder. Raises LoadstoneError when it is not a result folder, or its version is not known."""
+        """Opens a folder. Raises LoadstoneError if it is not a result folder, or its version is unknown."""
         self.path = path
         try:
             header = json.loads((path / "folder.json").read_bytes())
@@ -72,7 +72,7 @@ class Folder:
         self.header: dict[str, Any] = header
 
     @classmethod
-    def create(
+    def create_folder(
         cls,
         path: Path,
         name: str,
@@ -83,7 +83,7 @@ class Folder:
         environment: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Folder:
-        """Makes a folder; `more` is added to folder.json. Raises LoadstoneError when that is not possible."""
+        """Creates a folder; `more` is added to folder.json. Raises LoadstoneError if this fails."""
         header = {"results": VERSION, "name": name, "question": asdict(question), "interleaved": interleaved, **more}
         try:
             (path / "trials").mkdir(parents=True)
@@ -92,10 +92,10 @@ class Folder:
                 with contextlib.suppress(PermissionError):
                     lines.sync_directory(directory)
             if experiment:
-                lines.replace(path / "experiment.yaml", experiment.encode())
-            lines.replace(path / "environment.json", pretty(dict(environment or {})))
-            # Last: without it the folder does not count as a result folder.
-            lines.replace(path / "folder.json", pretty(header))
+                lines.replace_file(path / "experiment.yaml", experiment.encode())
+            lines.replace_file(path / "environment.json", indent_json(dict(environment or {})))
+            # Written last: without it the folder does not count as a result folder.
+            lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
                 f"cannot make {path}: {error.strerror}", "choose another directory for results with --results DIR"
@@ -104,9 +104,9 @@ class Folder:
 
     def record_hosts(self, hosts: Sequence[Mapping[str, Any]]) -> None:
         """Records the hosts of a fleet in environment.json, after this machine."""
-        environment = self._json("environment.json", [])
+        environment = self._read_json("environment.json", [])
         own = {"role": "lab", **next(iter(environment.get("hosts", ())), {})}
-        lines.replace(self.path / "environment.json", pretty({**environment, "hosts": [own, *hosts]}))
+        lines.replace_file(self.path / "environment.json", indent_json({**environment, "hosts": [own, *hosts]}))
 
     @property
     def name(self) -> str:
@@ -115,24 +115,24 @@ class Folder:
 
     @property
     def identity(self) -> str:
-        """Distinguishes this folder's data from other folders' below one directory; the same at each resume."""
+        """Distinguishes this folder's data from other folders' below one directory; unchanged by a resume."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property
     def question(self) -> Question:
-        """The question. Raises LoadstoneError when it is damaged."""
+        """The question. Raises LoadstoneError if it is damaged."""
         try:
-            return read(Question, self.header.get("question", {}))
+            return read_document(Question, self.header.get("question", {}))
         except ValueError as error:
             raise LoadstoneError(
                 f"{self.path / 'folder.json'} has no question that can be read: {error}", "the folder is damaged"
             ) from error
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Locks out every other lab; the kernel releases the lock when this process ends, however it ends.
+    def hold_lock(self) -> Iterator[None]:
+        """Excludes every other lab; the kernel releases the lock whenever this process ends.
 
-        Raises LoadstoneError when another one is at work here.
+        Raises LoadstoneError if another lab is writing to this folder.
         """
         with (self.path / "lock").open("a") as file:
             try:
@@ -143,104 +143,104 @@ class Folder:
                 ) from None
             yield
 
-    def repair(self) -> list[str]:
-        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns what it did."""
+    def repair_lines(self) -> list[str]:
+        """Records interrupted attempts and removes damaged lines, so that the run can continue; returns messages."""
         repairs = []
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
-            if damaged := lines.mend(self.path / name):
+            if damaged := lines.mend_file(self.path / name):
                 repairs.append(f"{name}: moved damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
         for begun in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
-            self._interrupted(begun)
+            self._record_interrupted(begun)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
         return repairs
 
-    def _interrupted(self, begun: Path) -> None:
-        """Records the attempt whose files these are as interrupted, unless it has a line."""
+    def _record_interrupted(self, begun: Path) -> None:
+        """Records the attempt with these files as interrupted, unless it has a line."""
         try:
             document = json.loads(begun.read_bytes())
             result = TrialResult.from_json(document["line"])
         except (KeyError, TypeError, ValueError):
             return
-        known = {(each.trial, each.attempt) for each in self.attempts(document["table"])[0]}
-        files = self.files(result.trial, result.attempt)
+        known = {(each.trial, each.attempt) for each in self.read_attempts(document["table"])[0]}
+        files = self.files_of(result.trial, result.attempt)
         if begun.parent != files:
             shutil.rmtree(files, ignore_errors=True)
-            lines.rename(begun.parent, files)
+            lines.rename_durably(begun.parent, files)
         if (result.trial, result.attempt) not in known:
-            self.append(result, document["table"])
+            self.append_trial(result, document["table"])
         (files / BEGUN).unlink(missing_ok=True)
 
-    def plan(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
+    def record_block(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
         """Records a block's trials in their order, before the first of them runs."""
         planned = [{"trial": trial, "config": dict(config)} for trial, config in trials.items()]
-        lines.append(self.path / "plan.jsonl", {"block": block, "trials": planned})
+        lines.append_line(self.path / "plan.jsonl", {"block": block, "trials": planned})
 
     @property
     def blocks(self) -> list[int]:
         """The blocks that were planned, from 1."""
-        return [block for block, _ in self._plan()]
+        return [block for block, _ in self._read_plan()]
 
-    def _plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
-        """Each block's number and its trials with their configs; invalid lines are left out."""
-        for document in lines.read(self.path / "plan.jsonl").documents:
+    def _read_plan(self) -> Iterator[tuple[int, dict[str, dict[str, Scalar]]]]:
+        """Each block's number and its trials with their configs; invalid lines are omitted."""
+        for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
                 trials = {each["trial"]: each["config"] for each in document["trials"]}
-                yield int(document["block"]), read(dict[str, dict[str, Scalar]], trials)
+                yield int(document["block"]), read_document(dict[str, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
 
-    def files(self, trial: str, attempt: int) -> Path:
-        """Where the files of an attempt at a trial are."""
+    def files_of(self, trial: str, attempt: int) -> Path:
+        """The directory of an attempt's files."""
         return self.path / "trials" / (trial if attempt == 1 else f"{trial}.{attempt}")
 
     @contextlib.contextmanager
-    def trial(
+    def open_attempt(
         self, trial: str, attempt: int = 1, *, begun: TrialResult | None = None, table: str = VALUES
     ) -> Iterator[Path]:
-        """A directory for the files of an attempt, which is moved into `trials/` when the attempt is over.
+        """A directory for the files of an attempt, which is moved into `trials/` when the attempt has ended.
 
         `repair` adds `begun` to the table if the lab ends before the attempt has a line.
         """
-        final = self.files(trial, attempt)
+        final = self.files_of(trial, attempt)
         part = final.with_name(final.name + UNDER_WAY)
         shutil.rmtree(part, ignore_errors=True)
         try:
             part.mkdir(parents=True)
             if begun is not None:
-                lines.replace(part / BEGUN, pretty({"table": table, "line": begun.to_json()}))
+                lines.replace_file(part / BEGUN, indent_json({"table": table, "line": begun.to_json()}))
             yield part
             lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
-            lines.rename(part, final)
+            lines.rename_durably(part, final)
         except OSError as error:
             raise LoadstoneError(
                 f"cannot write {part}: {error.strerror}",
                 "what was measured before is kept: make room, then continue with `loadstone run --resume`",
             ) from error
 
-    def append(self, result: TrialResult, table: str = VALUES) -> None:
-        """Adds a trial; it is on the device when this returns. Raises LoadstoneError when there is no room."""
+    def append_trial(self, result: TrialResult, table: str = VALUES) -> None:
+        """Adds a trial; it is on the device when this returns. Raises LoadstoneError if there is no space."""
         counts = {"counts": False} if table == PILOT_TRIALS else {}
-        lines.append(self.path / table, {**result.to_json(), **counts})
-        (self.files(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
+        lines.append_line(self.path / table, {**result.to_json(), **counts})
+        (self.files_of(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
 
-    def series(self, trial: str, attempt: int = 1) -> Series | None:
-        """A trial's course over time; None if it was not written or is damaged."""
+    def load_series(self, trial: str, attempt: int = 1) -> Series | None:
+        """A trial's time series; None if it was not written or is damaged."""
         try:
-            return Series.from_json(json.loads((self.files(trial, attempt) / "series.json").read_bytes()))
+            return Series.from_json(json.loads((self.files_of(trial, attempt) / "series.json").read_bytes()))
         except (OSError, TypeError, ValueError, RecursionError):
             return None
 
-    def attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
-        """Every attempt at every trial, in the order in which they ended, and warnings on what had to be left out."""
+    def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
+        """Every attempt at every trial, in the order in which they ended, and warnings on omissions."""
         found, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
             try:
                 found.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
-                # Python's JSON reader decides which lines are damaged, and words the reasons.
-                document = lines.parsed(line)
+                # Python's JSON reader decides which lines are damaged, and formulates the reasons.
+                document = lines.parse_line(line)
                 if document is None:
                     warnings.append(f"{name}:{number} is damaged and left out")
                     continue
@@ -250,23 +250,23 @@ class Folder:
                     warnings.append(f"{name}: a line is not a trial and left out ({error})")
         return found, warnings
 
-    def pilots(self) -> list[TrialResult]:
-        """The trials of the pilot block, which never count; the last attempt at each that was not interrupted."""
-        found, _ = self.attempts(PILOT_TRIALS)
+    def read_pilots(self) -> list[TrialResult]:
+        """The trials of the pilot block, which never count; for each, the last attempt that was not interrupted."""
+        found, _ = self.read_attempts(PILOT_TRIALS)
         return list({result.trial: result for result in found if not result.interrupted}.values())
 
-    def load(self) -> ResultSet:
-        """Reads everything except series and histograms. Raises LoadstoneError when it cannot be read."""
+    def load_results(self) -> ResultSet:
+        """Reads everything except series and histograms. Raises LoadstoneError if it cannot be read."""
         with pause_collector():
-            return self._load()
+            return self._load_results()
 
-    def _load(self) -> ResultSet:
-        attempts, warnings = self.attempts()
+    def _load_results(self) -> ResultSet:
+        attempts, warnings = self.read_attempts()
         trials: dict[str, TrialResult] = {}
         interrupted = Counter(result.trial for result in attempts if result.interrupted)
         for result in attempts:
             before = trials.get(result.trial)
-            # A line that was copied back, as by an editor, is of an attempt that is already known.
+            # A line that was copied back, for instance in an editor, belongs to an attempt that has already been read.
             if result.interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             if before is None and not interrupted[result.trial]:
@@ -274,12 +274,12 @@ class Folder:
                 continue
             failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
-        planned = {trial: config for _, block in self._plan() for trial, config in block.items()}
+        planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
         if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
             warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")
 
-        def files(trial: str) -> Path:
-            return self.files(trial, trials[trial].attempt if trial in trials else 1)
+        def files_of(trial: str) -> Path:
+            return self.files_of(trial, trials[trial].attempt if trial in trials else 1)
 
         return ResultSet(
             name=self.name,
@@ -287,17 +287,17 @@ class Folder:
             question=self.question,
             planned=planned,
             interleaved=bool(self.header.get("interleaved")),
-            environment=self._json("environment.json", warnings),
-            pilot=self._json(PILOT, warnings),
-            pilots=self.pilots(),
-            experiment=self._text("experiment.yaml", warnings),
-            series=lambda trial: self.series(trial, trials[trial].attempt if trial in trials else 1),
-            files=files,
+            environment=self._read_json("environment.json", warnings),
+            pilot=self._read_json(PILOT, warnings),
+            pilots=self.read_pilots(),
+            experiment=self._read_text("experiment.yaml", warnings),
+            series=lambda trial: self.load_series(trial, trials[trial].attempt if trial in trials else 1),
+            files=files_of,
             path=self.path,
             warnings=tuple(warnings),
         )
 
-    def _text(self, name: str, warnings: list[str]) -> str:
+    def _read_text(self, name: str, warnings: list[str]) -> str:
         try:
             return (self.path / name).read_text(errors="replace")
         except FileNotFoundError:
@@ -306,8 +306,8 @@ class Folder:
             warnings.append(f"{name} cannot be read and is omitted ({error.strerror})")
             return ""
 
-    def _json(self, name: str, warnings: list[str]) -> dict[str, Any]:
-        text = self._text(name, warnings)
+    def _read_json(self, name: str, warnings: list[str]) -> dict[str, Any]:
+        text = self._read_text(name, warnings)
         try:
             document = json.loads(text or "{}")
         except (ValueError, RecursionError):
@@ -320,7 +320,8 @@ class Folder:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Stops the cyclic garbage collector: a million new objects without cycles take it as long as reading them."""
+    """Stops the cyclic garbage collector: with a million new objects without cycles it takes as long as reading
+    them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -330,30 +331,30 @@ def pause_collector() -> Iterator[None]:
             gc.enable()
 
 
-def pretty(document: Mapping[str, Any]) -> bytes:
-    """A document as indented JSON, for people."""
+def indent_json(document: Mapping[str, Any]) -> bytes:
+    """A document as indented JSON, for human readers."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def new_path(root: Path, name: str, now: datetime | None = None) -> Path:
-    """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if that second is already taken."""
+    """A folder's path: `<root>/<name>/<UTC time>`, with a number after it if the path is already in use."""
     time = (now or datetime.now(UTC)).strftime("%Y-%m-%dT%H-%M-%SZ")
     candidates = (root / name / (time if not n else f"{time}-{n}") for n in range(1000))
     return next(path for path in candidates if not path.exists())
 
 
-def find(root: Path) -> list[Folder]:
+def find_folders(root: Path) -> list[Folder]:
     """Every folder below a root that can be opened, in the order of name and time."""
-    return survey(root)[0]
+    return survey_folders(root)[0]
 
 
-def survey(root: Path) -> tuple[list[Folder], list[str]]:
-    """Every folder below a root in the order of name and time, and a line about each that cannot be opened."""
+def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
+    """All folders below a root in the order of name and time, and a message about each folder that cannot be opened."""
     folders, problems = [], []
     for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
         try:
             folder = Folder(path)
-            # A damaged question would stop whatever lists it.
+            # A damaged question would stop the listing.
             _ = folder.question
             folders.append(folder)
         except LoadstoneError as error:
@@ -362,13 +363,13 @@ def survey(root: Path) -> tuple[list[Folder], list[str]]:
 
 
 def is_like_folder(path: Path) -> bool:
-    """Whether a directory is a result folder, or the beginning of one."""
+    """Whether a directory is a complete or incomplete result folder."""
     try:
         return path.is_dir() and any((path / name).exists() for name in ("folder.json", "environment.json", VALUES))
     except OSError:
         return False
 
 
-def latest(root: Path, name: str) -> Folder | None:
+def latest_folder(root: Path, name: str) -> Folder | None:
     """The latest run of an experiment."""
-    return next((folder for folder in reversed(find(root)) if folder.path.parent.name == name), None)
+    return next((folder for folder in reversed(find_folders(root)) if folder.path.parent.name == name), None)

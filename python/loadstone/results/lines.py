@@ -1,7 +1,7 @@
-"""Append-only files of JSON lines: a reader sees a line whole or not at all.
+"""Append-only files of JSON lines: a reader sees either a whole line or none.
 
-A process killed while it appends leaves a part of a line, and so does a full device. Neither may cost a
-line that was already there, nor make the next one unreadable.
+A process killed while it appends leaves a partial line, and so does a full device. Neither may destroy a
+line that was already there, or make the next line unreadable.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class Lines:
     damaged: list[int]
 
 
-def read(path: Path) -> Lines:
-    """Reads every whole line; a missing file has none. Raises LoadstoneError when it cannot be read at all."""
-    found = [(number, parsed(line)) for number, line in iterate_lines(path)]
+def read_lines(path: Path) -> Lines:
+    """Reads every whole line; a missing file has none. Raises LoadstoneError if the file cannot be read."""
+    found = [(number, parse_line(line)) for number, line in iterate_lines(path)]
     documents = [document for _, document in found if document is not None]
     return Lines(documents, [number for number, document in found if document is None])
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, each with its number from 1; a missing file has none. Raises LoadstoneError."""
+    """The non-empty lines, each with its number from 1; a missing file has none. Raises LoadstoneError."""
     try:
         with path.open("rb") as file:
             yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
@@ -43,30 +43,30 @@ def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise LoadstoneError(f"cannot read {path}: {error.strerror}", "check the folder's permissions") from error
 
 
-def entries(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
-    """The lines that are not empty, each with its number from 1 and its document, None if it is damaged."""
+def number_lines(data: bytes) -> list[tuple[int, bytes, dict[str, Any] | None]]:
+    """The non-empty lines, each with its number from 1 and its document, None if it is damaged."""
     every = enumerate(data.split(b"\n"), 1)
-    return [(number, line, parsed(line)) for number, line in every if line.strip()]
+    return [(number, line, parse_line(line)) for number, line in every if line.strip()]
 
 
-def parsed(line: bytes) -> dict[str, Any] | None:
+def parse_line(line: bytes) -> dict[str, Any] | None:
     """A line's document, None if it is damaged."""
     try:
-        document = json.loads(line, parse_constant=refuse)
+        document = json.loads(line, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 
 
-def refuse(constant: str) -> float:
+def refuse_constant(constant: str) -> float:
     """NaN and Infinity are neither JSON nor figures."""
     raise ValueError(f"{constant} is not a number")
 
 
-def append(path: Path, document: dict[str, Any]) -> None:
+def append_line(path: Path, document: dict[str, Any]) -> None:
     """Appends a line and waits until it is on the device.
 
-    Raises LoadstoneError when there is no room; then the file is what it was before.
+    Raises LoadstoneError if there is no space; the file is then unchanged.
     """
     line = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     try:
@@ -88,44 +88,44 @@ def append(path: Path, document: dict[str, Any]) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes everything: one call may write only a part."""
+    """Writes all bytes: a single system call may write only a part."""
     while data:
         data = data[os.write(descriptor, data) :]
 
 
-def mend(path: Path) -> list[int]:
-    """Moves damaged lines into `<name>.damaged` beside the file, so that lines can be appended again.
+def mend_file(path: Path) -> list[int]:
+    """Moves damaged lines into `<name>.damaged` next to the file, so that lines can be appended again.
 
-    Returns their numbers, from 1. A file that ends without a line end gets one if its last line is whole.
+    Returns their numbers, from 1. A newline is added to a last line that is complete except for it.
     """
     if not path.exists():
         return []
     data = path.read_bytes()
-    found = entries(data)
+    found = number_lines(data)
     damaged = [(number, line) for number, line, document in found if document is None]
     wanted = b"".join(line + b"\n" for _, line, document in found if document is not None)
     if wanted != data:
         if damaged:
             with path.with_name(path.name + ".damaged").open("ab") as file:
                 file.writelines(line + b"\n" for _, line in damaged)
-        replace(path, wanted)
+        replace_file(path, wanted)
     return [number for number, _ in damaged]
 
 
-def replace(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Writes a file whole or not at all. Raises OSError."""
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Writes a whole file, or leaves it unchanged. Raises OSError."""
     new = path.with_name(f".{path.name}.new")
     try:
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        rename(new, path)
+        rename_durably(new, path)
     finally:
         new.unlink(missing_ok=True)
 
 
-def rename(old: Path, new: Path) -> None:
+def rename_durably(old: Path, new: Path) -> None:
     """Renames a file or directory so that its new name is on the device when this returns. Raises OSError."""
     os.replace(old, new)
     sync_directory(new.parent)

@@ -1,7 +1,7 @@
-"""Projections, in the manner of benchstat: which keys make the tables, the rows and the columns.
+"""Projections, in the manner of benchstat: the keys that form tables, rows and columns.
 
-A key is a dimension or a fact. Keys in none of the three are pooled: trials that differ in them count as repeats of one
-variant, with a warning, since that mixes what the experiment kept apart.
+A key is a dimension or a fact. Keys in none of these are pooled: trials that differ in them count as repeats of one
+variant, with a warning, since that mixes trials that the experiment separated.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from dataclasses import dataclass, replace
 
 from loadstone.errors import LoadstoneError
 from loadstone.format import units
-from loadstone.format.suggestion import did_you_mean, nearest
-from loadstone.results.filter import Filter, parse
-from loadstone.results.result_set import ResultSet, numbered, variant
+from loadstone.format.suggestion import did_you_mean, nearest_names
+from loadstone.results.filter import Filter, parse_filter
+from loadstone.results.result_set import ResultSet, number_keys, variant_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
-# What is before the name of a pooled dimension, whose value is then a fact of the trial.
+# The prefix of the name of a pooled dimension, whose value becomes a fact of the trial.
 POOLED = "pooled."
 
 
 @dataclass(frozen=True)
 class Projection:
-    """What a user asked for; None leaves it to the result set."""
+    """The user's request; None leaves the choice to the result set."""
 
     table: tuple[str, ...] | None = None
     row: tuple[str, ...] | None = None
     col: tuple[str, ...] | None = None
     filter: str = ""
     metrics: tuple[str, ...] = ()
-    # Guarantees that the compared columns differ in on purpose.
+    # Guarantees that differ on purpose between the compared columns.
     promises: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Projected:
-    """A result set with the dimensions asked for, and which of them make the tables."""
+    """A result set with the requested dimensions, and the dimensions that form the tables."""
 
     results: ResultSet
     table: tuple[str, ...]
@@ -43,9 +43,9 @@ class Projected:
     col: str
 
 
-def project(results: ResultSet, asked: Projection) -> Projected:
-    """Filters and regroups. Raises LoadstoneError when a key is unknown or nothing is left."""
-    kept = filtered(results, asked.filter)
+def project_results(results: ResultSet, asked: Projection) -> Projected:
+    """Filters and regroups trials. Raises LoadstoneError if a key is unknown or no trial remains."""
+    kept = filter_results(results, asked.filter)
     dimensions = list(kept.dimensions)
     known = [*dimensions, *dict.fromkeys(name for trial in kept.trials for name in trial.facts)]
     for key in (*(asked.table or ()), *(asked.row or ()), *(asked.col or ())):
@@ -62,21 +62,21 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
     name = ",".join(col)
 
-    def regrouped(own: Mapping[str, Scalar]) -> dict[str, Scalar]:
-        """The keys asked for; several columns' keys become one dimension."""
+    def regroup_config(own: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """The requested keys; the keys of several columns become one dimension."""
         config = {key: own.get(key, "") for key in (*table, *row)}
         if col:
             config[name] = own.get(name, "") if len(col) == 1 else ",".join(str(own.get(key, "")) for key in col)
         return config
 
-    trials = [replace(trial, config=regrouped({**trial.facts, **trial.config})) for trial in kept.trials]
-    # Trials with the same variant and repeat were distinguished by a key that was dropped.
-    pooled = len({(variant(trial.config), trial.repeat) for trial in trials}) < len(trials)
+    trials = [replace(trial, config=regroup_config({**trial.facts, **trial.config})) for trial in kept.trials]
+    # Trials with equal variants and repeats were distinguished by a key that was dropped.
+    pooled = len({(variant_key(trial.config), trial.repeat) for trial in trials}) < len(trials)
     warnings = kept.warnings
     gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
     if pooled:
         warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
-        repeats = numbered(variant(trial.config) for trial in trials)
+        repeats = number_keys(variant_key(trial.config) for trial in trials)
         own = ({f"{POOLED}{key}": old.config[key] for key in gone if key in old.config} for old in kept.trials)
         trials = [
             replace(trial, repeat=repeat, facts={**trial.facts, **facts})
@@ -85,7 +85,7 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     elif gone:
         warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
     by_name = name if col else None
-    # What may differ on purpose between the values that the question compares need not between other columns.
+    # Guarantees that may differ between the values compared in the question must not differ between other columns.
     promises = kept.question.promises if kept.compared in (by_name, *col) else ()
     question = replace(
         kept.question,
@@ -94,10 +94,10 @@ def project(results: ResultSet, asked: Projection) -> Projected:
         metrics=tuple(metrics),
         promises=promises if asked.promises is None else asked.promises,
     )
-    # What was planned is known by its dimensions only.
+    # Planned trials have dimensions, but no facts.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
-    planned = {trial: regrouped(config) for trial, config in kept.planned.items()} if whole else {}
-    departures = [*omissions(results, kept, asked.filter)]
+    planned = {trial: regroup_config(config) for trial, config in kept.planned.items()} if whole else {}
+    departures = [*find_omissions(results, kept, asked.filter)]
     if gone and not pooled:
         departures.append(f"omitted {', '.join(gone)}, in which the variants differ as well")
     made = replace(
@@ -113,21 +113,21 @@ def project(results: ResultSet, asked: Projection) -> Projected:
     return Projected(made, table, row, name)
 
 
-def omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
-    """Whether a filter selects among the repeats of a variant: that removes evidence, unlike a choice of variants."""
+def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
+    """Finds repeats that a filter removes from a variant: unlike a choice of variants, this removes evidence."""
     chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
     some = [key for key, count in chosen.items() if count < len(results.variants[key])]
     if some:
         counts = sum(len(results.variants[key]) - chosen[key] for key in some)
-        yield f"the filter `{expression}` omits {counts} repeats of {units.many(len(some), 'variant')}"
+        yield f"the filter `{expression}` omits {counts} repeats of {units.count_noun(len(some), 'variant')}"
 
 
-def filtered(results: ResultSet, expression: str) -> ResultSet:
-    """The trials that pass a filter, and the planned ones that would. Raises LoadstoneError if none does."""
+def filter_results(results: ResultSet, expression: str) -> ResultSet:
+    """The trials that pass a filter, and the planned trials that would pass it. Raises LoadstoneError if none does."""
     if not expression.strip():
         return results
-    passes: Filter = parse(expression)
-    kept = [trial for trial in results.trials if passes(names(trial))]
+    passes: Filter = parse_filter(expression)
+    kept = [trial for trial in results.trials if passes(filter_keys(trial))]
     if not kept:
         raise LoadstoneError(
             f"no trial of {results.name} passes the filter `{expression}`",
@@ -136,20 +136,20 @@ def filtered(results: ResultSet, expression: str) -> ResultSet:
     return replace(results, trials=kept, planned={})
 
 
-def names(trial: TrialResult) -> dict[str, Scalar | None]:
+def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:
     """The keys of a trial that a filter can use; dimensions win over facts of the same name."""
     own: dict[str, Scalar | None] = {"trial": trial.trial, "repeat": trial.repeat, "end": trial.end}
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
 
 
 def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
-    """The metrics to show. Raises LoadstoneError when one was not measured."""
+    """The metrics to show. Raises LoadstoneError if one was not measured."""
     if not asked:
         return list(results.headline_metrics)
     measured = results.metrics
     for metric in asked:
         if metric not in measured:
-            near = nearest(metric, measured, 3)
+            near = nearest_names(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
                 f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(measured[:12])}…",

@@ -1,6 +1,6 @@
 """Redaction of a result folder: host names, addresses and absolute paths, replaced by numbered names.
 
-Equal names get equal replacements, so facts that agreed still agree. Names are collected where files state them (hosts
+Equal names get equal replacements, so equal facts stay equal. Names are collected where files state them (hosts
 of the environment, settings such as `hosts=…`, URLs, addresses) and replaced everywhere.
 """
 
@@ -26,14 +26,14 @@ ADDRESS = re.compile(
     r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]|\.\d)|(?<![\w:])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])",
     re.IGNORECASE,
 )
-# An absolute path in a text; not a part of a word, a share or a rate.
+# An absolute path in a text; not a part of a word, a fraction or a rate.
 PATH = re.compile(
     r"(?<![\w.+/@%~-])(?:~[\w.-]*)?/[^\s\"'`,;:()<>|&*?\\\[\]{}=]+|/(?:home|Users)/[^\s\"'`,;:()<>|&*?=]+"
 )
 # The kernel's files are the same everywhere.
 PUBLIC_PATH = re.compile(r"/(?:proc|sys|dev)(?:/|$)")
 PUBLIC_NAME = re.compile(r"(?i)localhost(?:\.localdomain)?|\d+|none|null|true|false|all")
-# The words of the format: keys, and the values of these keys.
+# The format's vocabulary: keys, and the values of these keys.
 FORMAT_KEY = re.compile(r"[a-z_]+")
 FORMAT_VALUES = frozenset({"end", "loop", "unit", "metric", "bound", "kind", "mark", "version"})
 # The beginning of every histogram in base64.
@@ -47,58 +47,58 @@ class Redaction:
         """Collects the names. Raises OSError."""
         self._names: dict[str, str] = {}
         self._paths: dict[str, str] = {}
-        # Paths that are whole values may have blanks in them.
+        # Paths that are whole values may contain spaces.
         blanks: dict[str, None] = {}
         names: dict[str, None] = {}
         for name in (socket.gethostname(), socket.getfqdn()):
             names.update(dict.fromkeys(find_hosts(name)))
         for file in files:
-            for key, text in strings(decode(file.read_bytes()) or "", file.suffix):
+            for key, text in list_strings(decode_text(file.read_bytes()) or "", file.suffix):
                 names.update(dict.fromkeys(names_in(key, text)))
                 if is_path(text) and " " in text:
                     blanks[text] = None
         for name in sorted(names, key=lambda name: (-len(name), name)):
             self._names.setdefault(name.lower(), f"host-{len(self._names) + 1}")
-        self._name_pattern = alternatives(self._names, r"(?i)(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])")
-        self._blank_pattern = alternatives(blanks, "(?:{})")
+        self._name_pattern = any_of(self._names, r"(?i)(?<![A-Za-z0-9])(?:{})(?![A-Za-z0-9])")
+        self._blank_pattern = any_of(blanks, "(?:{})")
 
     def redact_file(self, path: Path, data: bytes) -> bytes | None:
         """A file's redacted content; None for a binary file."""
-        text = decode(data)
+        text = decode_text(data)
         if text is None:
             return None
         if path.suffix == ".json":
-            document = parse(text)
+            document = parse_json(text)
             if document is not None:
-                return (json.dumps(self._redact(document), indent=2, ensure_ascii=False) + "\n").encode()
+                return (json.dumps(self._redact_part(document), indent=2, ensure_ascii=False) + "\n").encode()
         return "".join(self._redact_line(line) for line in text.splitlines(keepends=True)).encode()
 
     def redact_text(self, text: str) -> str:
         """A text without the names."""
-        text = self._blank_pattern.sub(lambda match: self._path(match[0]), text)
-        text = URL.sub(lambda match: match[1] + match[2] + (self._path(match[3]) if match[3] else ""), text)
-        text = PATH.sub(lambda match: self._path(match[0]), text)
+        text = self._blank_pattern.sub(lambda match: self._redact_path(match[0]), text)
+        text = URL.sub(lambda match: match[1] + match[2] + (self._redact_path(match[3]) if match[3] else ""), text)
+        text = PATH.sub(lambda match: self._redact_path(match[0]), text)
         return self._name_pattern.sub(lambda match: self._names[match[0].lower()], text)
 
     def _redact_line(self, line: str) -> str:
-        document = parse(line) if line.lstrip().startswith("{") else None
+        document = parse_json(line) if line.lstrip().startswith("{") else None
         if document is not None:
-            return json.dumps(self._redact(document), separators=(",", ":"), ensure_ascii=False) + "\n"
+            return json.dumps(self._redact_part(document), separators=(",", ":"), ensure_ascii=False) + "\n"
         return line if f",{HISTOGRAM}" in line else self.redact_text(line)
 
-    def _redact(self, part: Any, key: str = "") -> Any:
+    def _redact_part(self, part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
             return {
-                name if FORMAT_KEY.fullmatch(name) else self._redact(name): self._redact(value, name)
+                name if FORMAT_KEY.fullmatch(name) else self._redact_part(name): self._redact_part(value, name)
                 for name, value in part.items()
             }
         if isinstance(part, list):
-            return [self._redact(value, key) for value in part]
+            return [self._redact_part(value, key) for value in part]
         if not isinstance(part, str) or part.startswith(HISTOGRAM) or key in FORMAT_VALUES:
             return part
-        return self._path(part) if is_path(part) else self.redact_text(part)
+        return self._redact_path(part) if is_path(part) else self.redact_text(part)
 
-    def _path(self, path: str) -> str:
+    def _redact_path(self, path: str) -> str:
         if path == "/" or PUBLIC_PATH.match(path):
             return path
         return self._paths.setdefault(path, f"/redacted/{len(self._paths) + 1}")
@@ -109,7 +109,7 @@ def is_path(text: str) -> bool:
     return re.match(r"(?:~[\w.-]*)?/[^\n]", text) is not None and "\n" not in text and " /" not in text
 
 
-def decode(data: bytes) -> str | None:
+def decode_text(data: bytes) -> str | None:
     """A file's text; None for a binary file."""
     try:
         return None if b"\0" in data else data.decode()
@@ -117,34 +117,34 @@ def decode(data: bytes) -> str | None:
         return None
 
 
-def parse(text: str) -> Any:
-    """A JSON document; None where a text is none."""
+def parse_json(text: str) -> Any:
+    """A JSON document; None if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
+def list_strings(text: str, suffix: str) -> Iterator[tuple[str, str]]:
     """Each text in a file with its key: values of JSON documents, and lines of everything else."""
-    document = parse(text) if suffix == ".json" else None
+    document = parse_json(text) if suffix == ".json" else None
     for part in text.splitlines() if document is None else [document]:
-        value = part if document is not None else (parse(part) if part.lstrip().startswith("{") else None)
+        value = part if document is not None else (parse_json(part) if part.lstrip().startswith("{") else None)
         if value is not None:
-            yield from leaves(value)
+            yield from list_leaves(value)
         elif f",{HISTOGRAM}" not in part:
             yield "", part
 
 
-def leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
+def list_leaves(part: Any, key: str = "") -> Iterator[tuple[str, str]]:
     """Each text in a document with its key; the names in a list of hosts have the key of the list."""
     if isinstance(part, dict):
         for name, value in part.items():
             yield "", name
-            yield from leaves(value, key if name == "name" and key else name)
+            yield from list_leaves(value, key if name == "name" and key else name)
     elif isinstance(part, list):
         for value in part:
-            yield from leaves(value, key)
+            yield from list_leaves(value, key)
     elif isinstance(part, str) and not part.startswith(HISTOGRAM):
         yield key, part
 
@@ -180,7 +180,7 @@ def find_hosts(text: str) -> Iterator[str]:
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an IP address."""
+    """Whether a text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -188,7 +188,7 @@ def is_address(text: str) -> bool:
     return True
 
 
-def alternatives(texts: Iterable[str], pattern: str) -> re.Pattern[str]:
-    """A pattern that matches any of some texts, the longest first; nothing without any."""
+def any_of(texts: Iterable[str], pattern: str) -> re.Pattern[str]:
+    """A pattern that matches any of the texts, the longest first; it matches nothing if there are none."""
     escaped = [re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text))]
     return re.compile(pattern.format("|".join(escaped)) if escaped else "(?!)")

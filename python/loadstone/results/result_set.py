@@ -1,5 +1,5 @@
-"""A result set: trials with the question that they answer. Everything after measuring takes one: the judge, tables,
-reports and exports do not care whether it was run here or read from another tool's files.
+"""A result set: trials with the question that they answer. It is the input of all later steps: the judge, tables,
+reports and exports work alike on Loadstone's own trials and on another tool's files.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, statistic
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, metric_statistic
 
-# What a comparison covers beside throughput, unless the experiment sets other metrics.
+# The metrics of a comparison in addition to throughput, unless the experiment sets others.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
-# How narrow an interval must be, as a share of the figure: of the first compared metric, or of each of these.
+# The maximum width of an interval, as a share of the figure: for the first compared metric, or for each one named.
 Until = float | Mapping[str, float] | None
-# The dimension compared where the question names none: the first of these that varies.
+# The dimension compared if the question names none: the first of these that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
-# The least difference that a comparison claims, as a share, unless the question sets another.
+# The smallest difference that a comparison claims, as a share, unless the question sets another.
 MATTERS = 0.01
 
 
 @dataclass(frozen=True)
 class Question:
-    """What an experiment asks: its resolved file, as far as judge and report need it."""
+    """The question of an experiment: the part of its resolved file that the judge and the report need."""
 
     __pydantic_config__: ClassVar = FINITE
 
     text: str = ""
-    # The compared dimension, and the value that the others are compared with (None: the first one seen).
+    # The compared dimension, and the baseline of all other values (None: the first value seen).
     by: str | None = None
     baseline: Scalar | None = None
-    # The compared metrics; empty: those of DEFAULT_METRICS that were measured.
+    # The compared metrics; empty: the measured ones among DEFAULT_METRICS.
     metrics: tuple[str, ...] = ()
-    # Repeats: how many at least and at most, and how narrow the intervals must be (0.05: ±2.5 %).
+    # The minimum and maximum number of repeats, and the maximum width of the intervals (0.05: ±2.5 %).
     at_least: int = AT_LEAST
     at_most: int | None = None
     until: Until = None
-    # `device`: the results are claimed to be the device's, not the page cache's.
+    # `device`: the claim that the results measure the device, not the page cache.
     claims: str | None = None
-    # Whether the trials were asked to verify what they read.
+    # Whether the trials were to verify the data they read.
     verify: bool = False
     # Thresholds of checks that differ from the defaults: {"littles-law": {"low": 0.9}}.
     checks: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -54,9 +54,9 @@ class Question:
     promises: tuple[str, ...] = ()
     # The facts, or groups of facts, that each dimension sets: {"cl": ("consistency",), "letter": ("work",)}.
     guarantees: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # Whether each repeat is to be shown, beside averages.
+    # Whether to show each repeat in addition to averages.
     repeats: bool = False
-    # The least difference that matters, as a share of the baseline's figure (0.01: 1 %).
+    # The smallest difference that matters, as a share of the baseline's figure (0.01: 1 %).
     matters: float = MATTERS
     # Conditions that decide whether the results pass: `read.p99 < 10ms`, `throughput >= 0.95x`.
     expect: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class ResultSet:
     name: str
     trials: Sequence[TrialResult]
     question: Question = field(default_factory=Question)
-    # Every trial that was planned, by id, with its variant; empty where nothing was planned (imports).
+    # Every planned trial, by id, with its variant; empty for results without a plan (imports).
     planned: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     # Whether the variants' trials were interleaved in random order, so that repeats are blocks.
     interleaved: bool = False
@@ -77,32 +77,32 @@ class ResultSet:
     environment: Mapping[str, Any] = field(default_factory=dict)
     # The resolved experiment file as text, to show and to reproduce.
     experiment: str = ""
-    # Returns a trial's course by its id, if one was recorded; read on demand.
+    # Returns a trial's time series by its id, if one was recorded; read on demand.
     series: Callable[[str], Series | None] = lambda _: None
     # Returns the directory of the files of a trial's attempt by its id; None for results without one.
     files: Callable[[str], Path | None] = lambda _: None
-    # The folder or file that it was read from.
+    # The folder or file from which the set was read.
     path: Path | None = None
-    # What had to be left out while reading, for the user.
+    # Warnings for the user about data that had to be omitted while reading.
     warnings: tuple[str, ...] = ()
-    # The question of each trial's original set, by the trial's id, where this set joins several.
+    # The question of each trial's original set, by the trial's id, if this set joins several.
     own: Mapping[str, Question] = field(default_factory=dict)
     # pilot.json: the warm-up that a pilot block found; empty without one.
     pilot: Mapping[str, Any] = field(default_factory=dict)
-    # Its trials, which never count.
+    # The trials of the pilot block, which never count.
     pilots: Sequence[TrialResult] = ()
-    # Whether trials that differ in a dropped dimension count as repeats, which are then no blocks.
+    # Whether trials that differ in a dropped dimension count as repeats; repeats are then not blocks.
     pooled: bool = False
-    # How this view of the results omits evidence that the recorded question has.
+    # Evidence for the recorded question that this view of the results omits.
     departures: tuple[str, ...] = ()
-    # The question as recorded with the results, where this view has another; its metrics are confirmatory.
+    # The question recorded with the results, if this view has a different one; its metrics are confirmatory.
     recorded: Question | None = None
-    # The run that each trial belongs to, by the trial's id; without one, each is a separate run, or all are one.
+    # The run of each trial, by the trial's id; if empty, each trial is a separate run, or all are one run.
     runs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def confirmatory(self) -> tuple[str, ...]:
-        """The metrics of the recorded question, or of the view where none was recorded."""
+        """The metrics of the recorded question, or of the view if none was recorded."""
         recorded = None if self.recorded is None else replace(self, question=self.recorded, recorded=None)
         return self.headline_metrics if recorded is None else recorded.headline_metrics
 
@@ -117,7 +117,7 @@ class ResultSet:
 
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:
-        """Each dimension with its values in the order in which they are first seen."""
+        """Each dimension with its values in the order of first appearance."""
         found: dict[str, dict[Scalar, None]] = {}
         for trial in self.trials:
             for name, value in trial.config.items():
@@ -129,17 +129,18 @@ class ResultSet:
         """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
         found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
-            found.setdefault(variant(trial.config), []).append(trial)
+            found.setdefault(variant_key(trial.config), []).append(trial)
         return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in found.items()}
 
     @cached_property
     def metrics(self) -> list[str]:
-        """Every metric that any trial has, in the order of first appearance."""
+        """Every metric of any trial, in the order of first appearance."""
         return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))
 
     @property
     def compared(self) -> str | None:
-        """The compared dimension: the question's, else, of those that vary, a usual one or the first."""
+        """The compared dimension: the question's, else a usual one of the varying dimensions, else the first of
+        them."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
@@ -157,18 +158,18 @@ class ResultSet:
 
 
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
-    """The compared metrics that were measured; the first decides stopping, claim and chart, and is confirmatory.
+    """The measured metrics to compare; the first is confirmatory and decides about stopping, the claim and the chart.
 
-    They are the `requested` ones, else DEFAULT_METRICS; without any of these, the figures for which more is better,
-    else means. With a rate set, throughput is the rate, whatever the system: a latency decides, and throughput is last.
+    They are the `requested` ones, else DEFAULT_METRICS, else the figures for which more is better,
+    else means. At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
     """
     every = list(trials)
     known = dict.fromkeys(metric for trial in every for metric in trial.values)
     metrics = [metric for metric in requested or DEFAULT_METRICS if metric in known]
     if not metrics:
         measured = [metric for metric in known if not metric.startswith("load.")]
-        metrics = [metric for metric in measured if statistic(metric) in HIGHER_IS_BETTER]
-        metrics = metrics or [metric for metric in measured if statistic(metric) == "mean"]
+        metrics = [metric for metric in measured if metric_statistic(metric) in HIGHER_IS_BETTER]
+        metrics = metrics or [metric for metric in measured if metric_statistic(metric) == "mean"]
     is_at_rate = is_open(every)
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
         # The requested metrics were not measured, or operations have other names, such as scans.
@@ -193,8 +194,8 @@ def first_metric(trials: Iterable[TrialResult], requested: Sequence[str]) -> str
     return next(iter(order_metrics(trials, requested)), THROUGHPUT)
 
 
-def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
-    """The figures whose intervals must be narrow, with the width asked for as a share of the figure."""
+def deciding_metrics(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
+    """The figures whose intervals must be narrow, with the requested width as a share of the figure."""
     if until is None:
         return {}
     known = list(trials)
@@ -204,8 +205,8 @@ def deciding(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until)
     return {metric: share for metric, share in until.items() if metric in measured}
 
 
-def numbered(keys: Iterable[Hashable]) -> list[int]:
-    """The number of each key among those equal to it, from 1."""
+def number_keys(keys: Iterable[Hashable]) -> list[int]:
+    """For each key, its number among equal keys, from 1."""
     seen: Counter[Hashable] = Counter()
     made = []
     for key in keys:
@@ -214,20 +215,20 @@ def numbered(keys: Iterable[Hashable]) -> list[int]:
     return made
 
 
-def variant(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
+def variant_key(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
     """A config as a key."""
     return tuple(sorted(config.items()))
 
 
 def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) -> str:
-    """A config in words: `system=lmdb clients=2`."""
+    """A config as text: `system=lmdb clients=2`."""
     return " ".join(f"{name}={value}" for name, value in dict(config).items()) or "all"
 
 
-def natural(value: object) -> list[tuple[int, float, str]]:
-    """A key that sorts numbers as numbers, also within texts: 2 before 16, `v9` before `v10`."""
+def natural_key(value: object) -> list[tuple[int, float, str]]:
+    """A sort key that orders numbers by value, also within texts: 2 before 16, `v9` before `v10`."""
     if isinstance(value, tuple):
-        return [part for each in value for part in natural(each)]
+        return [part for each in value for part in natural_key(each)]
     if isinstance(value, int | float):
         return [(0, float(value), "")]
     parts = re.split(r"(\d+)", str(value))

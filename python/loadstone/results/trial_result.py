@@ -1,4 +1,4 @@
-"""The result of one trial: its line in values.jsonl, and its course over time."""
+"""The result of one trial: its line in values.jsonl, and its time series."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Literal
 
-from loadstone.engine.document import parse, read
+from loadstone.engine.document import parse_document, read_document
 from loadstone.engine.events import Note
 from loadstone.results.fault import FaultRecord
 from loadstone.results.value import Value
@@ -20,10 +20,10 @@ WHOLE = 0.9
 
 @dataclass(frozen=True)
 class Series:
-    """The measured window in intervals: their starts in seconds since the window's, and figures for each.
+    """The measured window in intervals: their starts in seconds since the window's start, and their figures.
 
-    Throughput and `ended` are of what ended in the interval; latencies, `failed` and `due` of what was due in it (in a
-    closed loop: sent), whenever that ended. A latency is that of the operations that succeeded, None where none did.
+    Throughput and `ended` count operations that ended in the interval; latencies, `failed` and `due` cover operations
+    due in it (in a closed loop: sent in it), whenever they ended. Latencies are of successes; None if there were none.
     Warm-up is not included.
     """
 
@@ -33,7 +33,7 @@ class Series:
     p50_ns: tuple[float | None, ...] = ()
     p99_ns: tuple[float | None, ...] = ()
     failed: tuple[int, ...] = ()
-    # Operations that were due, where a rate was set, and operations that ended, successfully or not.
+    # Operations that were due, if a rate was set, and operations that ended, successfully or not.
     due: tuple[int, ...] = ()
     ended: tuple[int, ...] = ()
     # In trials with faults and a rate: operations due in the interval that succeeded, before and after their deadline.
@@ -53,8 +53,8 @@ class Series:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
-        """Reads series.json. Raises ValueError when it is not valid."""
-        made = read(Series, document)
+        """Reads series.json. Raises ValueError if it is invalid."""
+        made = read_document(Series, document)
         others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended, made.good, made.late))
         if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
@@ -66,7 +66,7 @@ SERIES_OPTIONAL = frozenset({"due", "ended", "good", "late"})
 
 
 class ByMetric:
-    """Tells pydantic how figures are written: as a list. It reads them by metric."""
+    """Makes pydantic write figures as a list and read them by metric."""
 
     @staticmethod
     def __get_pydantic_core_schema__(_: Any, handler: Any) -> Any:
@@ -92,49 +92,49 @@ class TrialResult:
     trial: str
     # The variant: each dimension's value. Repeats of a variant have equal configs.
     config: Mapping[str, Scalar]
-    # The number of the repeat, from 1; within an experiment that is also its block.
+    # The number of the repeat, from 1; within an experiment also the number of its block.
     repeat: int
     # By metric (loadstone.results.value).
     values: Annotated[Mapping[str, Value], ByMetric]
     clients: int | None = None
     loop: Loop | None = None
-    # Facts beside the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
+    # Facts in addition to the figures: durability, version, cache_bytes, file_system, hosts, data_nodes, tool,
     # device_read_bps, network_bps…
     facts: Mapping[str, Scalar] = field(default_factory=dict)
-    # Every setting as it was requested, by its place in the engine's spec: `work.field_count`, `store.rocksdb.options`.
+    # Every requested setting, by its path in the engine's spec: `work.field_count`, `store.rocksdb.options`.
     requested: Mapping[str, Scalar] = field(default_factory=dict)
-    # The names of those facts that the store or its servers state: they belong to the system.
+    # The names of facts that the store or its servers state, and that therefore belong to the system.
     of_system: tuple[str, ...] = ()
-    # How often each operation ended with each status: {"READ": {"OK": 10, "ERROR": 1}}.
+    # The number of operations by operation and status: {"READ": {"OK": 10, "ERROR": 1}}.
     statuses: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    # `done`, or why not: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).
+    # `done`, or: `stopped`, `lease`, `failed`, `lost` (the engine vanished), `interrupted` (the lab ended).
     end: str = "done"
-    # The engine's notes on its own faults, and on what went wrong.
+    # The engine's notes on its own faults, and on other problems.
     notes: tuple[Note, ...] = ()
     # Its place in the experiment's order, from 0; None if unknown.
     order: int | None = None
     start_unix_ns: int | None = None
-    # The number of the attempt, from 1, and why those before it failed (each has its own line).
+    # The number of the attempt, from 1, and the reasons why earlier ones failed (each has a separate line).
     attempt: int = 1
     failures: tuple[str, ...] = ()
-    # How many attempts before it the user ended.
+    # Number of earlier attempts that the user ended.
     interruptions: int = 0
     # The faults of the trial, in the order of their planned instants.
     faults: tuple[FaultRecord, ...] = ()
 
     @property
     def failed(self) -> bool:
-        """Whether the system, or something around it, failed. A trial that the lab itself ended did not."""
+        """Whether the system or its environment failed. A trial ended by the lab itself did not fail."""
         return self.end in ("failed", "lost")
 
     @property
     def interrupted(self) -> bool:
-        """Whether the lab ended during this attempt: it says nothing about the system, and never counts."""
+        """Whether the lab ended during this attempt, which then reveals nothing about the system, and never counts."""
         return self.end == "interrupted"
 
     @property
     def reason(self) -> str:
-        """Why it did not finish: the text of its last note, if any."""
+        """The reason why the trial did not finish: the text of its last note, if any."""
         return self.notes[-1].message if self.notes else self.end
 
     def value(self, metric: str) -> float | None:
@@ -142,7 +142,7 @@ class TrialResult:
         found = self.values.get(metric)
         return None if found is None else found.value
 
-    def fact(self, name: str) -> float | None:
+    def numeric_fact(self, name: str) -> float | None:
         """A fact as a number, None if it is missing or not a number."""
         found = self.facts.get(name)
         try:
@@ -165,17 +165,17 @@ class TrialResult:
 
     @classmethod
     def from_json(cls, line: Mapping[str, Any]) -> TrialResult:
-        """Reads a line of values.jsonl. Raises ValueError or OverflowError when it is wrong."""
-        return read(cls, line)
+        """Reads a line of values.jsonl. Raises ValueError or OverflowError if it is invalid."""
+        return read_document(cls, line)
 
     @classmethod
     def from_line(cls, line: bytes) -> TrialResult:
-        """Reads the text of a line, in a quarter of the time. Raises ValueError or OverflowError when it is wrong."""
+        """Reads the text of a line, in a quarter of the time. Raises ValueError or OverflowError if it is invalid."""
         if b"NaN" in line or b"Infinity" in line:
             raise ValueError("NaN and Infinity are neither JSON nor figures")
-        return parse(cls, line)
+        return parse_document(cls, line)
 
 
-def values(*given: Value) -> dict[str, Value]:
+def values_by_metric(*given: Value) -> dict[str, Value]:
     """Figures by metric."""
     return {value.metric: value for value in given}

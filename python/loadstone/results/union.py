@@ -8,33 +8,33 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadstone.results.folder import IMPORTED
-from loadstone.results.result_set import Question, ResultSet, numbered, variant
+from loadstone.results.result_set import Question, ResultSet, number_keys, variant_key
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 RUN = "run"
 
 
-def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
-    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of it.
+def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
+    """One set of all trials, with the first side as the baseline; a side is one set, or several runs of one set.
 
     A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
     left out, so that two files with one variant each can be compared at all.
     """
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
-    labels = distinct([results.name if results.path is None else label(results) for results in sets])
-    # A side of several runs has the name of its first.
+    labels = distinct_names([results.name if results.path is None else label_results(results) for results in sets])
+    # A side of several runs has the name of its first run.
     side_of: list[str] = []
     for side in grouped:
         side_of += [labels[len(side_of)]] * len(side)
     redundant = {name for results in sets for name in results.dimensions if known_from_run(name, sets)}
     by_label = dict(zip(labels, sets, strict=True))
 
-    def course(trial: str) -> Series | None:
+    def series_of(trial: str) -> Series | None:
         name, _, own = trial.partition(":")
         return by_label[name].series(own)
 
-    def files(trial: str) -> Path | None:
+    def files_of(trial: str) -> Path | None:
         name, _, own = trial.partition(":")
         return by_label[name].files(own)
 
@@ -47,8 +47,8 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
         for trial in results.trials:
             config: dict[str, Scalar] = {RUN: named}
             config.update({key: value for key, value in trial.config.items() if key not in redundant})
-            repeat = trial.repeat + before.get(variant(config), 0)
-            repeats[variant(config)] = max(repeats[variant(config)], repeat)
+            repeat = trial.repeat + before.get(variant_key(config), 0)
+            repeats[variant_key(config)] = max(repeats[variant_key(config)], repeat)
             trials.append(replace(trial, trial=f"{name}:{trial.trial}", config=config, repeat=repeat))
             own[trials[-1].trial] = results.question
             if results.is_one_run:
@@ -63,13 +63,13 @@ def union(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
         runs=runs,
         interleaved=False,
         environment={"environment": 1, "runs": environments},
-        series=course,
-        files=files,
+        series=series_of,
+        files=files_of,
         warnings=tuple(warning for results in sets for warning in results.warnings),
     )
 
 
-def label(results: ResultSet) -> str:
+def label_results(results: ResultSet) -> str:
     """A short name: a folder's experiment and time, the name of an import, a file's name."""
     path = results.path or Path(results.name)
     if path.parent.name == IMPORTED:
@@ -77,12 +77,12 @@ def label(results: ResultSet) -> str:
     return f"{path.parent.name}/{path.name}" if path.is_dir() else path.stem
 
 
-def distinct(names: Sequence[str]) -> list[str]:
-    """Names made unique by numbers, without colons, which separate them from trials."""
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Names made unique by numbers; without colons, which separate them from trials."""
     clean = [name.replace(":", "-") for name in names]
     return [
         f"{name}#{number}" if clean.count(name) > 1 else name
-        for name, number in zip(clean, numbered(clean), strict=True)
+        for name, number in zip(clean, number_keys(clean), strict=True)
     ]
 
 

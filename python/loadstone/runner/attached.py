@@ -11,7 +11,7 @@ from loadstone.experiment.plan.servers import Attached
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 
-# How long a server may take after `restart` until `status` succeeds, and how often that is checked.
+# Limit of the time from `restart` until a server's `status` succeeds, and the interval between checks.
 READY_SECONDS = 180.0
 POLL_SECONDS = 1.0
 # Time limit of a command.
@@ -27,7 +27,8 @@ class Hosts:
         self._table = table
 
     def up(self) -> bool:
-        """Restarts each server whose `status` fails, and waits for it; True if there was one. Raises LoadstoneError."""
+        """Restarts each server whose `status` fails, and waits for it; True if there were any. Raises
+        LoadstoneError."""
         broken = self.dead()
         for host in broken:
             if not self.how.restart:
@@ -60,7 +61,7 @@ class Hosts:
 
     def command(self, key: str, host: str) -> str:
         """A command of `attach` for a host, as a line for a shell."""
-        return template.render(getattr(self.how, key), self._names(host), for_shell=True)
+        return template.render_template(getattr(self.how, key), self._names(host), for_shell=True)
 
     def _works(self, host: str) -> bool:
         if not self.how.status:
@@ -73,7 +74,7 @@ class Hosts:
 
     def _run(self, command: str, what: str, host: str) -> None:
         names = self._names(host)
-        hooks.run([template.render(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
+        hooks.run([template.render_template(command, names, for_shell=True)], what, names, self._log, COMMAND_SECONDS)
 
     def _names(self, host: str) -> dict[str, Scalar]:
         return {"host": host, "port": "" if self.how.port is None else self.how.port, "table": self._table}

@@ -1,4 +1,4 @@
-"""Attempts at trials: their numbers, which trials are done, and which variants are set aside after failures."""
+"""Attempts at trials: their numbers, the trials that are done, and the variants excluded after failures."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import VALUES, Folder
-from loadstone.results.result_set import variant, variant_name
+from loadstone.results.result_set import variant_key, variant_name
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.progress import Display
 from loadstone.runner.trial import Conductor
 
-# A variant is set aside after so many consecutive failed attempts, so that the others need not wait for it.
+# A variant is excluded after this number of consecutive failed attempts, so that the remaining variants need not wait.
 ATTEMPTS_MAX = 3
-# After so many consecutive failures of different variants, the cause is what they share.
+# After this number of consecutive failures of different variants, the cause is common to them.
 FAILING_VARIANTS_MAX = 5
 
 
@@ -36,8 +36,8 @@ class Attempts:
     failing: list[VariantKey] = field(default_factory=list)
 
     def restore(self, retry_failed: bool) -> None:
-        """Counts the attempts in the folder. With `retry_failed` no variant stays set aside."""
-        for each in self.folder.attempts(self.table)[0]:
+        """Counts the attempts in the folder. With `retry_failed` no variant stays excluded."""
+        for each in self.folder.read_attempts(self.table)[0]:
             self._count(each)
         if retry_failed:
             self.failed.clear()
@@ -51,11 +51,11 @@ class Attempts:
         begun = TrialResult(
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
         )
-        with self.folder.trial(planned.trial, number, begun=begun, table=self.table) as files:
+        with self.folder.open_attempt(planned.trial, number, begun=begun, table=self.table) as files:
             result = conductor.conduct(planned, files, begun)
-        self.folder.append(result, self.table)
+        self.folder.append_trial(result, self.table)
         self._count(result)
-        key = variant(result.config)
+        key = variant_key(result.config)
         if result.end == "done":
             self.failing.clear()
         else:
@@ -66,16 +66,16 @@ class Attempts:
         self.numbers[result.trial] = max(self.numbers[result.trial], result.attempt)
         if result.end == "done":
             self.done[result.trial] = result
-            self.failed.pop(variant(result.config), None)
+            self.failed.pop(variant_key(result.config), None)
         elif result.failed:
-            self.failed[variant(result.config)] += 1
+            self.failed[variant_key(result.config)] += 1
 
     def set_aside(self, key: VariantKey) -> bool:
         """Whether a variant is no longer tried."""
         return self.failed[key] >= ATTEMPTS_MAX
 
     def all_fail(self, variants: int) -> bool:
-        """Whether the last failures are of all of so many variants, or of enough of them."""
+        """Whether the last failures include all of the variants, or enough of them."""
         return len(set(self.failing)) >= min(variants, FAILING_VARIANTS_MAX)
 
 
@@ -86,7 +86,8 @@ def set_aside_message(key: VariantKey) -> str:
 
 
 def given_up(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
-    """The error that ends a run after failures, with the hint of the last; `resumable`: a trial is done."""
+    """The error that ends a run after failures, with the last failure's hint; `resumable`: at least one trial is
+    done."""
     hint = last.notes[-1].hint if last.notes else "see its events"
     then = "; then continue with `loadstone run --resume`" if resumable else ""
     return LoadstoneError(f"{what}; last error: {last.reason}", f"{hint}{then}")

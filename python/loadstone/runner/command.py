@@ -17,7 +17,7 @@ from typing import Any
 
 from loadstone.engine import secrets
 from loadstone.engine.trial import EngineError
-from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand, Use
+from loadstone.experiment.kind import CommandContext, CommandUse, Ended, ObservedCommand
 from loadstone.format import units
 from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
@@ -27,12 +27,12 @@ POLL_SECONDS = 1.0
 # The end of an output in messages.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# A larger output is cut in the middle, and a part of this size is kept at either end.
+# A larger output is cut in the middle, and a part of this size remains at either end.
 KEPT_BYTES = 16 << 20
 # A command that prints more would fill the disk.
 OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
-# How long the launcher may take to kill a command.
+# Time that the launcher has to kill a command.
 KILL_SECONDS = 3 * launcher.ENDING_SECONDS
 
 
@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a session of its own: Ctrl-C on the terminal must not end it first.
+        # In a separate session: Ctrl-C on the terminal must not end it first.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,
@@ -74,17 +74,17 @@ class Launcher(AbstractContextManager["Launcher"]):
         self._pid = int(reply["pid"])
         return self._pid
 
-    def wait(self, seconds: float) -> tuple[int, Use] | None:
-        """The exit status and the use of the command; None if it still runs after `seconds`."""
+    def wait(self, seconds: float) -> tuple[int, CommandUse] | None:
+        """The exit status and the resource use of the command; None if it still runs after `seconds`."""
         reply = self._receive(seconds)
         if reply is None:
             return None
         self._pid = 0
-        use = Use(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
+        use = CommandUse(reply["elapsed_ns"], reply["cpu_ns"], reply["memory_bytes"], tuple(reply["survivors"]))
         return int(reply["status"]), use
 
     def end(self) -> None:
-        """Ends the command, if one runs, with everything that it started."""
+        """Ends the command, if one is running, with all processes that it started."""
         if self._pid:
             with suppress(CommandError):
                 self._send({"end": True})
@@ -142,7 +142,7 @@ def run(
 ) -> Ended:
     """Runs a command in the data directory, its output in `<name>.stdout` and `<name>.stderr` of the trial's files.
 
-    All that it started is killed when it ends, or this raises. Raises CommandError if it cannot be started or takes
+    All its processes are killed when it ends, or if this raises. Raises CommandError if it cannot be started or takes
     more than `timeout` seconds.
     """
     with Launcher() as process:
@@ -158,7 +158,7 @@ def run_by(
     timeout: float,
     output: Path | None = None,
 ) -> Ended:
-    """As `run`, by a launcher that serves several commands; `output` is where the standard output goes instead."""
+    """Like `run`, by a launcher that serves several commands; `output` redirects the standard output."""
     files = context.files.absolute()
     arguments = list(phase.arguments(context))
     stdout, stderr = output or files / f"{phase.name}.stdout", files / f"{phase.name}.stderr"
@@ -181,7 +181,7 @@ def run_by(
             raise CommandError(f"{phase.name} did not end within {timeout:g} s", hint, -signal.SIGKILL)
         if any(path.stat().st_size > OUTPUT_MAX for path in outputs):
             end_command(process, outputs)
-            message = f"{phase.name} printed more than {units.size(OUTPUT_MAX)}, and was ended"
+            message = f"{phase.name} printed more than {units.format_size(OUTPUT_MAX)}, and was ended"
             raise CommandError(message, "have it print less, or redirect its output to /dev/null", 1)
         if watch is not None:
             watch.look()
@@ -197,7 +197,7 @@ def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
 
 
 def cut_output(path: Path) -> int:
-    """Shortens an output of more than twice KEPT_BYTES; the bytes omitted."""
+    """Shortens an output of more than twice KEPT_BYTES; returns the number of omitted bytes."""
     size = path.stat().st_size
     if size <= 2 * KEPT_BYTES:
         return 0
@@ -226,6 +226,6 @@ def tail(path: Path) -> str:
     """The end of an output on one line."""
     with path.open("rb") as file:
         file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
-        text = secrets.hidden(file.read().decode(errors="replace"))
+        text = secrets.hide_secrets(file.read().decode(errors="replace"))
     printable = "".join(character if character.isprintable() else " " for character in text)
     return " ".join(printable.split())[-TAIL_CHARS:]

@@ -20,7 +20,7 @@ class DataSpace:
         """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # Left by an attempt at this run that was killed.
+            # Left by a killed attempt at this run.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -46,7 +46,7 @@ class DataSpace:
         remove(target)
         argv = ["cp", "--archive", "--reflink=auto", "--sparse=always", "--", str(source), str(target)]
         hint = "free space in the file's `directory`, or use fewer records"
-        program.run(argv, "cannot copy the loaded data", hint)
+        program.run_program(argv, "cannot copy the loaded data", hint)
 
 
 class DataSpaces(AbstractContextManager["DataSpaces"]):
@@ -68,7 +68,7 @@ class DataSpaces(AbstractContextManager["DataSpaces"]):
 
 
 def remove(path: Path) -> None:
-    """Removes a directory. Raises LoadstoneError if anything is left, since the next trial would use it."""
+    """Removes a directory. Raises LoadstoneError if anything remains, since the next trial would use it."""
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
         raise LoadstoneError(f"cannot remove {path}", "end the processes that use it: `fuser -v` lists them")

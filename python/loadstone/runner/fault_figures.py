@@ -1,4 +1,4 @@
-"""The figures of a trial with faults: outage, recovery, and what users saw in each window around the fault.
+"""The figures of a trial with faults: outage, recovery, and the users' view in each window around the fault.
 
 They come from the engine's events, which count operations and latencies by the interval in which they were due. So the
 windows are cut at the instants at which the fault took place, which are known only afterwards.
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome, parse
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome, parse_event
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.fault import FaultRecord
-from loadstone.results.trial_result import Series, TrialResult, values
+from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import figures
 from loadstone.statistics import availability
-from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOW_NS, WINDOWS, Load
+from loadstone.statistics.availability import HOLD_NS, SHARE, WINDOW_NS, WINDOWS, OfferedLoad
 from loadstone.statistics.percentile import Population
 
 # The default deadline: this multiple of the p99.9 before the fault, at least 50 ms (Loadstone's own definition).
@@ -33,12 +33,12 @@ EVENTS, SPECS = "run*.events.jsonl", "run*.spec.json"
 
 @dataclass(frozen=True)
 class Options:
-    """How recovery is decided; the defaults are in `loadstone.statistics.availability`."""
+    """The conditions of recovery; the defaults are in `loadstone.statistics.availability`."""
 
     share: float = SHARE
     window_ns: int = WINDOW_NS
     hold_ns: int = HOLD_NS
-    # An operation that succeeds later is late; None: from the latencies before the fault.
+    # An operation that succeeds later is late; None: computed from the latencies before the fault.
     deadline_ns: int | None = None
 
 
@@ -63,17 +63,17 @@ class Row:
     outcomes: list[Outcome] = field(default_factory=list)
 
     def latencies(self) -> Histogram:
-        """The latencies of the operations that succeeded, ns; without parts of composed operations."""
+        """The latencies of the operations that succeeded, ns; without the parts of composed operations."""
         merged = Histogram()
         for outcome in self.outcomes:
             if outcome.status in WELL and outcome.count and outcome.operation not in BESIDE | COMPOSED:
-                merged.add(decode(outcome.response or outcome.service))
+                merged.add_histogram(decode_histogram(outcome.response or outcome.service))
         return merged
 
     def first_failure_ns(self) -> int | None:
         """The shortest latency of a failed operation, ns; None without one."""
         failed = (outcome for outcome in self.outcomes if outcome.failed and outcome.count)
-        return min((decode(outcome.response or outcome.service).minimum for outcome in failed), default=None)
+        return min((decode_histogram(outcome.response or outcome.service).minimum for outcome in failed), default=None)
 
 
 def read_rows(paths: Iterable[Path]) -> list[Row]:
@@ -85,7 +85,7 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     for path in paths:
         with path.open() as lines:
             for line in lines:
-                if isinstance(event := parse(line), Interval) and event.length_ns:
+                if isinstance(event := parse_event(line), Interval) and event.length_ns:
                     add_interval(rows, event)
     return [rows[number] for number in sorted(rows)]
 
@@ -109,7 +109,7 @@ def add_interval(rows: dict[int, Row], event: Interval) -> None:
 
 
 def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """When the fault and its lift were ordered, ns; as planned where nothing was ordered, as in the twin."""
+    """When the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in the twin."""
     order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
@@ -128,7 +128,7 @@ def figures_of_faults(faults: Sequence[FaultRecord], rows: Sequence[Row], option
 def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tuple[Sequence[Row], int]:
     """The rows with the operations after the deadline counted as late, and the deadline, ns.
 
-    Where the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
+    If the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
     as late by the bucket of its latency, which is at most 0.1 % wide.
     """
     if options.deadline_ns is not None:
@@ -137,8 +137,8 @@ def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tupl
     before = Histogram()
     for row, histogram in zip(rows, latencies, strict=True):
         if row.start_ns + row.length_ns <= order_ns:
-            before.add(histogram)
-    tail_ns = before.quantile(DEADLINE_QUANTILE) if before.count else 0
+            before.add_histogram(histogram)
+    tail_ns = before.value_at_quantile(DEADLINE_QUANTILE) if before.count else 0
     deadline_ns = max(DEADLINE_FACTOR * tail_ns, DEADLINE_NS_MIN)
     counted = []
     for row, histogram in zip(rows, latencies, strict=True):
@@ -148,9 +148,9 @@ def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tupl
     return counted, deadline_ns
 
 
-def load_of(rows: Sequence[Row]) -> Load:
+def load_of(rows: Sequence[Row]) -> OfferedLoad:
     """Due and good operations by interval, without operations that allow no conclusion."""
-    return Load(
+    return OfferedLoad(
         np.array([row.start_ns for row in rows], dtype=np.int64),
         np.array([row.length_ns for row in rows], dtype=np.int64),
         np.array([max((row.due or 0) - row.not_yet, 0) for row in rows], dtype=np.float64),
@@ -208,7 +208,7 @@ def count_interrupted(rows: Sequence[Row], order_ns: int) -> int:
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
             if outcome.failed and outcome.count and outcome.operation not in BESIDE | COMPOSED:
-                histogram = decode(outcome.response or outcome.service)
+                histogram = decode_histogram(outcome.response or outcome.service)
                 highest = histogram.layout.highest_equivalent
                 ends_ns = ((row.start_ns + row.length_ns + highest(at), n) for at, n in histogram.counts.items())
                 interrupted += sum(count for end_ns, count in ends_ns if end_ns >= order_ns)
@@ -358,4 +358,4 @@ def add_figures(
     if series is not None and len(rows) == len(series.start_seconds) and all(row.due is not None for row in rows):
         counted, _ = apply_deadline(rows, borders_of(result.faults[0])[0], options)
         series = replace(series, good=tuple(row.good for row in counted), late=tuple(row.late for row in counted))
-    return replace(result, values={**result.values, **values(*computed)}), series
+    return replace(result, values={**result.values, **values_by_metric(*computed)}), series

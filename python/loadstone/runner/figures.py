@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from loadstone.engine.events import BESIDE, CENSORED, COMPOSED, NOT_YET, Executor, Outcome, Result, Summary
-from loadstone.engine.histogram import decode
+from loadstone.engine.histogram import decode_histogram
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.statistics.percentile import Population
 
@@ -55,7 +55,7 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # Not the summary's: the kernel's maximum includes the lab's memory at the fork.
+    # Not from the summary: the kernel's maximum includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
@@ -83,18 +83,18 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
 
 
 def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
-    """How busy the busiest executor was, and the worst wake-up delays.
+    """The utilisation of the busiest executor, and the worst wake-up delays.
 
-    The conductor has no clients and does not limit the load, so it is left out. Clients with a thread each have no
+    The conductor has no clients and does not limit the load, so it is excluded. Clients with a thread each have no
     executor; how busy they are shows only in the share of all processors.
     """
     if busy := [each.busy for each in executors if each.clients]:
         yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
-    lags = [lag for each in executors if (lag := decode(each.lag)).count]
+    lags = [lag for each in executors if (lag := decode_histogram(each.lag)).count]
     if lags:
         ticks = sum(lag.count for lag in lags)
-        yield Value(f"{prefix}executor.lag_p99", max(lag.quantile(0.99) for lag in lags), "ns", ticks)
-        yield Value(f"{prefix}executor.lag_max", max(lag.quantile(1) for lag in lags), "ns", ticks)
+        yield Value(f"{prefix}executor.lag_p99", max(lag.value_at_quantile(0.99) for lag in lags), "ns", ticks)
+        yield Value(f"{prefix}executor.lag_max", max(lag.value_at_quantile(1) for lag in lags), "ns", ticks)
 
 
 def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
@@ -115,7 +115,7 @@ def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
 def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
     """By operation in lower case, and for all: every operation that was due, and the mean of successful ones, ns.
 
-    A read of a record whose insert or delete was in flight says nothing about the store and is left out.
+    A read of a record whose insert or delete was in flight reveals nothing about the store and is excluded.
     """
     populations: dict[str, Population] = defaultdict(Population)
     sums: dict[str, float] = defaultdict(float)
@@ -127,16 +127,16 @@ def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Popu
         if outcome.failed:
             one.failed = outcome.count
         elif outcome.status == CENSORED:
-            one.censored = decode(text)
+            one.censored = decode_histogram(text)
         else:
-            one.well = decode(text)
+            one.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
         # The parts of an operation that never ended have not been reported.
         if outcome.operation not in BESIDE and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
-            populations[name].add(one)
+            populations[name].add_population(one)
             sums[name] += time
     return {
         name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in populations.items()
@@ -149,7 +149,7 @@ def total_ns(outcome: Outcome, kind: str) -> float:
     if exact is not None:
         return float(exact)
     text = TIMES[kind](outcome)
-    histogram = decode(text) if text is not None else None
+    histogram = decode_histogram(text) if text is not None else None
     return histogram.mean * histogram.count if histogram is not None and histogram.count else 0.0
 
 
@@ -172,12 +172,12 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
         yield Value(f"{name}.mean", mean, "ns", count)
         yield Value(f"{name}.min", population.well.minimum, "ns", count)
     names = {**PERCENTILES, "max": 1.0}
-    for statistic, percentile in zip(names, population.percentiles(list(names.values())), strict=True):
+    for statistic, percentile in zip(names, population.read_percentiles(list(names.values())), strict=True):
         yield Value(f"{name}.{statistic}", percentile.value, "ns", every, percentile.bound)
 
 
 def verified(summary: Summary, prefix: str) -> Iterator[Value]:
-    """How many values were verified, and how many of them were wrong."""
+    """The number of verified values, and the number of wrong ones."""
     counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
     if counts:
         total = sum(count for _, count in counts)

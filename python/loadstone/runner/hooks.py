@@ -13,7 +13,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.results.trial_result import Scalar
 
 SHOWN_CHARS = 400
-# UTF-8 has at most four bytes a character.
+# UTF-8 has at most four bytes per character.
 TAIL_BYTES = 4 * SHOWN_CHARS
 
 
@@ -54,7 +54,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                # It may have ended meanwhile.
+                # It may have ended in the meantime.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

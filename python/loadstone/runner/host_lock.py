@@ -49,7 +49,7 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
 def opened(path: Path) -> int | None:
     """The lock file, created if needed; None if that is impossible.
 
-    Any user may put something else in its place, such as a link to a file of ours or a pipe that nobody reads.
+    Any user may put something else in its place, such as a link to another file or a pipe without a reader.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     # First without O_CREAT, which the kernel may refuse for an existing file of another user (protected_regular).
@@ -74,7 +74,7 @@ def holder(descriptor: int) -> str:
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Writes who holds the lock, or that nobody does, if we may write the file."""
+    """Writes the holder of the lock, or that there is none, if the file is writable."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-# How long a command may take to end after SIGTERM, and what it started may take to end after it.
+# Time for a command to end after SIGTERM, and for its remaining processes to end after the command.
 ENDING_SECONDS, GRACE_SECONDS = 5.0, 0.1
 READ_BYTES = 1 << 16
 # Signals that Python ignores or handles, and that a command must not inherit.
@@ -44,7 +44,7 @@ class Launcher:
         self.requests = b""
         self.pid = 0
         self.started_ns = 0
-        # Of all children that have ended.
+        # CPU time of all children that have ended.
         self.cpu_s = 0.0
         self.memory_bytes = 0
 
@@ -91,13 +91,13 @@ class Launcher:
         reply({"pid": self.pid})
 
     def clear_wake(self) -> None:
-        """Empties the pipe that a child's end writes to."""
+        """Empties the pipe that is written when a child ends."""
         with suppress(BlockingIOError):
             while os.read(self.wake, READ_BYTES):
                 pass
 
     def reap(self) -> int | None:
-        """Waits for every child that has ended; the command's exit status if it is among them."""
+        """Reaps every child that has ended; returns the command's exit status if it is among them."""
         exit_status = None
         with suppress(ChildProcessError):
             while True:
@@ -143,7 +143,7 @@ class Launcher:
         )
 
     def kill_survivors(self) -> list[str]:
-        """Kills what the command has left running, in any group or session; their names."""
+        """Kills the processes that the command has left running, in any group or session; returns their names."""
         until = time.monotonic() + GRACE_SECONDS
         while has_children() and time.monotonic() < until:
             time.sleep(0.005)
@@ -161,7 +161,7 @@ class Launcher:
 
 
 def has_children() -> bool:
-    """Whether there is a child, running or not yet waited for."""
+    """Whether there is a child, running or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -170,7 +170,7 @@ def has_children() -> bool:
 
 
 def children() -> Iterator[tuple[int, str]]:
-    """The children that run, with their names."""
+    """The running children, with their names."""
     me = str(os.getpid())
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -182,13 +182,13 @@ def children() -> Iterator[tuple[int, str]]:
 
 
 def own_memory() -> int:
-    """The largest resident memory that this process had, B: what a command's own cannot be told from."""
+    """The peak resident memory of this process, B: a command's smaller peak cannot be distinguished from it."""
     with open("/proc/self/status") as file:
         return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")), 0)
 
 
 def reply(document: dict[str, Any]) -> None:
-    """Writes a reply; a lab that has ended does not read it."""
+    """Writes a reply; fails silently if the lab has ended."""
     with suppress(BrokenPipeError):
         os.write(1, json.dumps(document).encode() + b"\n")
 

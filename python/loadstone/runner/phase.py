@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import IO
 
 from loadstone.engine import secrets
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec
-from loadstone.experiment.kind import Launched
+from loadstone.experiment.kind import EndedLaunch
 from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet, Observations, Running, split
 from loadstone.fleet.launch import LOST_STATUS
@@ -29,14 +29,14 @@ from loadstone.runner.watch import Watch
 
 
 @dataclass(frozen=True)
-class Finished(Launched):
+class Finished(EndedLaunch):
     """The result of a launch of engines."""
 
     series: Series
-    # The largest resident memory of all engines together at the end of any interval, B.
+    # The largest resident memory of all engines together at the end of an interval, B.
     memory_max: int
     engines: int = 1
-    # Of those, how many ended without a result.
+    # The number of engines that ended without a result.
     lost: int = 0
     observations: Observations = field(default_factory=Observations)
 
@@ -47,7 +47,7 @@ class Finished(Launched):
 
     @property
     def loop(self) -> Loop:
-        """`open` if operations had due times; they have them also without a `rate`, by the property `rate.ramp`."""
+        """`open` if operations had due times, which the property `rate.ramp` gives them even without a `rate`."""
         return "open" if self.spec["pace"]["mode"] == "open" else "closed"
 
 
@@ -63,7 +63,7 @@ def run(
     placement: str = "",
     injector: Injector | None = None,
 ) -> Finished:
-    """Runs a phase on so many engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
+    """Runs a phase on this number of engines of a fleet, and writes histograms to `<name>.hlog` in the trial's `files`.
 
     The faults of an injector begin at their instants of the measured window. The spec of each engine goes to
     `<name>.spec.json`, or `<name>.<segment>.spec.json` if there are several; events to `<name>.events.jsonl`, or one
@@ -71,7 +71,7 @@ def run(
     `timeout` seconds.
     """
     if injector is not None:
-        # The start is then known to the lab before it happens.
+        # The lab then knows the start before it happens.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
@@ -83,7 +83,7 @@ def run(
         histograms = hlog.Writer(stack.enter_context((files / f"{name}.hlog").open("w")))
 
         def keep(part: int, line: str) -> None:
-            logs[part].write(f"{secrets.hidden(line)}\n")
+            logs[part].write(f"{secrets.hide_secrets(line)}\n")
             merger.hear(part, line)
 
         running = stack.enter_context(fleet.launch(split(spec, engines), keep, placement))
@@ -106,7 +106,7 @@ def run(
                         phase.start()
                     else:
                         phase.take(merged)
-                        histograms.take(merged)
+                        histograms.write_interval(merged)
                         builder.take(merged)
                 display.update()
             result = merger.result()
@@ -115,7 +115,7 @@ def run(
         if injector is not None:
             injector.note_summary(result.summary.start_unix_ns, result.summary.server_events)
         phase.finish(result.summary)
-        histograms.finish(result.summary)
+        histograms.write_censored(result.summary)
         display.update()
     ran = running.parts[0].specs[0]
     observations = running.observations()
@@ -131,11 +131,13 @@ def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) 
 
 
 def recorded(spec: Spec) -> Spec:
-    """A spec without passwords, as it is recorded."""
-    spec = json.loads(secrets.hidden(json.dumps(spec)))
+    """A spec without passwords, for recording."""
+    spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
-    properties = description().without_secrets(store["properties"])
-    properties = {name: secrets.hidden(text) if isinstance(text, str) else text for name, text in properties.items()}
+    properties = describe_engine().without_secrets(store["properties"])
+    properties = {
+        name: secrets.hide_secrets(text) if isinstance(text, str) else text for name, text in properties.items()
+    }
     return {**spec, "store": {**store, "properties": properties}}
 
 
@@ -143,7 +145,7 @@ def recorded(spec: Spec) -> Spec:
 def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[[EngineError], EngineError]]:
     """Kills engines that take too long, so that a hanging store does not hang the lab.
 
-    Yields a function that makes of the error of an engine without a result that of a timeout, if this killed it.
+    Yields a function that turns the error of an engine without a result into a timeout, if this killed the engine.
     """
     passed = threading.Event()
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Ended, EngineLaunch, ObservedCommand, Role, kind_of
 from loadstone.experiment.plan.plan import Variant
 from loadstone.format import units
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.results import hlog
-from loadstone.results.trial_result import Loop, Scalar, Series, values
+from loadstone.results.trial_result import Loop, Scalar, Series, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, figures, guarantees
 from loadstone.runner.phase import Finished
@@ -42,7 +42,7 @@ class PhaseResult:
     of_system: tuple[str, ...] = ()
 
 
-def parsed(each: ObservedCommand, ended: Ended) -> Run:
+def parsed(each: ObservedCommand, ended: Ended) -> ImportedRun:
     """The output of a command. Raises CommandError if it cannot be parsed."""
     try:
         return each.read(ended)
@@ -59,18 +59,18 @@ def of_command(
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
     printed = {path: path.stat().st_size for path in (ended.stdout, ended.stderr)}
     run = parsed(each, ended)
-    measured = values(*run.figures())
+    measured = values_by_metric(*run.figures_with_bounds())
     operations = measured.get("operations")
     notes = list(run.notes)
     for path, size in printed.items():
         if path.stat().st_size < size:
-            message = f"{path.name} had {units.size(size)}; only its beginning and its end are kept"
+            message = f"{path.name} had {units.format_size(size)}; only its beginning and its end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
     notes += survivor_notes(each, ended)
     if ended.status:
         failed = command.failure(each.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
-    hlog.write(files / f"{each.name}.hlog", run.histograms)
+    hlog.write_histograms(files / f"{each.name}.hlog", run.histograms)
     return PhaseResult(
         each.role,
         [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
@@ -102,13 +102,13 @@ def of_engine(
     processors: Scalar | None,
 ) -> PhaseResult:
     """The result of a measured engine phase."""
-    # Of several stages, the series is that of the longest.
+    # If there are several stages, the series is the longest stage's.
     run = max(runs, key=lambda each: each.result.summary.measured_ns)
     ready, lost = run.result.ready, sum(each.lost for each in runs)
     engines = max(each.engines for each in runs)
-    networked = description().networked(variant.store)
+    networked = describe_engine().is_networked(variant.store)
     operations = sum(one.result.summary.operations + one.result.summary.warmup_operations for one in runs)
-    # On other hosts, their processors count instead of this machine's.
+    # On other hosts, the processors of these hosts count instead of this machine's.
     measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
         observed = run.observations.facts
@@ -148,7 +148,7 @@ def of_engine(
     )
 
 
-# Parts of a spec that differ between trials of one variant, or say only how results are reported.
+# Parts of a spec that differ between trials of one variant, or that only concern reporting.
 NOT_REQUESTED = frozenset(
     {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
 )
@@ -156,7 +156,7 @@ NOT_REQUESTED = frozenset(
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
     """The settings of a spec, each by its path: `work.field_count`; without secrets and directories."""
-    known = description()
+    known = describe_engine()
     flat: dict[str, Scalar] = {}
 
     def flatten(part: Any, *path: str) -> None:
@@ -170,7 +170,7 @@ def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
 
     for key, part in spec.items():
         if key not in NOT_REQUESTED:
-            # Properties are the store's own: their path needs no mark.
+            # Properties belong to the store: their path needs no prefix.
             flatten(part["properties"] if key == "store" else part, key)
     return flat
 
@@ -184,12 +184,12 @@ def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -
 
 
 def end_of(runs: Sequence[Finished]) -> str:
-    """How launches ended: as the first that was not `done`."""
+    """The end of several launches: the first that is not `done`."""
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 
 def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
-    """The engines' own notes, whether latencies were too long for a histogram, and why phases ended early."""
+    """The engines' notes, and notes on latencies too long for a histogram and on phases that ended early."""
     for run in runs:
         yield from run.result.notes
         yield from run.observations.notes

@@ -1,4 +1,4 @@
-"""The pilot block: every variant once before the run, to find how long the warm-up must be and whether all can run.
+"""The pilot block: every variant once before the run, to find the length of the warm-up and variants that cannot run.
 
 Its trials have no warm-up and a long window: the longest possible warm-up and twice the window of the experiment. They
 are kept in `pilot.jsonl` and do not count. The result is in `pilot.json`, so that a resumed run uses the same warm-up.
@@ -18,17 +18,17 @@ from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS, Expe
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
 from loadstone.format import units
-from loadstone.format.quantity import written
+from loadstone.format.quantity import format_seconds
 from loadstone.judge.checks import rate
 from loadstone.judge.finding import Severity
 from loadstone.judge.findings import judge_trial
-from loadstone.judge.pairing import matches
+from loadstone.judge.pairing import match_variants
 from loadstone.judge.settings import Settings
 from loadstone.results import lines
-from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, pretty
-from loadstone.results.result_set import ResultSet, first_metric, variant
+from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, indent_json
+from loadstone.results.result_set import ResultSet, first_metric, variant_key
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.results.value import statistic
+from loadstone.results.value import metric_statistic
 from loadstone.runner.attempts import Attempts, given_up
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
@@ -37,18 +37,18 @@ from loadstone.statistics.steady import pooled_warm_up_end
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
 # simulations (tests/unit/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
 MARGIN = 1.5
-# A warm-up is a multiple of this.
+# A warm-up is a multiple of this, seconds.
 STEP_SECONDS = 0.5
 COLUMNS = {"p50": "p50_ns", "p99": "p99_ns"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Pilot trials of variants with the same data on the same system, and when they became steady."""
+    """Pilot trials of variants with the same data on the same system, and the times at which they became steady."""
 
     trials: tuple[str, ...]
     throughput_seconds: float
-    # Of the first compared metric; None if that is not a p50 or a p99.
+    # For the first compared metric; None if that is not a p50 or a p99.
     latency_seconds: float | None
     # The warm-up that this group needs.
     warmup_seconds: float
@@ -62,7 +62,7 @@ class PilotResult:
     cap_seconds: float
     # Whether the cap shortened it.
     capped: bool
-    # How long a trial takes with this warm-up, by the block's median; None if none was timed.
+    # The duration of a trial with this warm-up, by the block's median; None if no trial was timed.
     trial_seconds: float | None
     # The longest of these determines the warm-up.
     groups: tuple[Group, ...]
@@ -76,9 +76,9 @@ class Pilot:
     plan: Plan
     folder: Folder
     display: Display
-    # An estimate of how long a trial takes.
+    # An estimate of the duration of a trial.
     seconds_each: float
-    # How long each trial took besides its window.
+    # The duration of each trial in addition to its window.
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
@@ -86,29 +86,29 @@ class Pilot:
 
         Raises LoadstoneError if no variant can run.
         """
-        fields = self.folder.load().pilot
+        fields = self.folder.load_results().pilot
         if not isinstance(fields.get("warmup_seconds"), int | float):
             fields = asdict(self.run(conductor, retry_failed))
-            lines.replace(self.folder.path / PILOT, pretty(fields))
+            lines.replace_file(self.folder.path / PILOT, indent_json(fields))
         return fields
 
     def run(self, conductor: Conductor, retry_failed: bool) -> PilotResult:
-        """Runs the trials that are missing or failed. Raises LoadstoneError if no variant can run."""
+        """Runs the missing and the failed trials. Raises LoadstoneError if no variant can run."""
         attempts = Attempts(self.folder, self.display, PILOT_TRIALS)
         attempts.restore(retry_failed)
         conductor.experiment = self.long()
         variants = len(self.plan.variants)
-        block = units.many(variants, "trial")
+        block = units.count_noun(variants, "trial")
         self.display.say(f"running a pilot block of {block} to find the warm-up; its results do not count")
         progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
-        # Those without an attempt before those that have failed, so that a resumed run reaches them.
+        # Trials without an attempt precede failed ones, so that a resumed run reaches them.
         for each in sorted(self.block(), key=lambda each: attempts.numbers[each.trial] > 0):
-            if each.trial in attempts.done or attempts.set_aside(variant(each.variant.config)):
+            if each.trial in attempts.done or attempts.set_aside(variant_key(each.variant.config)):
                 continue
             result = self.trial(conductor, each, attempts)
             progress.finish()
-            # Repeated failures of single variants do not cost the others their run.
+            # Repeated failures of a single variant do not stop the remaining variants.
             if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
                 failures = f"{len(attempts.failing)} consecutive trials failed"
                 message = failures if attempts.done else "no variant can run"
@@ -119,9 +119,9 @@ class Pilot:
                 "no variant can run: all are set aside",
                 "remove the causes, then use `loadstone run --resume --retry-failed`",
             )
-        outcome = self.result(self.folder.pilots())
+        outcome = self.result(self.folder.read_pilots())
         capped = ", the longest possible" if outcome.capped else ""
-        self.display.say(f"every trial warms up for {written(outcome.warmup_seconds)}{capped} ({PILOT})")
+        self.display.say(f"every trial warms up for {format_seconds(outcome.warmup_seconds)}{capped} ({PILOT})")
         return outcome
 
     def long(self) -> Experiment:
@@ -133,52 +133,55 @@ class Pilot:
 
     def block(self) -> Iterator[PlannedTrial]:
         """Every variant once, in random order."""
-        for position, index in enumerate(order.permutation(self.plan.keys, self.experiment.seed, 0)):
+        for position, index in enumerate(order.draw_order(self.plan.keys, self.experiment.seed, 0)):
             one = self.plan.variants[index]
             yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{one.slug}", one, 0, position)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial, attempts: Attempts) -> TrialResult:
-        """Runs and records one of them, and reports what would make it invalid, before the run spends hours on it."""
+        """Runs and records a trial, and reports findings that would make it invalid, before the run spends hours on
+        it."""
         self.display.trial(planned.trial)
         begun = time.monotonic()
         result = attempts.make(conductor, planned, order=None)
         if result.end == "done":
             self.overhead_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
-        settings = Settings.of(self.folder.question)
-        for finding in judge_trial(result, self.folder.series(planned.trial, result.attempt), settings):
+        settings = Settings.from_question(self.folder.question)
+        for finding in judge_trial(result, self.folder.load_series(planned.trial, result.attempt), settings):
             # Without a warm-up no window is steady.
             if finding.severity == Severity.INVALID:
                 self.display.say(f"{result.trial}: {finding.check}: {finding.message}", bad=True)
         return result
 
     def report_pairs(self) -> None:
-        """Reports what would make comparisons invalid, before the run spends hours on them."""
+        """Reports findings that would make comparisons invalid, before the run spends hours on them."""
         question = self.folder.question
-        settings = Settings.of(question)
-        pilots = ResultSet(self.folder.name, self.folder.pilots(), question, interleaved=True)
-        found = [each for match in matches(pilots, pilots.variants, settings) for each in match.findings]
-        found += [each for trials in pilots.variants.values() for each in rate.driver(trials, settings)]
+        settings = Settings.from_question(question)
+        pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)
+        found = [each for match in match_variants(pilots, pilots.variants, settings) for each in match.findings]
+        found += [each for trials in pilots.variants.values() for each in rate.check_driver_time(trials, settings)]
         for each in dict.fromkeys(found):
             if each.severity == Severity.INVALID:
                 self.display.say(f"{each.check}: {each.message} ({each.hint})", bad=True)
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
-        """The warm-up, and what it is based on. Raises LoadstoneError if no trial has a time series."""
-        # Failed trials are left out: the shortest series limits its whole group.
+        """The warm-up and its basis. Raises LoadstoneError if no trial has a time series."""
+        # Failed trials are excluded: the shortest series limits its whole group.
         done = [trial for trial in trials if trial.end == "done"]
         known = [
-            (trial, series) for trial in done if (series := self.folder.series(trial.trial, trial.attempt)) is not None
+            (trial, series)
+            for trial in done
+            if (series := self.folder.load_series(trial.trial, trial.attempt)) is not None
         ]
         if not known:
             raise LoadstoneError("no trial of the pilot block has a time series", "set `measure.warmup`")
         duration = self.experiment.measure.duration or 0.0
         cap = PILOT_CAP * duration
         pools: dict[str, list[tuple[str, Series]]] = {}
-        # Variants with the same data on the same system are pooled, so that one noisy trial does not decide for all.
-        keys = {order.key(variant.config): variant.load_key for variant in self.plan.variants}
+        # Variants with the same data on the same system are pooled, so that one noisy trial does not decide.
+        keys = {order.draw_key(variant.config): variant.load_key for variant in self.plan.variants}
         for trial, series in known:
-            pools.setdefault(keys[order.key(trial.config)], []).append((trial.trial, series))
-        column = COLUMNS.get(statistic(first_metric(done, self.experiment.compare.metrics)))
+            pools.setdefault(keys[order.draw_key(trial.config)], []).append((trial.trial, series))
+        column = COLUMNS.get(metric_statistic(first_metric(done, self.experiment.compare.metrics)))
         groups = tuple(group(pool, column) for pool in pools.values())
         warmup, capped = warm_up(groups, cap)
         overhead = max(median(self.overhead_seconds), 0.0) if self.overhead_seconds else None
@@ -194,7 +197,8 @@ def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
 
 
 def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
-    """When throughput and the compared latency became steady, over the pooled trials of a group (MSER)."""
+    """The times at which throughput and the compared latency became steady, over the pooled trials of a group
+    (MSER)."""
     series = [each for _, each in pool]
     starts = max((each.start_seconds for each in series), key=len)
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, Text
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
-from loadstone.engine.events import Interval, Outcome, Summary, merged
+from loadstone.engine.events import Interval, Outcome, Summary, merge_service_times
 from loadstone.format import units
 
 SPARK_WIDTH = 10
@@ -24,7 +24,7 @@ PLAIN_SECONDS = 60.0
 
 
 class PhaseProgress:
-    """The progress of a phase, which ends after a number of operations or after seconds, warm-up included."""
+    """The progress of a phase, which ends after a number of operations or of seconds (including the warm-up)."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class PhaseProgress:
         self.started: float | None = None
 
     def start(self) -> None:
-        """The store is open, and time counts from now."""
+        """The store is open, and the time starts."""
         self.started = time.monotonic()
 
     def take(self, interval: Interval) -> None:
@@ -62,46 +62,48 @@ class PhaseProgress:
 
     @property
     def state(self) -> str:
-        """What it is doing, or the time left."""
+        """The current step, or the remaining time."""
         if self.started is None:
             return "opening"
         if self.summary:
             settled = self.summary.settle_seconds
-            return "done" if settled is None else f"settled {units.duration(settled * 1e9)}"
+            return "done" if settled is None else f"settled {units.format_duration(settled * 1e9)}"
         elapsed = time.monotonic() - self.started
         if self.operations is not None:
             if self.done >= self.operations:
                 return "settling"
             if not self.done:
                 return "starting"
-            return f"{units.clock(elapsed * (self.operations - self.done) / self.done)} left"
+            return f"{units.format_clock(elapsed * (self.operations - self.done) / self.done)} left"
         if not self.seconds:
-            return f"{units.clock(elapsed)} so far"
-        left = f"{units.clock(max(self.seconds - elapsed, 0))} left"
+            return f"{units.format_clock(elapsed)} so far"
+        left = f"{units.format_clock(max(self.seconds - elapsed, 0))} left"
         return f"{left}, warm-up" if elapsed < self.warmup_seconds else left
 
     @property
     def speed(self) -> str:
-        """The rate of the last second; at the end, of the whole phase."""
+        """The rate of the last second; at the end, the rate of the whole phase."""
         if self.summary:
-            return units.rate(self.summary.throughput)
-        return units.rate(self.rates[-1]) if self.rates else ""
+            return units.format_rate(self.summary.throughput)
+        return units.format_rate(self.rates[-1]) if self.rates else ""
 
     @property
     def spark(self) -> str:
         """A sparkline of the last seconds' rates."""
-        return units.sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
+        return units.draw_sparkline(self.rates[-SPARK_WIDTH:], SPARK_WIDTH)
 
     def finish(self, summary: Summary) -> None:
-        """The phase has ended: its summary is shown from now on."""
+        """The phase has ended: from now on its summary is displayed."""
         self.summary = summary
         self.latency = p99(summary.outcomes)
 
 
 def p99(outcomes: Iterable[Outcome]) -> str:
     """The 99th percentile of all operations, if there are enough of them."""
-    histogram = merged(outcomes)
-    return f"p99 {units.duration(histogram.quantile(0.99))}" if histogram.supports(0.99) else ""
+    histogram = merge_service_times(outcomes)
+    return (
+        f"p99 {units.format_duration(histogram.value_at_quantile(0.99))}" if histogram.supports_quantile(0.99) else ""
+    )
 
 
 class RunProgress:
@@ -118,7 +120,7 @@ class RunProgress:
         self._started = time.monotonic()
 
     def finish(self) -> None:
-        """One more trial is done."""
+        """Counts a finished trial."""
         self.done += 1
         self._finished += 1
 
@@ -138,9 +140,9 @@ class RunProgress:
         elapsed = time.monotonic() - self._started
         # A first trial that takes longer than estimated corrects the estimate before it ends.
         each = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
-        # The estimate of finished trials includes the time of the running one; the first guess does not.
+        # The estimate from finished trials includes the time of the running one; the initial estimate does not.
         left = each * (self.trials - self.done) - (0 if self._finished else elapsed)
-        return f"{units.clock(max(left, 0))} left" if self.done < self.trials else "done"
+        return f"{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
 class TrialProgress:
@@ -169,7 +171,7 @@ class TrialProgress:
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
-    """A line at the end of each trial, and one a minute in between."""
+    """Prints a line at the end of each trial, and one a minute in between."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -182,13 +184,13 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         pass
 
     def plan(self, progress: RunProgress) -> None:
-        """Prints how many trials there are to run."""
+        """Prints the number of trials to run."""
         self._run = progress
         left = progress.trials - progress.done
         self.say(f"{progress.name}: {left:,} of {progress.trials:,} trials to run, {progress.state}")
 
     def trial(self, name: str) -> None:
-        """Remembers the name, for later lines."""
+        """Stores the name for later lines."""
         self._trial = name
 
     def step(self, name: str) -> None:
@@ -230,7 +232,7 @@ class Bars:
             transient=True,
         )
         self._steps: TrialProgress | None = None
-        # Those of the trial and the phase; the run's bar stays.
+        # The bars of the trial and the phase; the run's bar stays.
         self._tasks: list[TaskID] = []
 
     def __enter__(self) -> Self:
@@ -261,7 +263,7 @@ class Bars:
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
 
     def _drop(self, kept: int) -> None:
-        """Removes all bars but the first `kept` below the run's."""
+        """Removes all bars except the first `kept` below the run's."""
         for task in self._tasks[kept:]:
             self._progress.remove_task(task)
         del self._tasks[kept:]
@@ -283,7 +285,7 @@ class PhaseBar(BarColumn):
         return super().render(task)
 
 
-# Shows the progress of a run: as a whole, its current trial and phase.
+# Displays the progress of a run: of the whole run, its current trial and phase.
 Display = PlainLines | Bars
 
 

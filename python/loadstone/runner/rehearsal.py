@@ -1,4 +1,4 @@
-"""What can be known about a plan before anything runs: for `--dry-run`, and before the first trial."""
+"""Checks of a plan before anything runs: for `--dry-run`, and before the first trial."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model.faults import ALL
-from loadstone.experiment.plan.forecast import load_seconds, seconds, space
+from loadstone.experiment.plan.forecast import estimate_space, load_seconds, plan_seconds
 from loadstone.experiment.plan.plan import Plan, Variant
-from loadstone.experiment.plan.servers import Attached, Started, StartRequest
+from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest
 from loadstone.experiment.validation.figures import OPERATIONS
 from loadstone.faults.support import require_support
 from loadstone.format import units
 from loadstone.runner.servers import expected, with_expected_address
 from loadstone.runner.started import refuse_taken
 from loadstone.systems.base import jvm
-from loadstone.systems.base.running import Running
-from loadstone.systems.base.starting import require as require_port
+from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.starting import require_port
 
-# At most this many variants are checked with the engine.
+# The maximum number of variants that are checked with the engine.
 CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
 # Clients with which a load over a network is no longer limited by response times.
@@ -48,7 +48,7 @@ def preflight(plan: Plan) -> None:
 
 
 def rehearse(plan: Plan) -> None:
-    """Checks everything that can be known: values, stores, servers, ports, programs and space.
+    """Makes all possible checks: values, stores, servers, ports, programs and space.
 
     Raises LoadstoneError with all errors.
     """
@@ -69,9 +69,9 @@ def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
 
 
 def raise_all(failures: dict[str, LoadstoneError]) -> None:
-    """Raises one error that prints all, each with its hint."""
+    """Raises one error that prints all errors, each with its hint."""
     if failures:
-        # The text of an error begins and ends with what the last one adds.
+        # Formatting an error adds a beginning and an end, which the last error provides.
         _, last = failures.popitem()
         raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
 
@@ -94,7 +94,7 @@ def start_checks(plan: Plan) -> list[Callable[[], object]]:
 def starts_of(plan: Plan) -> Iterator[tuple[Variant, StartRequest]]:
     """The systems that the lab starts for each variant."""
     for variant in plan.variants:
-        if variant.servers and isinstance(variant.servers.how, Started):
+        if variant.servers and isinstance(variant.servers.how, StartedSystems):
             yield from ((variant, start) for start in variant.servers.how.systems)
 
 
@@ -103,7 +103,7 @@ def connection_checks(plan: Plan) -> list[Callable[[], object]]:
     checks: dict[object, Callable[[], object]] = {}
     for variant in plan.variants:
         how = variant.servers.how if variant.servers else None
-        if isinstance(how, Started) or variant.hooks_before or (how and how.restart):
+        if isinstance(how, StartedSystems) or variant.hooks_before or (how and how.restart):
             continue
         for host, port in addresses(variant, how):
             checks[host, port] = partial(check_reachable, variant.store, host, port)
@@ -111,9 +111,9 @@ def connection_checks(plan: Plan) -> list[Callable[[], object]]:
 
 
 def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int]]:
-    """The addresses of servers that must run already, as far as the store's properties give them."""
-    known = description().address(variant.store)
-    properties = {**(how.properties(variant.store) if how else {}), **variant.store_properties}
+    """The addresses of servers that must already run, as far as the store's properties state them."""
+    known = describe_engine().address_properties(variant.store)
+    properties = {**(how.store_properties(variant.store) if how else {}), **variant.store_properties}
     if known is None or not properties.get(known[1], "").isdigit():
         return
     for host in properties.get(known[0], "").split(","):
@@ -122,7 +122,7 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 
 
 def check_reachable(store: str, host: str, port: int) -> None:
-    """Connects to a server. Raises LoadstoneError if it does not accept."""
+    """Connects to a server. Raises LoadstoneError if it does not accept connections."""
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:
@@ -133,15 +133,15 @@ def check_reachable(store: str, host: str, port: int) -> None:
 
 def check_start(variant: Variant, start: StartRequest) -> None:
     """Whether a system can be started: no user runs it, its programs exist, its port is free."""
-    running = Running(start.system)
+    running = RunningSystem(start.system)
     known = running.known
     refuse_taken(running)
     if start.system not in NATIVE:
-        jvm.program()
+        jvm.find_java()
     if known is not None or start.isolated:
-        # A run has left it up, and the next one takes it over or ends it; or its addresses do not exist yet.
+        # A run has left it up, and the next one takes it over or stops it; or its addresses do not exist yet.
         return
-    address = description().address(variant.store)
+    address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
         return
     properties: Mapping[str, str] = {}
@@ -154,20 +154,21 @@ def check_start(variant: Variant, start: StartRequest) -> None:
 
 
 def check_space(plan: Plan) -> None:
-    """Whether the data fit on their file system."""
-    stores = description().stores
+    """Whether the data fits on its file system."""
+    stores = describe_engine().stores
     local = [
         variant
         for variant in plan.variants
-        if not variant.hooks_before and (variant.store not in stores or description().keeps_files(variant.store))
+        if not variant.hooks_before and (variant.store not in stores or describe_engine().keeps_files(variant.store))
     ]
-    needed = space(replace(plan, variants=tuple(local)))
+    needed = estimate_space(replace(plan, variants=tuple(local)))
     for directory in dict.fromkeys(variant.directory for variant in local):
         existing = next(path for path in (directory, *directory.parents) if path.exists())
         free = shutil.disk_usage(existing).free
         if free < needed:
             raise LoadstoneError(
-                f"up to {units.size(needed)} are written below {directory}, which has {units.size(free)} free",
+                f"up to {units.format_size(needed)} are written below {directory}, "
+                f"which has {units.format_size(free)} free",
                 "set `directory` to a larger file system, or use fewer records",
             )
 
@@ -205,7 +206,7 @@ def time_outs(variant: Variant) -> Iterator[float]:
 
 
 def missing_programs(plan: Plan) -> Iterator[str]:
-    """Programs that fetch systems; files that were fetched before are kept."""
+    """Missing programs that download systems; previously downloaded files are reused."""
     for system in dict.fromkeys(start.system for _, start in starts_of(plan)):
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:
@@ -233,15 +234,16 @@ def absent_metrics(plan: Plan) -> Iterator[str]:
 
 def slow_load(plan: Plan) -> Iterator[str]:
     """A load over a network by few clients that may take longer than all trials."""
-    total = seconds(plan, plan.experiment.repeats.at_least, 1)
+    total = plan_seconds(plan, plan.experiment.repeats.at_least, 1)
     count = 1 if plan.experiment.load.reuse else plan.experiment.repeats.at_least
     for variant in plan.variants:
         loading = load_seconds(variant.loading, variant.data, 1) * count
-        few = variant.load_clients < LOAD_CLIENTS and description().networked(variant.store)
+        few = variant.load_clients < LOAD_CLIENTS and describe_engine().is_networked(variant.store)
         if few and loading > total / len(plan.variants) / 2 and loading > SHORT_SECONDS:
-            records = units.count(variant.data.records)
+            records = units.format_count(variant.data.records)
             yield (
-                f"warning: loading {records} records by {units.many(variant.load_clients, 'client')} may take longer"
+                f"warning: loading {records} records by "
+                f"{units.count_noun(variant.load_clients, 'client')} may take longer"
                 f" than the trials: up to {units.rough_span(loading, loading)}\n"
                 f"hint: write `load: {{clients: {LOAD_CLIENTS}}}`"
             )

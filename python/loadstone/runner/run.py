@@ -17,7 +17,7 @@ from loadstone.fleet.remote import Remote
 from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
-from loadstone.results.result_set import deciding, variant
+from loadstone.results.result_set import deciding_metrics, variant_key
 from loadstone.results.trial_result import TrialResult
 from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
@@ -28,9 +28,9 @@ from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 from loadstone.systems.base import undo
 
-# The run stops after so many consecutive failures, if they are of all variants or of FAILING_VARIANTS_MAX of them.
+# The run stops after this number of consecutive failures, if they concern all variants or FAILING_VARIANTS_MAX of them.
 FAILURES_MAX = 3
-# Why a run stops, by the reasons of `stopping`.
+# The messages on why a run stops, by the reasons of `stopping`.
 STOPS = {
     "narrow": "every interval is as narrow as `repeats.until` asks",
     "at-most": "the repeats have reached `repeats.at_most`",
@@ -47,7 +47,7 @@ class Run:
     folder: Folder
     display: Display
     seconds_each: float
-    # Whether variants that were set aside are tried again.
+    # Whether excluded variants are tried again.
     retry_failed: bool = False
     attempts: Attempts = field(init=False)
 
@@ -60,7 +60,7 @@ class Run:
         return self.attempts.done
 
     def go(self) -> str:
-        """Runs every missing trial; returns why it stopped. Raises LoadstoneError if it cannot continue."""
+        """Runs every missing trial; returns the reason why it stopped. Raises LoadstoneError if it cannot continue."""
         self.attempts.restore(self.retry_failed)
         repeats = self.experiment.repeats
         planned = set(self.folder.blocks)
@@ -70,15 +70,15 @@ class Run:
             progress = RunProgress(self.folder.name, trials, len(self.done), self.seconds_each)
             self.display.plan(progress)
             shared = False
-            for number, block in enumerate(self.plan.blocks(), 1):
-                # A block that has begun is completed: a missing trial would make its variant invalid.
+            for number, block in enumerate(self.plan.plan_blocks(), 1):
+                # A block that has begun is completed, because a missing trial would make its variant invalid.
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
                     return reason
                 if number not in planned:
-                    self.folder.plan(number, {each.trial: each.variant.config for each in block})
+                    self.folder.record_block(number, {each.trial: each.variant.config for each in block})
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
                 for each in block:
-                    if each.trial not in self.done and not self.attempts.set_aside(variant(each.variant.config)):
+                    if each.trial not in self.done and not self.attempts.set_aside(variant_key(each.variant.config)):
                         if not shared:
                             self.load_shared(conductor)
                             shared = True
@@ -115,7 +115,7 @@ class Run:
     @contextmanager
     def conducting(self) -> Iterator[Conductor]:
         """The conductor of the trials; data and servers are cleaned up at the end. Raises SystemsError."""
-        # A fault of servers that the user runs, left by a lab that was killed.
+        # Undoes faults that a killed lab left on servers of the user.
         undo.carry_out_all(self.folder.path / "trials" / undo.FILE, self.display.say)
         with (
             open_fleet(self.experiment, self.plan) as fleet,
@@ -129,9 +129,9 @@ class Run:
     def trial(self, conductor: Conductor, planned: PlannedTrial) -> None:
         """Runs and records a trial. Raises LoadstoneError after too many consecutive failures."""
         self.display.trial(planned.trial)
-        key = variant(planned.variant.config)
+        key = variant_key(planned.variant.config)
         result = self._attempt(conductor, planned)
-        # A lost host ended the trial on all hosts, so nothing of it is worth keeping.
+        # A lost host ended the trial on all hosts, so none of its results are kept.
         while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
             result = self._attempt(conductor, planned)
         if result.end == "done":
@@ -148,36 +148,38 @@ class Run:
         return result
 
     def enough(self) -> str | None:
-        """Why no more repeats are needed; None if some are."""
+        """The reason why no more repeats are needed; None if some are."""
         repeats = self.experiment.repeats
-        # A variant that was set aside would never have enough.
+        # An excluded variant would never have enough repeats.
         samples = [each for each in self.samples() if not self.attempts.set_aside(each[0])]
         limits = None if repeats.until is None else [until for _, until, _ in samples]
-        reason = stopping.enough([figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits)
+        reason = stopping.stopping_reason(
+            [figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits
+        )
         return None if reason is None else self.stopped(reason)
 
     def stopped(self, reason: stopping.Reason) -> str:
-        """The message for a reason. It applies to variants that have a figure; the others are counted in it."""
-        done, every = {variant(trial.config) for trial in self.done.values()}, len(self.plan.variants)
-        lacking = sum(variant(each.config) not in done for each in self.plan.variants)
+        """The message for a reason. It covers the variants that have a figure, and states how many have none."""
+        done, every = {variant_key(trial.config) for trial in self.done.values()}, len(self.plan.variants)
+        lacking = sum(variant_key(each.config) not in done for each in self.plan.variants)
         have = "has" if lacking == 1 else "have"
         return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
 
     def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
-        """Of each variant: how narrow an interval must be, as a share of its figure, and that figure in each repeat.
+        """For each variant: the required width of the interval as a share of the figure, and each repeat's figure.
 
-        Lower bounds are left out: an interval of bounds would look narrow, but is unknown.
+        Lower bounds are excluded: an interval of bounds would look narrow, but is unknown.
         """
         trials: dict[VariantKey, list[TrialResult]] = {}
         for trial in self.done.values():
-            trials.setdefault(variant(trial.config), []).append(trial)
+            trials.setdefault(variant_key(trial.config), []).append(trial)
         until = self.experiment.repeats.until
         if until is None:
             # Only their number matters.
             return [(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
         samples = []
         for key, each in trials.items():
-            for metric, share in deciding(each, self.experiment.compare.metrics, until).items():
+            for metric, share in deciding_metrics(each, self.experiment.compare.metrics, until).items():
                 known = (trial.values.get(metric) for trial in each)
                 figures = [value.value for value in known if value is not None and value.bound is None]
                 samples.append((key, share, figures))
@@ -205,13 +207,16 @@ def line(result: TrialResult) -> str:
     """A one-line summary of a trial."""
     throughput, p99 = result.values.get("throughput"), result.values.get("all.p99")
     if throughput is None and result.end == "done" and (time := result.value("time")):
-        return f"✓ {result.trial}: {units.duration(time)}"
+        return f"✓ {result.trial}: {units.format_duration(time)}"
     if throughput is None:
         note = result.notes[-1].message if result.notes else ""
         return f"✗ {result.trial}: {result.end}{': ' if note else ''}{note}"
-    speed = units.rate if throughput.unit == "op/s" else units.bandwidth
-    parts = [speed(throughput.value), f"p99 {units.bounded(units.duration(p99.value), p99.bound)}" if p99 else ""]
+    speed = units.format_rate if throughput.unit == "op/s" else units.format_bandwidth
+    parts = [
+        speed(throughput.value),
+        f"p99 {units.format_bound(units.format_duration(p99.value), p99.bound)}" if p99 else "",
+    ]
     errors = result.value("errors") or 0
-    parts.append(f"{units.count(errors)} errors" if errors else "")
+    parts.append(f"{units.format_count(errors)} errors" if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
     return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"

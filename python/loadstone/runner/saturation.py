@@ -10,20 +10,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from loadstone.experiment.model.points import dimensions
+from loadstone.experiment.model.points import distinct_values
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.plan import Builder, PlannedTrial, scalar_of
 from loadstone.judge.finding import Finding
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
-from loadstone.judge.searches import context_of, searches
+from loadstone.judge.searches import context_of, judge_searches
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.runner.progress import RunProgress
 from loadstone.runner.run import Run
-from loadstone.search.outcome import Outcome
-from loadstone.search.sentence import sentence
+from loadstone.search.outcome import SearchOutcome
+from loadstone.search.sentence import outcome_sentence
 
 FINISHED = "every search is finished"
 
@@ -32,13 +32,13 @@ FINISHED = "every search is finished"
 class SearchRun(Run):
     """A run that searches for a load."""
 
-    # The findings of the trials that were judged, by their id.
+    # The findings on the judged trials, by their id.
     judged: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     reported: set[VariantKey] = field(default_factory=set)
 
     def go(self) -> str:
         """Runs trials until every search is finished. Raises LoadstoneError if it cannot continue."""
-        results = self.folder.load()
+        results = self.folder.load_results()
         progress = RunProgress(self.folder.name, self._expected(results), len(results.trials), self.seconds_each)
         self.display.plan(progress)
         with self.conducting() as conductor:
@@ -49,62 +49,63 @@ class SearchRun(Run):
                     self.attempts.failing.clear()
                     self.attempts.failed.clear()
                     progress.finish()
-                results = self.folder.load()
+                results = self.folder.load_results()
                 progress.trials = max(self._expected(results), progress.done)
         return FINISHED
 
     def searches(self, results: ResultSet) -> list[Search]:
-        """The searches, as far as the trials have brought them."""
-        settings = Settings.of(results.question)
+        """The searches, with the trials so far."""
+        settings = Settings.from_question(results.question)
         for trial in results.trials:
             if trial.trial not in self.judged:
                 self.judged[trial.trial] = judge_trial(trial, results.series(trial.trial), settings)
         contexts = [context_of(variant.config, self._over) for variant in self.plan.variants]
-        return searches(results.question, results.trials, self.judged, settings, contexts)
+        return judge_searches(results.question, results.trials, self.judged, settings, contexts)
 
     def _block(self, results: ResultSet) -> Iterator[PlannedTrial]:
-        """The next trials: planned ones without a result, else one of each unfinished search."""
+        """The next trials: planned trials without a result, otherwise one of each unfinished search."""
         done = {trial.trial for trial in results.trials}
         if results.planned.keys() - done:
             yield from (each for each in self._planned(results.planned) if each.trial not in done)
             return
         configs = []
         for each in self.searches(results):
-            if isinstance(each.end, Outcome):
+            if isinstance(each.end, SearchOutcome):
                 self._report(each, each.end)
             else:
                 configs.append({**self._configs[each.context], self._over: scalar_of(each.end)})
         if not configs:
             return
         number = max(self.folder.blocks, default=0) + 1
-        keys = [order.key(each) for each in configs]
-        shuffled = [configs[i] for i in order.permutation(keys, self.experiment.seed, number)]
+        keys = [order.draw_key(each) for each in configs]
+        shuffled = [configs[i] for i in order.draw_order(keys, self.experiment.seed, number)]
         before = dict(results.planned)
         named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(shuffled)}}
         block = list(self._planned(named))[len(before) :]
-        self.folder.plan(number, {each.trial: each.variant.config for each in block})
+        self.folder.record_block(number, {each.trial: each.variant.config for each in block})
         yield from block
 
     def _planned(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
-        """The trials of these configs, in order; the repeat counts how often a config has occurred."""
+        """The trials of these configs, in order; the repeat is the number of earlier occurrences of the config."""
         seen: Counter[str] = Counter()
         builder = Builder(self.experiment, self._varied)
         for number, config in enumerate(planned.values()):
-            seen[order.key(config)] += 1
-            repeat = seen[order.key(config)]
-            variant = builder.variant(config)
+            seen[order.draw_key(config)] += 1
+            repeat = seen[order.draw_key(config)]
+            variant = builder.build_variant(config)
             yield PlannedTrial(
                 order.trial_name(number, order.DIGITS_MIN, variant.slug, repeat), variant, repeat, number
             )
 
-    def _report(self, search: Search, end: Outcome) -> None:
+    def _report(self, search: Search, end: SearchOutcome) -> None:
         """Prints the outcome of a search, once."""
         if search.context not in self.reported:
             self.reported.add(search.context)
-            self.display.say(sentence(end), bad=end.load is None)
+            self.display.say(outcome_sentence(end), bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """An estimate of the number of trials: those of finished searches, and half the maximum of the others."""
+        """An estimate of the number of trials: those of finished searches, and half the maximum for each unfinished
+        one."""
         total = 0
         for each in self.searches(results):
             done = sum(len(samples) for samples in each.samples.values())
@@ -119,7 +120,7 @@ class SearchRun(Run):
 
     @property
     def _varied(self) -> list[str]:
-        varied = [name for name, values in dimensions(self.experiment.vary).items() if len(values) > 1]
+        varied = [name for name, values in distinct_values(self.experiment.vary).items() if len(values) > 1]
         return [*(varied or ["system"]), self._over]
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
-from loadstone.engine.histogram import Histogram, decode
+from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.trial_result import Series
 
 
@@ -19,15 +19,17 @@ class Row:
     completed: int = 0
     ended: int = 0
     failed: int = 0
-    # Of successful operations, encoded: response times if there are any, else service times.
+    # Latencies of successful operations, encoded: response times if there are any, otherwise service times.
     latencies: list[str] = field(default_factory=list)
 
     def quantiles(self) -> tuple[float | None, float | None]:
-        """Their p50 and p99, ns."""
+        """The p50 and p99 of its latencies, ns."""
         histogram = Histogram()
         for text in self.latencies:
-            histogram.add(decode(text))
-        return (histogram.quantile(0.5), histogram.quantile(0.99)) if histogram.count else (None, None)
+            histogram.add_histogram(decode_histogram(text))
+        return (
+            (histogram.value_at_quantile(0.5), histogram.value_at_quantile(0.99)) if histogram.count else (None, None)
+        )
 
 
 class SeriesBuilder:
@@ -43,7 +45,7 @@ class SeriesBuilder:
         self.memory_max = 0
 
     def take(self, interval: Interval) -> None:
-        """Adds an interval, and to earlier ones the operations that ended since."""
+        """Adds an interval, and to earlier intervals the operations that ended since."""
         self.memory_max = max(self.memory_max, interval.memory_bytes)
         self._rows[interval.k] = Row(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)

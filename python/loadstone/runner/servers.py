@@ -12,11 +12,11 @@ from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
-from loadstone.experiment.plan.servers import Attached, Servers, Started, StartRequest
+from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.faults.attached import AttachedSite
 from loadstone.faults.injector import Site
 from loadstone.faults.site import StartedSite
-from loadstone.observe.servers import Servers as Observed
+from loadstone.observe.servers import ServerObserver as Observed
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
@@ -24,13 +24,13 @@ from loadstone.runner import settling
 from loadstone.runner.attached import Hosts
 from loadstone.runner.started import Stack, TakenError, plan_request
 from loadstone.systems.base import jvm
-from loadstone.systems.base.running import Running
+from loadstone.systems.base.running import RunningSystem
 
 # The name, in notes and in the judge's checks, for a server that ended during a trial.
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
-# The end of the name of a counter since the server's start: results have its growth in the measured phase.
+# The suffix of the name of a counter since the server's start: results contain its growth in the measured phase.
 TOTAL = "_total"
 
 
@@ -42,21 +42,22 @@ class ServersError(LoadstoneError):
 class TrialServers:
     """The servers of a trial."""
 
-    requested: Servers
+    requested: VariantServers
     # Empty for servers that the user runs.
     stack: Stack
     hosts: Hosts | None
     # Whether the trial must load its data.
     must_load: bool
-    # Those that were running when the trial began.
+    # The servers that were running when the trial began.
     initial: tuple[Watched, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     after: Mapping[str, float] = field(default_factory=dict)
-    # How settling after the load went.
+    # The wait after the load, if there was one.
     waited: settling.Waited | None = None
 
     def site(self, journal: Path) -> Site:
-        """The servers, as faults need them; how to undo a fault of servers that the user runs goes to `journal`."""
+        """The servers, in the form that faults need; the undoing of faults on servers that the user runs goes to
+        `journal`."""
         return StartedSite(self.stack.last) if self.hosts is None else AttachedSite(self.hosts, journal)
 
     def settle(self) -> None:
@@ -71,7 +72,7 @@ class TrialServers:
     def begin(self) -> Observed | None:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""
         self.before = self.stack.figures()
-        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.collections)
+        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.read_collections)
 
     def end(self) -> None:
         """Reads the counters again."""
@@ -81,12 +82,12 @@ class TrialServers:
         """A note for each server that has ended."""
         for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
-            log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, Started) else "its log"
+            log = f"`loadstone systems logs {how.system.system}`" if isinstance(how, StartedSystems) else "its log"
             hint = f"find out why from {log}; it is restarted for the next trial"
             yield Note(DIED, f"{server} ended during the trial", hint)
 
     def still_busy(self) -> Iterator[Note]:
-        """A note if they did not become idle."""
+        """A note if the servers did not become idle."""
         if self.waited is not None and not self.waited.idle:
             message = f"the servers were still busy {self.waited.seconds:.0f} s after the load"
             yield Note("not-steady", message, "load fewer records, or warm up for longer")
@@ -103,17 +104,17 @@ class TrialServers:
                 yield Value(prefix + name, float(number), unit, 1)
 
         for name, number in self.after.items():
-            # A server that was started again counts from 0: its growth is unknown.
+            # A server that was started again counts from 0, so its growth is unknown.
             if name.endswith(TOTAL) and number >= self.before.get(name, number + 1):
                 yield Value(FIGURES + name.removesuffix(TOTAL), number - self.before[name], "", 1)
 
     def _with_regions(self, counters: Mapping[str, float]) -> dict[str, float]:
-        """Adds the number of regions of the tested table, by a name that does not depend on the table's."""
+        """Adds the number of regions of the tested table, under a name that does not depend on the table's name."""
         regions = counters.get(f"regions.{self.requested.table}")
         return {**counters, **({} if regions is None else {"regions": regions})}
 
     def names(self) -> dict[str, Scalar]:
-        """What a command may name: host, port, hosts and table; of started servers also settings and properties."""
+        """Names for a command: host, port, hosts and table; for started servers also settings and properties."""
         how = self.requested.how
         if not isinstance(how, Attached):
             return {**self.stack.names(), "table": self.requested.table}
@@ -121,7 +122,7 @@ class TrialServers:
         return {"host": how.hosts[0], "hosts": ",".join(how.hosts), **port, "table": self.requested.table}
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the system's own client programs reach it; empty for servers that the user runs."""
+        """The environment in which the system's own client programs reach it; empty if the user runs the servers."""
         return {} if isinstance(self.requested.how, Attached) else self.stack.client_environment()
 
     def facts(self) -> dict[str, Scalar]:
@@ -140,7 +141,7 @@ class TrialServers:
             "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.initial],
             "figures": {"before": self.before, "after": self.after},
         }
-        path.write_text(secrets.hidden(json.dumps(document, indent=1)) + "\n")
+        path.write_text(secrets.hide_secrets(json.dumps(document, indent=1)) + "\n")
 
 
 class RunServers(AbstractContextManager["RunServers"]):
@@ -159,7 +160,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         """Starts the servers of a variant, with a fresh table if the trial must load; None if it has no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
-        TakenError if they belong to somebody else.
+        TakenError if somebody else owns them.
         """
         requested = variant.servers
         if requested is None or isinstance(requested.how, Attached):
@@ -180,10 +181,10 @@ class RunServers(AbstractContextManager["RunServers"]):
             next_to = {place: own for place, own in self._loaded.get(key, {}).items() if place and data.place}
             self._loaded[key] = {**next_to, **({data.place: variant.load_key} if data.loaded else {})}
 
-    def _prepare(self, requested: Servers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
+    def _prepare(self, requested: VariantServers, variant: Variant, log: Path, *, reuse: bool) -> TrialServers:
         key = server_key(requested)
         places = self._loaded.setdefault(key, {})
-        # Forgotten until the trial's load has succeeded.
+        # Removed until the trial's load has succeeded.
         has_data = reuse and places.pop(variant.data.place, None) == variant.load_key
         hosts: Hosts | None = None
         if isinstance(requested.how, Attached):
@@ -195,7 +196,7 @@ class RunServers(AbstractContextManager["RunServers"]):
                 self._stack.down()
             started = self._stack.up(requested.how, fresh=fresh)
             if started and has_data and requested.fresh == "system":
-                # A server had ended, and its data are lost.
+                # A server had ended, and its data was lost.
                 self._stack.down()
                 self._stack.up(requested.how)
         must_load = not has_data or started
@@ -210,8 +211,8 @@ class RunServers(AbstractContextManager["RunServers"]):
         return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
 
 
-def server_key(servers: Servers) -> object:
-    """Identifies servers: attached ones by their hosts; of started ones only one stack is up at a time."""
+def server_key(servers: VariantServers) -> object:
+    """Identifies servers: attached servers by their hosts; of started servers only one stack is up at a time."""
     return servers.how.hosts if isinstance(servers.how, Attached) else "started"
 
 
@@ -220,17 +221,17 @@ def with_address(variant: Variant, servers: TrialServers | None) -> Variant:
     if servers is None:
         return variant
     how = servers.requested.how
-    address = how.properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
+    address = how.store_properties(variant.store) if isinstance(how, Attached) else servers.stack.properties()
     return replace(variant, store_properties={**address, **variant.store_properties})
 
 
 def with_expected_address(variant: Variant) -> Variant:
-    """The same before the servers are up, if their address is known by then."""
+    """Like `with_address`, but before the servers are up, if their address is already known."""
     if variant.servers is None:
         return variant
     how = variant.servers.how
     try:
-        address = how.properties(variant.store) if isinstance(how, Attached) else expected(how.system)
+        address = how.store_properties(variant.store) if isinstance(how, Attached) else expected(how.system)
     except (LoadstoneError, OSError):
         # It is only known once the system runs.
         return variant
@@ -239,5 +240,5 @@ def with_expected_address(variant: Variant) -> Variant:
 
 def expected(start: StartRequest) -> Mapping[str, str]:
     """The properties for reaching a system that is not up yet."""
-    running = Running(start.system)
-    return running.system.properties(running.place, plan_request(running, start))
+    running = RunningSystem(start.system)
+    return running.system.store_properties(running.place, plan_request(running, start))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import Watched, ticks
+from loadstone.observe.servers import Watched, sum_ticks
 
-# Idle: all servers together use less than this for one interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
+# Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
 # a whole processor.
 PROCESSORS = 0.25
 LOOK_S = 1.0
@@ -19,7 +19,7 @@ LONGEST_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """How long the wait for replication took, and the backlog at its end."""
+    """The duration of the wait for replication, and the backlog at its end."""
 
     seconds: float
     backlog: str | None
@@ -27,7 +27,7 @@ class Replicated:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How long the wait took, and whether the servers became idle."""
+    """The duration of the wait, and whether the servers became idle."""
 
     seconds: float
     idle: bool
@@ -53,11 +53,11 @@ def await_replication(
 
 def wait(
     servers: Sequence[Watched],
-    look: Callable[[Sequence[Watched]], int] = ticks,
+    look: Callable[[Sequence[Watched]], int] = sum_ticks,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:
-    """Waits until the servers are idle; ended ones count as idle."""
+    """Waits until the servers are idle; servers that have ended count as idle."""
     begin = before = clock()
     used = look(servers)
     while before - begin < LONGEST_S:

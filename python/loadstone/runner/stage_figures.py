@@ -13,7 +13,7 @@ from pathlib import Path
 
 from loadstone.engine.events import BESIDE, CENSORED, COMPOSED
 from loadstone.results.stage import Stage
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import figures
 from loadstone.runner.fault_figures import EVENTS, Row, failures_by_status, latency_figures, read_rows
@@ -27,7 +27,7 @@ def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> Tr
         rows = read_rows(sorted(files.glob(EVENTS)))
     except (OSError, ValueError):
         return result
-    return replace(result, values={**result.values, **values(*figures_of_stages(stages, rows))})
+    return replace(result, values={**result.values, **values_by_metric(*figures_of_stages(stages, rows))})
 
 
 def figures_of_stages(stages: Sequence[Stage], rows: Sequence[Row]) -> Iterator[Value]:

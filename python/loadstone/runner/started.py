@@ -7,22 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from loadstone.engine.describe import SECRET_NAME, description
+from loadstone.engine.describe import SECRET_NAME, describe_engine
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.plan.forecast import shared
-from loadstone.experiment.plan.servers import Started, StartRequest
+from loadstone.experiment.plan.forecast import count_shared
+from loadstone.experiment.plan.servers import StartedSystems, StartRequest
 from loadstone.observe.servers import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 from loadstone.systems.base import jvm
-from loadstone.systems.base.files.cache import locked
-from loadstone.systems.base.running import Running, ServerState
-from loadstone.systems.base.system import Plan
+from loadstone.systems.base.files.cache import hold_lock
+from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.system import SystemPlan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
 MARK = "experiment.lock"
-# The owner, in the state of servers that a run starts: only then may a later run stop them.
+# The owner in the state of servers that a run starts: only these may be stopped by a later run.
 OWNER = "experiment"
 
 
@@ -35,18 +35,18 @@ class Stack:
 
     def __init__(self, root: Path | None = None) -> None:
         self._root = root
-        # Each with its mark of ownership.
-        self._up: list[tuple[StartRequest, Running, ExitStack]] = []
+        # Each system with its mark of ownership.
+        self._up: list[tuple[StartRequest, RunningSystem, ExitStack]] = []
         self._keep = False
 
-    def up(self, requested: Started, *, fresh: bool = False) -> bool:
+    def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
         """Brings up these systems and no others, and restarts dead servers; True if anything was started.
 
-        Those that an earlier run kept are taken over, unless `fresh`. Raises TakenError if the servers are running and
+        Servers kept by an earlier run are taken over, unless `fresh`. Raises TakenError if the servers are running and
         no experiment started them, LoadstoneError if one does not start.
         """
         self._keep = requested.keep
-        same = shared([start for start, _, _ in self._up], requested.systems)
+        same = count_shared([start for start, _, _ in self._up], requested.systems)
         self._end(same)
         started = bool(self.dead())
         for start, running, _ in self._up:
@@ -61,7 +61,7 @@ class Stack:
         self._end(0)
 
     def leave(self) -> None:
-        """Stops them at the end of the run, unless the file keeps them."""
+        """Stops the servers at the end of the run, unless the file keeps them."""
         if not self._keep:
             self.down()
         for _, _, mark in self._up:
@@ -70,7 +70,7 @@ class Stack:
 
     def fresh(self, table: str, options: Mapping[str, str]) -> None:
         """Recreates the table."""
-        self.last.fresh(table, options)
+        self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
         """The first system's work that must end before every reachable replica has all writes; None: no work."""
@@ -78,12 +78,12 @@ class Stack:
 
     @property
     def unseen_s(self) -> float:
-        """How long such work may go unreported, seconds."""
+        """The longest time for which such work may stay unreported, seconds."""
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
         """The store properties for reaching them."""
-        return self.last.properties()
+        return self.last.store_properties()
 
     def dead(self) -> list[str]:
         """A description of each server that is no longer running."""
@@ -95,13 +95,13 @@ class Stack:
         ]
 
     def names(self) -> dict[str, Scalar]:
-        """What a command may name: address, nodes, settings and store properties, without secrets."""
-        servers = self.last.processes()
+        """Names for a command: address, nodes, settings and store properties, without secrets."""
+        servers = self.last.running_processes()
         hosts = [process.address.rpartition(":")[0] for process in servers]
         plan = self.last.plan
-        named = {**plan.settings, **self.last.properties()}
+        named = {**plan.settings, **self.last.store_properties()}
         return {
-            **{name: text for name, text in named.items() if not description().is_secret(name)},
+            **{name: text for name, text in named.items() if not describe_engine().is_secret(name)},
             **({"host": hosts[0], "port": servers[0].address.rpartition(":")[2]} if servers else {}),
             "hosts": ",".join(dict.fromkeys(hosts)),
             "nodes": plan.nodes,
@@ -114,7 +114,7 @@ class Stack:
     @property
     def directories(self) -> list[Path]:
         """Their data directories."""
-        return [each for _, running, _ in self._up for each in running.directories()]
+        return [each for _, running, _ in self._up for each in running.data_directories()]
 
     @property
     def data(self) -> Path | None:
@@ -125,7 +125,7 @@ class Stack:
         """The servers to observe."""
         for _, running, _ in self._up:
             logs = running.gc_logs()
-            for each in running.processes():
+            for each in running.running_processes():
                 yield Watched(each.name, each.address, each.pid, each.started_ticks, logs.get(each.name))
 
     def facts(self) -> dict[str, Scalar]:
@@ -134,18 +134,20 @@ class Stack:
         for start, running, _ in self._up:
             top = running is self.last
             prefix = "" if top else f"{start.system}."
-            facts[f"{prefix}system" if top else start.system] = start.system if top else running.version()
+            facts[f"{prefix}system" if top else start.system] = start.system if top else running.server_version()
             if top:
-                facts["system_version"] = running.version()
+                facts["system_version"] = running.server_version()
             facts["data_nodes" if top else f"{prefix}nodes"] = start.nodes
-            reported = running.facts()
+            reported = running.read_facts()
             facts |= {f"{prefix}{name}": value for name, value in reported.items()}
             if "replication" in reported:
                 # The system below replicates the data of the one above.
                 facts.setdefault("replication", reported["replication"])
             known = {*reported, *filter(SECRET_NAME.search, start.settings)}
             facts |= {f"{prefix}set.{name}": text for name, text in start.settings.items() if name not in known}
-        builds = {jvm.process_release(each.pid) for _, running, _ in self._up for each in running.processes()} - {""}
+        builds = {
+            jvm.process_release(each.pid) for _, running, _ in self._up for each in running.running_processes()
+        } - {""}
         if builds:
             facts["server_jvm"] = " + ".join(sorted(builds))
         return facts
@@ -156,22 +158,22 @@ class Stack:
         for _, running, _ in self._up:
             # Servers that have ended have no counters; the trial's other figures are kept.
             with suppress(LoadstoneError):
-                counters |= running.figures()
+                counters |= running.read_figures()
         return counters
 
     @property
-    def last(self) -> Running:
+    def last(self) -> RunningSystem:
         """The system that the store connects to."""
         return self._up[-1][1]
 
     def _begin(self, start: StartRequest, *, fresh: bool) -> None:
-        running = Running(start.system, self._root)
+        running = RunningSystem(start.system, self._root)
         with ExitStack() as mark:
             mark.enter_context(owned(running.place.root))
             known = running.known
             refuse_taken(running)
             if known is not None and (fresh or not (self._keep and matches(running, start))):
-                # Left by a run that was killed, or that kept them.
+                # Left by a killed run, or by a run that kept its servers.
                 running.down()
             if not running.status():
                 prepare(start.before, "before", running)
@@ -179,7 +181,7 @@ class Stack:
             self._up.append((start, running, mark.pop_all()))
 
     def _end(self, kept: int) -> None:
-        """Stops all but the first `kept`, in reverse order."""
+        """Stops all systems except the first `kept`, in reverse order."""
         while len(self._up) > kept:
             start, running, mark = self._up[-1]
             running.down()
@@ -188,7 +190,7 @@ class Stack:
             prepare(start.after, "after", running)
 
 
-def refuse_taken(running: Running) -> None:
+def refuse_taken(running: RunningSystem) -> None:
     """Raises TakenError if the system is up or has data, and no experiment started it."""
     known = running.known
     if known is not None and known.owner != OWNER:
@@ -199,7 +201,7 @@ def refuse_taken(running: Running) -> None:
         )
 
 
-def prepare(commands: Sequence[str], when: str, running: Running) -> None:
+def prepare(commands: Sequence[str], when: str, running: RunningSystem) -> None:
     """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
@@ -213,17 +215,17 @@ def common(directories: Sequence[Path]) -> Path | None:
     return existing[0] if len({each.stat().st_dev for each in existing}) == 1 else None
 
 
-def matches(running: Running, start: StartRequest) -> bool:
+def matches(running: RunningSystem, start: StartRequest) -> bool:
     """Whether a system is running with the requested nodes and settings."""
     return bool(running.status()) and running.plan == plan_request(running, start)
 
 
-def plan_request(running: Running, start: StartRequest) -> Plan:
+def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
     """The plan of a request."""
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
-def bring_up(running: Running, start: StartRequest) -> None:
+def bring_up(running: RunningSystem, start: StartRequest) -> None:
     """Starts a system, or its servers that have ended."""
     running.up(
         start.nodes,
@@ -236,7 +238,7 @@ def bring_up(running: Running, start: StartRequest) -> None:
 
 @contextmanager
 def owned(root: Path) -> Iterator[None]:
-    """Marks the servers of the system in `root` as those of this run. Raises TakenError if another run has them.
+    """Marks the servers of the system in `root` as this run's. Raises TakenError if another run has them.
 
     The mark is a lock on a file next to the system's state, taken before the first server starts and kept while the run
     lives. The kernel releases it however the run ends.
@@ -249,7 +251,7 @@ def owned(root: Path) -> Iterator[None]:
 
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(path, taken))
+            stack.enter_context(hold_lock(path, taken))
             path.write_text(str(os.getpid()))
         except OSError as error:
             raise LoadstoneError(

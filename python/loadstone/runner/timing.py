@@ -1,4 +1,4 @@
-"""Times commands against each other: interleaved executions, until the interval of every ratio is narrow enough."""
+"""Times commands relative to each other: interleaved executions, until the interval of every ratio is narrow enough."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from loadstone.engine.events import Note
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.experiment.plan import order
 from loadstone.results.folder import Folder
-from loadstone.results.trial_result import TrialResult, values
+from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command
 from loadstone.runner.command import CommandError, Launcher
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.watch import Watch
 from loadstone.statistics.centre import t_interval
-from loadstone.statistics.comparison import blocked
+from loadstone.statistics.comparison import compare_blocks
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")
-# Beyond this number of rounds, more do not help: the time limit is the usual end.
+# More rounds than this do not help; usually the time limit ends the run.
 ROUNDS_MAX = 1000
 
 
@@ -40,7 +40,7 @@ class Timed:
 
 @dataclass
 class Timing:
-    """The executions of commands, a round after the other: each command once, in random order.
+    """The executions of commands, in rounds: each command once, in random order.
 
     The order of every second round is the reverse of the order before it, so that no command runs first more often.
     """
@@ -60,7 +60,7 @@ class Timing:
     count: int = 0
 
     def run(self, warmups: int) -> str:
-        """Runs the rounds; returns why they stopped. Raises CommandError if a command fails."""
+        """Runs the rounds; returns the reason why they stopped. Raises CommandError if a command fails."""
         progress = RunProgress(NAME, self.rounds_min * len(self.commands), 0, 0.0)
         self.display.plan(progress)
         with Launcher() as launcher:
@@ -83,7 +83,7 @@ class Timing:
     def sequence(self, number: int) -> list[Timed]:
         """The order of a round."""
         names = [timed.name for timed in self.commands]
-        indexes = order.permutation(names, self.seed, (number + 1) // 2)
+        indexes = order.draw_order(names, self.seed, (number + 1) // 2)
         return [self.commands[index] for index in (indexes if number % 2 else reversed(indexes))]
 
     def slug(self, timed: Timed) -> str:
@@ -105,7 +105,7 @@ class Timing:
             start_unix_ns=time.time_ns(),
         )
         failure: CommandError | None = None
-        with self.folder.trial(trial, begun=initial if number else None) as files:
+        with self.folder.open_attempt(trial, begun=initial if number else None) as files:
             if timed.prepare:
                 ended = self.launch(launcher, "prepare", timed.prepare, files, None)
                 if ended.status:
@@ -119,7 +119,7 @@ class Timing:
                     failure = CommandError(late, "set a longer `--timeout`", error.status) if is_late else error
             if failure is None:
                 result = self.result(initial, ended)
-                result = replace(result, values={**result.values, **values(*watch.values(0))})
+                result = replace(result, values={**result.values, **values_by_metric(*watch.values(0))})
                 failure = command.failure(f"`{timed.text}`", ended) if ended.status else None
             else:
                 result = initial
@@ -128,7 +128,7 @@ class Timing:
                 note = Note("exit-status" if is_allowed else "failed", str(failure.args[0]), failure.hint)
                 result = replace(result, end="done" if is_allowed else "failed", notes=(*result.notes, note))
         if number:
-            self.folder.append(result)
+            self.folder.append_trial(result)
             self.count += 1
         if failure is not None and not is_allowed:
             ignoring = "; `--ignore-failure` times failing commands as well" if METRIC in result.values else ""
@@ -140,7 +140,9 @@ class Timing:
         """The figures of an execution."""
         use = ended.use
         memory = [] if use.memory_bytes is None else [Value("memory_max", use.memory_bytes, "B", 1)]
-        measured = values(Value(METRIC, use.elapsed_ns, "ns", 1), Value("cpu_time", use.cpu_ns, "ns", 1), *memory)
+        measured = values_by_metric(
+            Value(METRIC, use.elapsed_ns, "ns", 1), Value("cpu_time", use.cpu_ns, "ns", 1), *memory
+        )
         notes: tuple[Note, ...] = ()
         if use.survivors:
             message = f"it left processes running, which were killed: {', '.join(use.survivors)}"
@@ -154,14 +156,14 @@ class Timing:
         return command.run_by(launcher, phase, context, self.display, watch, self.timeout_seconds, NO_OUTPUT)
 
     def widest(self) -> float:
-        """The width of the widest interval: of the ratios to the first command, or of the only command's mean."""
+        """The width of the widest interval: of the ratios to the first command, or of a single command's mean."""
         return max(self.widths(), default=math.inf)
 
     def widths(self) -> Iterator[float]:
         """The width of each interval, as a share of its figure."""
         first, *contenders = (self.figures[timed.name] for timed in self.commands)
         for figures in contenders:
-            ratio = blocked(first, figures).ratio
+            ratio = compare_blocks(first, figures).ratio
             yield math.inf if ratio.low is None or ratio.high is None else (ratio.high - ratio.low) / ratio.value
         if not contenders:
             mean, low, high = t_interval([*first.values()])[0]

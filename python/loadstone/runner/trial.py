@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from loadstone.engine import secrets
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import Note
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, EngineLaunch, ObservedCommand, Phase, kind_of
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.points import values as values_of_names
+from loadstone.experiment.model.points import template_values as values_of_names
 from loadstone.experiment.plan.plan import PlannedTrial
 from loadstone.faults.fault import FaultError
 from loadstone.faults.injector import Injector
 from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
-from loadstone.results.trial_result import Scalar, TrialResult, values
+from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result, stage_figures
 from loadstone.runner.phase import Finished
@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 3600.0
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-# The notes on what a trial failed for, beside its engines.
+# The notes on the cause of a failed trial, other than its engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 
@@ -56,7 +56,7 @@ class Conductor:
     def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
         """Runs a trial and writes its files below `files`; completes the result that it began with.
 
-        If an engine ends without a result, or a hook fails, the result says so. Raises LoadstoneError if something is
+        If an engine ends without a result, or a hook fails, the result states it. Raises LoadstoneError if something is
         missing that every trial needs.
         """
         variant = planned.variant
@@ -86,7 +86,7 @@ class Conductor:
             datasets.remove(directory)
         self.display.step("tear down")
         measured = [value for each in results for value in each.values]
-        # Facts and time series are those of the measured phase.
+        # Facts and time series come from the measured phase.
         main = next(each for each in results if each.role == "measure")
         notes = (*died(at), *(note for each in results for note in each.notes))
         if at is not None:
@@ -95,7 +95,7 @@ class Conductor:
             at.write(files / "servers.json")
         ended = replace(
             begun,
-            values=amplified(values(*measured)),
+            values=amplified(values_by_metric(*measured)),
             clients=main.clients,
             end=next((each.end for each in results if each.end != "done"), "done"),
             notes=notes,
@@ -128,7 +128,8 @@ class Conductor:
         return injector
 
     def load(self, planned: PlannedTrial, files: Path) -> None:
-        """Loads data that trials share on servers, if they are not there. Raises LoadstoneError if the load fails."""
+        """Loads data that trials share on servers, unless it is already there. Raises LoadstoneError if the load
+        fails."""
         directory = self.spaces.at(planned.variant.directory).fresh()
         try:
             self.display.step("servers")
@@ -144,31 +145,32 @@ class Conductor:
     def _hidden(self, result: TrialResult) -> TrialResult:
         """A result with the facts of the fleet, and without secrets."""
         facts, requested = (
-            {name: secrets.hidden(value) if isinstance(value, str) else value for name, value in settings.items()}
+            {name: secrets.hide_secrets(value) if isinstance(value, str) else value for name, value in settings.items()}
             for settings in ({**self.fleet.facts, **result.facts}, result.requested)
         )
         notes = [
-            replace(each, message=secrets.hidden(each.message), hint=secrets.hidden(each.hint)) for each in result.notes
+            replace(each, message=secrets.hide_secrets(each.message), hint=secrets.hide_secrets(each.hint))
+            for each in result.notes
         ]
         return replace(result, facts=facts, requested=requested, notes=tuple(notes))
 
     @contextmanager
     def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
-        """Runs the hooks before and after; those after run however the trial ends, and the first error is raised."""
+        """Runs the hooks before and after the trial; the hooks after it always run, and the first error is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
         names["results"] = str(files)
         timeout = self._timeout()
         try:
-            hooks.run(variant.before(names), "before", names, log, timeout)
+            hooks.run(variant.commands_before(names), "before", names, log, timeout)
             yield
         except BaseException as error:
             if not isinstance(error, Exception):
                 timeout = min(timeout, LEAVING_SECONDS)
             with suppress(hooks.HookError):
-                hooks.run(variant.after(names), "after", names, log, timeout)
+                hooks.run(variant.commands_after(names), "after", names, log, timeout)
             raise
-        hooks.run(variant.after(names), "after", names, log, timeout)
+        hooks.run(variant.commands_after(names), "after", names, log, timeout)
 
     def _perform(
         self,
@@ -198,7 +200,7 @@ class Conductor:
             if isinstance(each, ObservedCommand):
                 ended = self._command(each, planned, directory, files, at, None, injector)
                 run = phase_result.parsed(each, ended)
-                return PhaseResult(each.role, [*run.figures(), *settled], run.facts, run.notes, run.end)
+                return PhaseResult(each.role, [*run.figures_with_bounds(), *settled], run.facts, run.notes, run.end)
             runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
@@ -209,13 +211,13 @@ class Conductor:
     def _prepare(
         self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
     ) -> PhaseResult | None:
-        """Loads the data, or copies data that were loaded before; None if this trial loaded nothing."""
+        """Loads the data, or copies data that was loaded before; None if this trial loaded nothing."""
         variant = planned.variant
         if at is not None and not at.must_load:
             return None
         settle = self.experiment.measure.settle
         reuse = self.experiment.load.reuse
-        if not reuse or description().networked(variant.store):
+        if not reuse or describe_engine().is_networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
             loaded = self._load(each, planned, directory, seed, files, at)
             self.servers.loaded(variant)
@@ -239,19 +241,19 @@ class Conductor:
     def _load(
         self, part: Phase, planned: PlannedTrial, directory: Path, seed: int, files: Path, at: TrialServers | None
     ) -> PhaseResult:
-        """Loads all data by engines or a command. Raises EngineError if it fails."""
+        """Loads all data by engines or a command. Raises EngineError if this fails."""
         self.display.step("load")
         if isinstance(part, ObservedCommand):
             ended = self._command(part, planned, directory, files, at, None)
             if ended.status:
                 raise command.failure(part.name, ended)
-            figures = phase_result.parsed(part, ended).figures()
+            figures = phase_result.parsed(part, ended).figures_with_bounds()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
         loads = self._complete(part, planned.variant.placement, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
     def _complete(self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path) -> list[Finished]:
-        """Loads all data by engines. Raises EngineError if some are missing, since the trial needs all of them."""
+        """Loads all data by engines. Raises EngineError if some of it is missing, since the trial needs all of it."""
         loads = self._run(each, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
@@ -264,7 +266,7 @@ class Conductor:
                 reason = f": {summary.reason}" if summary.reason else ""
                 raise EngineError(f"the load ended early{reason}", phase_result.ENDED_EARLY_HINT, 1)
             if summary.unclosed:
-                raise EngineError(errors.unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
+                raise EngineError(errors.message_on_unclosed(summary.unclosed, "of the load "), errors.UNCLOSED_HINT, 1)
         return loads
 
     def _measure(
@@ -278,11 +280,11 @@ class Conductor:
     ) -> PhaseResult:
         """Measures while the host is observed and faults are injected; the file system is flushed before and after.
 
-        When it returns, the faults are lifted.
+        The faults are lifted when this returns.
         """
         variant = planned.variant
         self.display.step("flush")
-        data = directory if isinstance(each, ObservedCommand) or description().keeps_files(variant.store) else None
+        data = directory if isinstance(each, ObservedCommand) or describe_engine().keeps_files(variant.store) else None
         if at is not None:
             data = at.stack.data
         if isinstance(each, EngineLaunch) and each.cold:
@@ -312,7 +314,7 @@ class Conductor:
         injector: Injector | None = None,
     ) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
-        stages, runs = each.stages(directory, seed), list[Finished]()
+        stages, runs = each.list_stages(directory, seed), list[Finished]()
         begun = complete = False
         try:
             for name, spec in stages.specs:
@@ -327,7 +329,7 @@ class Conductor:
             complete = True
         finally:
             for name, spec in stages.after_failure if begun and not complete else ():
-                # The failure is what is reported. What cannot be removed, the next trial tries to.
+                # The failure is reported. The next trial tries again to remove the remaining files.
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
@@ -354,7 +356,7 @@ class Conductor:
         watch: Watch | None,
         injector: Injector | None = None,
     ) -> Ended:
-        """Runs a command; its templates may name everything that is known of the trial."""
+        """Runs a command; its templates may use all known names of the trial."""
         names: dict[str, Scalar] = {
             **(at.names() if at else {}),
             **values_of_names(self.experiment, planned.variant.config),
@@ -370,7 +372,7 @@ class Conductor:
         return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """The seed of a block: its variants do the same operations, other blocks do others."""
+        """The seed of a block: its variants do the same operations, other blocks do different ones."""
         return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
@@ -380,7 +382,7 @@ class Conductor:
 
 
 def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
-    """When the service counts as recovered after the first fault."""
+    """The conditions under which the service counts as recovered after the first fault."""
     for fault in planned.variant.faults[:1]:
         window_ns, hold_ns = round(fault.window_s * 1e9), round(fault.hold_s * 1e9)
         return fault_figures.Options(share=fault.share, window_ns=window_ns, hold_ns=hold_ns)

@@ -1,6 +1,6 @@
 """Observes the host while an engine runs, between two flushes of the file system with its data.
 
-The first flush excludes what was written before; the second includes what the trial wrote and the kernel still cached.
+The first flush excludes earlier writes; the second includes the trial's writes that the kernel still cached.
 Both are outside the measured window, so device bytes are counted over all operations of the engine, warm-up included,
 and reported per operation.
 """
@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from loadstone.observe.device import flush
+from loadstone.observe.device import flush_file_system
 from loadstone.observe.observer import Observer
-from loadstone.observe.servers import Servers
+from loadstone.observe.servers import ServerObserver
 from loadstone.observe.summary import SERVER
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
@@ -25,7 +25,7 @@ MEASURE, FLUSH = "measure", "flush"
 class Watch:
     """Observes the host about once a second."""
 
-    def __init__(self, directory: Path | None, path: Path, servers: Servers | None = None) -> None:
+    def __init__(self, directory: Path | None, path: Path, servers: ServerObserver | None = None) -> None:
         """Observes the host, the device of `directory`, if given, and `servers` that the lab started.
 
         Observations are also written to `path`.
@@ -37,33 +37,33 @@ class Watch:
 
     def __enter__(self) -> Self:
         self._flush()
-        self._observer.mark(MEASURE)
+        self._observer.begin_phase(MEASURE)
         if self._servers is not None:
-            self._servers.begin()
+            self._servers.begin_observation()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._observer:
             if self._servers is not None:
-                self._servers.end()
+                self._servers.end_observation()
             if error is None:
-                self._observer.mark(FLUSH)
+                self._observer.begin_phase(FLUSH)
                 self._flush()
-                self._observer.look()
+                self._observer.take_sample()
 
     def _flush(self) -> None:
         if self._directory is not None:
-            flush(self._directory)
+            flush_file_system(self._directory)
 
     def watch(self, name: str, pid: int) -> None:
-        """Adds a process of ours to observe."""
-        self._observer.watch(name, pid)
+        """Adds a process of Loadstone to observe."""
+        self._observer.watch_process(name, pid)
 
     def look(self) -> object:
         """Must be called about once a second."""
         if self._servers is not None:
-            self._servers.look()
-        return self._observer.poll()
+            self._servers.take_sample()
+        return self._observer.poll_sample()
 
     @property
     def facts(self) -> dict[str, Scalar]:
@@ -74,13 +74,13 @@ class Watch:
         return {"file_system": backing.mount.type if backing.mount else "unknown", "device": backing.description}
 
     def values(self, operations: int) -> Iterator[Value]:
-        """The figures, after the end; `operations` are all of the engine's, warm-up included."""
-        measured = self._observer.summary(MEASURE)
+        """The figures, after the end; `operations` counts all operations of the engine, warm-up included."""
+        measured = self._observer.phase_figures(MEASURE)
         yield from measured
         if self._servers is not None:
-            yield from self._servers.values()
+            yield from self._servers.list_values()
         by_metric = {value.metric: value for value in measured}
-        flushed = {value.metric: value.value for value in self._observer.summary(FLUSH)}
+        flushed = {value.metric: value.value for value in self._observer.phase_figures(FLUSH)}
         for direction in ("read", "written"):
             seen = by_metric.get(f"device.{direction}")
             if seen is None:

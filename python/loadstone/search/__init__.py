@@ -1,1 +1,1 @@
-"""Search for saturation: which load to try next, and the outcome of the trials so far. No I/O."""
+"""Search for saturation: the choice of the next load, and the outcome of the trials so far. No I/O."""

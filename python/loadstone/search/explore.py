@@ -1,6 +1,6 @@
-"""The path of a search: up by doublings, then into the gap that the answer lies in by halves.
+"""The path of a search: up by doubling, then by halving the gap that contains the answer.
 
-look(rule, samples) depends on the samples alone, so that a search continues where it was after any interruption.
+The next step depends on the samples alone, so that a search can continue after any interruption.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from loadstone.format import units
-from loadstone.search.outcome import Decision, Kind, Outcome
-from loadstone.search.probe import Probe, Sample
+from loadstone.search.outcome import Decision, Kind, SearchOutcome
+from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
-from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, knee
+from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Up to this many times the load that reaches the plateau is tried: two doublings. One may be a dent in a curve that
-# keeps rising.
+# Loads up to this multiple of the load that reaches the plateau are tried: two doublings, as one may be a dent in a
+# rising curve.
 BEYOND = 4
-# A throughput this much below the best counts as lower.
+# A throughput below the best by this share counts as lower.
 FALL = 0.05
 
 
 @dataclass(eq=False)
 class WantedError(Exception):
-    """Nothing can be decided before this load has one more trial."""
+    """This load needs one more trial before anything can be decided."""
 
     load: float
 
 
-def look(rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> float | Outcome:
-    """The load that needs another trial, or the outcome when none does."""
+def next_step(rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> float | SearchOutcome:
+    """The load that needs another trial, or the outcome if there is none."""
     try:
-        return Climb(rule, samples).go() if rule.objective is None else Way(rule, samples).go()
+        return Climb(rule, samples).find_knee() if rule.objective is None else Way(rule, samples).find_limit()
     except WantedError as wanted:
         return wanted.load
 
@@ -39,15 +39,15 @@ def look(rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> float | Outco
 class Path:
     """One search from its first load to its outcome."""
 
-    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         self.rule = rule
         self.probes = {load: Probe(load, tuple(found)) for load, found in sorted(samples.items())}
-        # The last load that could not be judged, as its trials are invalid, and why.
+        # The last load that could not be judged, as its trials are invalid, and the reason.
         self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
 
-    def probe(self, load: float) -> Probe | None:
-        """A probe with at least the required repeats; None where it cannot be judged. Raises WantedError."""
+    def judge_probe(self, load: float) -> Probe | None:
+        """A probe with at least the required repeats; None if it cannot be judged. Raises WantedError."""
         probe = self.probes.get(load, Probe(load))
         if probe.invalid:
             self.wall = load, probe.invalid
@@ -58,104 +58,104 @@ class Path:
             raise WantedError(load)
         return probe
 
-    def more(self, loads: Sequence[float]) -> None:
-        """Raises WantedError for the load that has the fewest repeats, while more are allowed."""
+    def request_repeats(self, loads: Sequence[float]) -> None:
+        """Raises WantedError for the load with the fewest repeats, while more are allowed."""
         fewest = min(loads, key=lambda load: len(self.probes[load].samples))
         if len(self.probes[fewest].samples) < self.rule.at_most:
             raise WantedError(fewest)
 
-    def outcome(
+    def build_outcome(
         self, kind: Kind, stopped: str, load: float | None = None, low: float | None = None, high: float | None = None
-    ) -> Outcome:
-        """What both kinds of search find."""
+    ) -> SearchOutcome:
+        """The outcome of either kind of search."""
         probes = list(self.probes.values())
-        return Outcome(self.rule, kind, load, low, high, (), probes, stopped, self.wall, tuple(self.notes))
+        return SearchOutcome(self.rule, kind, load, low, high, (), probes, stopped, self.wall, tuple(self.notes))
 
-    def nothing(self) -> Outcome:
-        """The outcome where not even the first load can be judged."""
+    def outcome_without_loads(self) -> SearchOutcome:
+        """The outcome if not even the first load can be judged."""
         assert self.wall is not None, "the first load was judged or cannot be"
-        return self.outcome("nothing", "the first load cannot be judged")
+        return self.build_outcome("nothing", "the first load cannot be judged")
 
 
 class Climb(Path):
-    """A search for the knee: up until the plateau shows, then into the gap that the knee lies in."""
+    """A search for the knee: up until the plateau is visible, then into the gap that contains the knee."""
 
-    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
         # The valid samples of the loads that were judged, ascending.
-        self.tried: dict[float, Sequence[Sample]] = {}
+        self.tried: dict[float, Sequence[ProbeSample]] = {}
 
-    def go(self) -> Outcome:
+    def find_knee(self) -> SearchOutcome:
         """The outcome. Raises WantedError."""
-        stopped = self.ascend()
+        stopped = self.ascend_loads()
         if not self.tried:
-            return self.nothing()
-        stopped = self.halve() or stopped
-        found = self.knee()
-        self.repeat(found)
+            return self.outcome_without_loads()
+        stopped = self.halve_gap() or stopped
+        found = self.fit_knee()
+        self.repeat_bracket(found)
         kind: Kind = "found" if found.lower is not None else "below"
         if found.upper is None:
             kind = "wall" if self.wall else "beyond"
         elif self.wall is not None:
-            where, reason = self.rule.amount(self.wall[0]), self.wall[1]
+            where, reason = self.rule.format_load(self.wall[0]), self.wall[1]
             self.notes.append(f"nothing is known about {where}: the probe is invalid: {reason}")
         load = max(self.tried) if found.upper is None else found.reached
-        return replace(self.outcome(kind, stopped, load, found.lower, found.upper), knee=found)
+        return replace(self.build_outcome(kind, stopped, load, found.lower, found.upper), knee=found)
 
-    def ascend(self) -> str:
-        """Doubles until the plateau shows; returns why it went no further."""
-        for load in self.rule.ladder():
-            if not self.judged(load):
-                return f"{self.rule.amount(load)} cannot be judged"
-            reached = self.knee(0).reached
+    def ascend_loads(self) -> str:
+        """Doubles the load until the plateau is visible; returns the reason for stopping."""
+        for load in self.rule.load_ladder():
+            if not self.record_load(load):
+                return f"{self.rule.format_load(load)} cannot be judged"
+            reached = self.fit_knee(0).reached
             if reached is not None and load >= BEYOND * reached:
-                return f"{units.load(load)} is {BEYOND} times what reaches the plateau"
+                return f"{units.format_load(load)} is {BEYOND} times what reaches the plateau"
         return "the upper bound is reached"
 
-    def halve(self) -> str:
-        """Halves the gap below the load that reaches the plateau; returns why it stopped."""
-        ladder = self.rule.ladder()
-        # Halvings for earlier estimates count as well.
+    def halve_gap(self) -> str:
+        """Halves the gap below the load that reaches the plateau; returns the reason for stopping."""
+        ladder = self.rule.load_ladder()
+        # Halvings made for earlier estimates count as well.
         for load in [load for load in self.probes if load not in ladder]:
-            self.judged(load)
+            self.record_load(load)
         while True:
-            reached, tried = self.knee(0).reached, list(self.tried)
+            reached, tried = self.fit_knee(0).reached, list(self.tried)
             if reached is None or reached in (tried[0], tried[-1]):
                 return ""
             below = tried[tried.index(reached) - 1]
-            middle = self.rule.middle(below, reached)
+            middle = self.rule.middle_load(below, reached)
             if middle is None:
-                return self.rule.closeness(below, reached)
+                return self.rule.explain_closeness(below, reached)
             if sum(load not in ladder for load in self.probes) >= self.rule.halvings_most:
-                return f"{units.many(self.rule.halvings_most, 'load')} between the doublings are the most"
-            if not self.judged(middle):
-                return f"{self.rule.amount(middle)} cannot be judged"
+                return f"{units.count_noun(self.rule.halvings_most, 'load')} between the doublings are the most"
+            if not self.record_load(middle):
+                return f"{self.rule.format_load(middle)} cannot be judged"
 
-    def judged(self, load: float) -> bool:
-        """Whether a load could be judged; notes it either way. Raises WantedError."""
-        if (probe := self.probe(load)) is not None:
+    def record_load(self, load: float) -> bool:
+        """Whether a load could be judged; records the load or the reason. Raises WantedError."""
+        if (probe := self.judge_probe(load)) is not None:
             self.tried = dict(sorted({**self.tried, load: probe.valid}.items()))
         return probe is not None
 
-    def knee(self, resamples: int = RESAMPLES) -> Knee:
+    def fit_knee(self, resamples: int = RESAMPLES) -> Knee:
         """The knee of the loads tried. Their order was not random, so repeats of two loads never form a block."""
         points = {load: dict(enumerate(each.throughput for each in found)) for load, found in self.tried.items()}
-        return knee(points, blocks=False, resamples=resamples)
+        return find_knee(points, blocks=False, resamples=resamples)
 
-    def repeat(self, found: Knee) -> None:
-        """Asks for more repeats where the bracket is wider than one gap between loads. Raises WantedError."""
+    def repeat_bracket(self, found: Knee) -> None:
+        """Requests more repeats if the bracket is wider than one gap between loads. Raises WantedError."""
         if found.unclaimed not in (None, "scatter"):
             return
         last = max(self.tried) if found.upper is None else found.upper
         within = [load for load in self.tried if (found.lower or 0) <= load <= last]
         if len(within) > (1 if found.lower is None else 2):
-            self.more(within)
+            self.request_repeats(within)
 
 
 class Way(Path):
     """A search for the highest load that meets an objective."""
 
-    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[Sample]]) -> None:
+    def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         super().__init__(rule, samples)
         self.decisions: dict[float, Decision] = {}
         # The bracket: the highest load that holds, and the lowest that does not.
@@ -164,35 +164,36 @@ class Way(Path):
         # Whether two consecutive loads did not hold, on the way up.
         self.twice = False
 
-    def go(self) -> Outcome:
+    def find_limit(self) -> SearchOutcome:
         """The outcome. Raises WantedError."""
-        self.climb()
+        self.climb_loads()
         if self.low is None and self.high is None:
-            return self.nothing()
+            return self.outcome_without_loads()
         if self.high is None:
             if self.wall is not None:
-                return self.answered("wall", self.low, f"{self.rule.amount(self.wall[0])} cannot be judged")
-            self.confirm()
-            return self.answered("beyond", self.low, "the upper bound is reached")
+                return self.answer_search("wall", self.low, f"{self.rule.format_load(self.wall[0])} cannot be judged")
+            self.confirm_bracket()
+            return self.answer_search("beyond", self.low, "the upper bound is reached")
         if self.low is None:
-            return self.answered("below", None, "there is nothing lower to try")
-        load, stopped = self.halve(self.low, self.high)
-        self.confirm()
+            return self.answer_search("below", None, "there is nothing lower to try")
+        load, stopped = self.halve_bracket(self.low, self.high)
+        self.confirm_bracket()
         confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
         if not confirmed:
-            return self.answered("below", None, "no load held when it was tried again")
-        return self.answered("found", max(confirmed), stopped)
+            return self.answer_search("below", None, "no load held when it was tried again")
+        return self.answer_search("found", max(confirmed), stopped)
 
-    def confirm(self) -> None:
-        """Revisits the ends of the bracket alternately: what all trials at one time share would decide otherwise.
+    def confirm_bracket(self) -> None:
+        """Revisits the ends of the bracket alternately: else a disturbance common to all trials at one time would
+        decide.
 
         Raises WantedError.
         """
         for load in [load for load in self.probes if self.probes[load].valid]:
-            self.decide(load)
+            self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
-        low, high = bounds([*self.decisions.values()], answer)
-        # A load that holds may still fail now and then; the load above it has failed in all of its trials.
+        low, high = certain_bounds([*self.decisions.values()], answer)
+        # A load at which the objective holds may still fail occasionally; the load above it has failed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
@@ -201,13 +202,13 @@ class Way(Path):
         if share > 0:
             raise WantedError(load)
 
-    def climb(self) -> None:
-        """Doubles until two consecutive loads do not hold, as one may be a dent; or until the system fails."""
-        for load in self.rule.ladder():
-            go = self.decide(load)
+    def climb_loads(self) -> None:
+        """Doubles the load until two consecutive loads fail the objective (one may be a dent), or the system fails."""
+        for load in self.rule.load_ladder():
+            go = self.decide_load(load)
             if go is None:
                 if self.high is not None:
-                    self.notes.append(f"nothing is known about higher loads: {refusal(self.rule, self.wall)}")
+                    self.notes.append(f"nothing is known about higher loads: {refusal_reason(self.rule, self.wall)}")
                 return
             if go:
                 self.low, self.high = load, None
@@ -220,65 +221,66 @@ class Way(Path):
                 self.twice = True
                 return
 
-    def halve(self, low: float, high: float) -> tuple[float, str]:
-        """Halves the bracket on a logarithmic scale; returns the answer and why it stopped."""
-        ladder, most = self.rule.ladder(), self.rule.halvings_most
-        while (middle := self.rule.middle(low, high)) is not None:
+    def halve_bracket(self, low: float, high: float) -> tuple[float, str]:
+        """Halves the bracket on a logarithmic scale; returns the answer and the reason for stopping."""
+        ladder, most = self.rule.load_ladder(), self.rule.halvings_most
+        while (middle := self.rule.middle_load(low, high)) is not None:
             if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
-                return low, f"{units.many(most, 'load')} between the doublings are the most"
-            go = self.decide(middle)
+                return low, f"{units.count_noun(most, 'load')} between the doublings are the most"
+            go = self.decide_load(middle)
             if go is None:
-                return low, refusal(self.rule, self.wall)
+                return low, refusal_reason(self.rule, self.wall)
             low, high = (middle, high) if go else (low, middle)
-        return low, self.rule.closeness(low, high)
+        return low, self.rule.explain_closeness(low, high)
 
-    def decide(self, load: float) -> bool | None:
-        """Whether a load meets the objective, by most of its repeats; None where it cannot be judged.
+    def decide_load(self, load: float) -> bool | None:
+        """Whether a load meets the objective in most of its repeats; None if it cannot be judged.
 
         Raises WantedError.
         """
-        if (probe := self.probe(load)) is None:
+        if (probe := self.judge_probe(load)) is None:
             return None
-        votes = [self.holds(load, sample) for sample in probe.valid]
-        # A load at which the system failed even once does not hold.
+        votes = [self.holds_objective(load, sample) for sample in probe.valid]
+        # The objective does not hold at a load at which the system failed even once.
         failed = any(sample.failed for sample in probe.valid)
         decision = Decision(load, sum(votes) * 2 > len(votes) and not failed, failed or len(set(votes)) == 1)
         if not decision.sure:
-            self.more([load])
+            self.request_repeats([load])
         self.decisions[load] = decision
         return decision.go
 
-    def holds(self, load: float, sample: Sample) -> bool:
-        """Whether a trial meets the objective and, where a rate is raised, held it."""
-        # The check rate-not-held decides; what it misses in a short window, a throughput far below the rate shows.
+    def holds_objective(self, load: float, sample: ProbeSample) -> bool:
+        """Whether a trial meets the objective and, in a search over rates, achieved the rate."""
+        # The check rate-not-held decides; in a short window it may miss a throughput far below the rate, which decides
+        # too.
         if self.rule.over == "rate" and (sample.missed or sample.throughput < DELIVERED * load):
             return False
         return bool(sample.meets)
 
-    def answered(self, kind: Kind, load: float | None, stopped: str) -> Outcome:
-        """The outcome, with what is certain about it."""
+    def answer_search(self, kind: Kind, load: float | None, stopped: str) -> SearchOutcome:
+        """The outcome, with the bounds that are certain."""
         decisions = [self.decisions[each] for each in sorted(self.decisions)]
-        self.notes += self.oddities(decisions, load)
-        made = self.outcome(kind, stopped, load, *bounds(decisions, load))
+        self.notes += self.list_oddities(decisions, load)
+        made = self.build_outcome(kind, stopped, load, *certain_bounds(decisions, load))
         return replace(made, decisions=decisions, twice=self.twice)
 
-    def oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
-        """What does not fit: decisions that are not monotone, throughput that falls."""
+    def list_oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
+        """Notes on oddities: decisions that are not monotone, throughput that falls."""
         sure = [decision for decision in decisions if decision.sure]
         for i, early in enumerate(sure):
             late = next((each for each in sure[i + 1 :] if each.go), None)
             if not early.go and late is not None:
-                no, yes = self.rule.amount(early.load), self.rule.amount(late.load)
+                no, yes = self.rule.format_load(early.load), self.rule.format_load(late.load)
                 what = f"the objective did not hold at {no} and held again at {yes}"
                 yield f"not monotone: {what}; there may be more than one answer"
                 break
         known = {probe.load: probe.throughput or 0.0 for probe in self.probes.values() if not probe.invalid}
         peak = max(known, key=lambda each: known[each], default=0.0)
         if self.rule.over != "rate" and load in known and peak < load and 0 < known[load] < known[peak] * (1 - FALL):
-            yield f"throughput is higher at {self.rule.amount(peak)}: more clients meet the objective, but do less"
+            yield f"throughput is higher at {self.rule.format_load(peak)}: more clients meet the objective, but do less"
 
 
-def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
+def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
     """The nearest loads around the answer whose decisions are certain: it holds at the lower, not at the upper."""
     if load is None:
         return None, None
@@ -286,7 +288,7 @@ def bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | N
     return low, min((each.load for each in decisions if each.sure and not each.go and each.load > load), default=None)
 
 
-def refusal(rule: Rule, wall: tuple[float, str] | None) -> str:
-    """Why a load cannot be judged."""
+def refusal_reason(rule: Rule, wall: tuple[float, str] | None) -> str:
+    """The reason why a load cannot be judged."""
     assert wall is not None, "a load cannot be judged"
-    return f"at {rule.amount(wall[0])} the probe is invalid: {wall[1]}"
+    return f"at {rule.format_load(wall[0])} the probe is invalid: {wall[1]}"

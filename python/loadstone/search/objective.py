@@ -1,6 +1,6 @@
-"""Conditions as people write them: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
+"""Conditions in human notation: `p99 < 10ms`, `read.p99.9 < 5ms and errors == 0`, `throughput >= 0.95x`.
 
-A search takes them as its objective, an experiment as its expectations.
+They are the objective of a search, or the expectations of an experiment.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from loadstone.format import quantity, units
-from loadstone.results.value import THROUGHPUT, statistic
+from loadstone.results.value import THROUGHPUT, metric_statistic
 
 TERM = re.compile(r"\s*([a-z][a-z0-9_.-]*?)\s*(<=|>=|==|<|>|=)\s*(\S.*?)\s*")
-# Latencies of all operations, for short.
+# Short names for latencies of all operations.
 SHORT = re.compile(r"(p[0-9]+(\.[0-9]+)?|mean|min|max)")
 LATENCY = re.compile(rf".*\.{SHORT.pattern}")
 RATIO = re.compile(r"([0-9]*\.?[0-9]+)\s*[x×]")
@@ -43,7 +43,7 @@ EQUAL_HINT = "write >= or <=: of the figures, only a number of errors can equal 
 class Term:
     """One condition on one figure."""
 
-    # Named as in results: `all.p99`, `errors`.
+    # The metric's name, as in results: `all.p99`, `errors`.
     metric: str
     sign: str
     # In the base unit of the metric, or a share of the operations, or a ratio.
@@ -60,51 +60,53 @@ class Term:
 
     @property
     def is_count(self) -> bool:
-        """Whether it counts failed operations: what happened, and no estimate."""
+        """Whether it counts failed operations: a fact, not an estimate."""
         return self.metric == ERRORS and not self.share and not self.is_ratio
 
-    def holds(self, figure: float) -> bool:
+    def is_met_by(self, figure: float) -> bool:
         """Whether a figure meets it."""
         return COMPARISONS[self.sign](figure, self.bound)
 
-    def decide(self, low: float, high: float) -> bool | None:
-        """Whether every figure between two ends meets it; None where some do."""
-        ends = self.holds(low), self.holds(high)
+    def decide_between(self, low: float, high: float) -> bool | None:
+        """Whether every figure between two ends meets it; None if only some do."""
+        ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What must hold at a load: all of its terms."""
+    """A condition on a load: all of its terms must hold."""
 
-    # As written, with single blanks.
+    # The text as written, with single spaces.
     text: str
     terms: tuple[Term, ...]
 
-    def holds(self, figures: Mapping[str, float]) -> bool:
+    def is_met_by(self, figures: Mapping[str, float]) -> bool:
         """Whether a trial's figures, by the terms' keys, meet every term. Raises KeyError for a missing one."""
-        return all(term.holds(figures[term.key]) for term in self.terms)
+        return all(term.is_met_by(figures[term.key]) for term in self.terms)
 
     @property
     def about_errors(self) -> bool:
-        """Whether it limits how many operations may fail."""
+        """Whether it limits the number of failed operations."""
         return any(term.metric == ERRORS for term in self.terms)
 
 
-def objective(text: str) -> Objective:
+def parse_objective(text: str) -> Objective:
     """Reads an objective. Raises ValueError with a message and a hint."""
-    return Objective(" ".join(text.split()), tuple(read_limit(part) for part in split(text)))
+    return Objective(" ".join(text.split()), tuple(read_limit(part) for part in split_conditions(text)))
 
 
-def expectations(text: str) -> list[tuple[str, Term]]:
+def parse_expectations(text: str) -> list[tuple[str, Term]]:
     """Reads an expectation: each of its conditions as written, and parsed.
 
     Raises ValueError with a message and a hint.
     """
-    return [(" ".join(part.split()), read_condition(part, "expectation", RATIO_HINT)) for part in split(text)]
+    return [
+        (" ".join(part.split()), read_condition(part, "expectation", RATIO_HINT)) for part in split_conditions(text)
+    ]
 
 
-def split(text: str) -> list[str]:
+def split_conditions(text: str) -> list[str]:
     """The conditions between `and`."""
     return re.split(r"\s+and\s+", text.strip())
 
@@ -141,13 +143,13 @@ def read_condition(text: str, role: str, hint: str) -> Term:
             term = Term(metric, sign, float(ratio[1]), is_ratio=True)
         elif metric == ERRORS:
             share = value.endswith("%")
-            term = Term(metric, sign, quantity.share(value) if share else float(value), share)
+            term = Term(metric, sign, quantity.parse_share(value) if share else float(value), share)
             if not math.isfinite(term.bound):
                 raise ValueError(value)
         elif is_latency and re.fullmatch(r"[0-9.]+", value):
             raise ValueError(value)
         elif is_latency:
-            term = Term(metric, sign, quantity.seconds(value) * 1e9)
+            term = Term(metric, sign, quantity.parse_seconds(value) * 1e9)
         else:
             term = Term(metric, sign, read_amount(value))
     except ValueError:
@@ -159,9 +161,9 @@ def read_condition(text: str, role: str, hint: str) -> Term:
 
 
 def read_amount(text: str) -> float:
-    """A figure that is no latency, in its base unit. Raises ValueError."""
+    """A figure that is not a latency, in its base unit. Raises ValueError."""
     if text.endswith("%"):
-        return quantity.share(text)
+        return quantity.parse_share(text)
     match = AMOUNT.fullmatch(text)
     if match is None:
         raise ValueError(text)
@@ -172,6 +174,6 @@ def write_bound(term: Term, unit: str) -> str:
     """The bound of a condition in words: `10.0 ms`, `0.95×`."""
     if term.is_ratio:
         return f"{term.bound:g}×"
-    if term.is_count or statistic(term.metric) == ERRORS:
-        return units.percent(term.bound) if term.share else units.plain(term.bound)
-    return units.figure(term.bound, unit)
+    if term.is_count or metric_statistic(term.metric) == ERRORS:
+        return units.format_percent(term.bound) if term.share else units.format_number(term.bound)
+    return units.format_figure(term.bound, unit)

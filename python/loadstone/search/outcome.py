@@ -1,4 +1,4 @@
-"""An outcome: what a search found, between which loads, and why it stopped there."""
+"""The outcome of a search: its answer, the loads that enclose it, and the reason for stopping."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from loadstone.search.probe import Probe
 from loadstone.search.rule import Rule
 from loadstone.statistics.knee import Knee
 
-# `found`: between two loads; `below`: the lower bound is too much already; `beyond`: the upper bound is not enough;
-# `wall`: a load that cannot be judged ended the way up; `nothing`: not even the first load can be judged.
+# `found`: between two loads; `below`: even the lower bound is too high; `beyond`: the upper bound is not enough;
+# `wall`: a load that cannot be judged ended the ascent; `nothing`: not even the first load can be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether the objective holds at a load, so that the search goes on beyond it."""
+    """Whether the objective holds at a load, so that the search continues above it."""
 
     load: float
     go: bool
-    # Whether its repeats agree; else their median decided.
+    # Whether the repeats agree; if not, their median decided.
     sure: bool
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The end of a search."""
+class SearchOutcome:
+    """The outcome of a search."""
 
     rule: Rule
     kind: Kind
-    # The answer: the least load tried that reaches the plateau, or the highest that meets the objective; of `beyond`
-    # and `wall` the last load that held. None without one.
+    # The answer: the lowest tried load that reaches the plateau, or the highest that meets the objective; for `beyond`
+    # and `wall`, the last load at which it held. None if there is none.
     load: float | None
-    # What is certain about it: at `low` it is not reached, at `high` it is; None: nothing is certain.
+    # Certain bounds of the answer: at `low` it is not reached, at `high` it is; None: no bound is certain.
     low: float | None
     high: float | None
-    # With an objective, every load that was decided, in order of load.
+    # With an objective, the decision on every load, in order of load.
     decisions: Sequence[Decision]
     probes: Sequence[Probe]
-    # Why it stopped, in words.
+    # The reason for stopping, as text.
     stopped: str
     # The load that cannot be judged, with the reason.
     wall: tuple[float, str] | None = None
-    # What does not fit the picture, in words.
+    # Notes on oddities, as text.
     notes: tuple[str, ...] = ()
-    # Whether two consecutive loads ended the way up; else the upper bound did, or a load that cannot be judged.
+    # Whether two consecutive loads ended the ascent, and not the upper bound or a load that cannot be judged.
     twice: bool = False
     # For a search without an objective, unless no load could be judged.
     knee: Knee | None = None
 
     @property
     def trials(self) -> int:
-        """How many trials there were."""
+        """The number of trials."""
         return sum(len(probe.samples) for probe in self.probes)
 
     @property
@@ -61,10 +61,10 @@ class Outcome:
         """What the median decided."""
         return [decision for decision in self.decisions if not decision.sure]
 
-    def probe(self, load: float) -> Probe:
+    def probe_at(self, load: float) -> Probe:
         """The probe of a load."""
         return next(probe for probe in self.probes if probe.load == load)
 
-    def decision(self, load: float | None) -> Decision | None:
+    def decision_at(self, load: float | None) -> Decision | None:
         """The decision on a load, or None."""
         return next((decision for decision in self.decisions if decision.load == load), None)

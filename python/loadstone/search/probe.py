@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
-from loadstone.statistics.percentile import Bound, worst
+from loadstone.statistics.percentile import Bound, weakest_bound
 
-# One trial may be disturbed; two are not a coincidence.
+# One disturbed trial may be a coincidence; two are not.
 INVALID_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProbeSample:
     """What one trial shows."""
 
     throughput: float = 0.0
-    # Whether it met the objective; None without one.
+    # Whether it met the objective; None without an objective.
     meets: bool | None = None
-    # Why it does not count; empty if it does.
+    # The reason why it does not count; empty if it does.
     invalid: str = ""
     # The objective's figures, by the keys of its terms.
     figures: Mapping[str, float] = field(default_factory=dict)
-    # Which of them are bounds, as operations failed or never ended.
+    # The figures that are bounds, as operations failed or never ended.
     bounds: Mapping[str, Bound] = field(default_factory=dict)
-    # Why the rate was not held, by the check rate-not-held; empty if it was, as far as is known.
+    # The reason of the check rate-not-held if the rate was not held; otherwise empty.
     missed: str = ""
-    # Whether the system failed: the trial has no figures, and speaks against the load.
+    # Whether the system failed: the trial has no figures, and counts against the load.
     failed: bool = False
 
 
@@ -37,16 +37,16 @@ class Probe:
     """A load's samples, in the order of their trials."""
 
     load: float
-    samples: Sequence[Sample] = ()
+    samples: Sequence[ProbeSample] = ()
 
     @cached_property
-    def valid(self) -> list[Sample]:
+    def valid(self) -> list[ProbeSample]:
         """Those that count."""
         return [sample for sample in self.samples if not sample.invalid]
 
     @cached_property
     def invalid(self) -> str:
-        """Why this load cannot be judged: a reason shared by enough of its trials; empty while it can."""
+        """The reason why this load cannot be judged, shared by enough of its trials; empty if it can be judged."""
         reasons = [sample.invalid for sample in self.samples if sample.invalid]
         if len(reasons) < INVALID_MIN or len(reasons) < len(self.valid):
             return ""
@@ -57,17 +57,17 @@ class Probe:
         """The median."""
         return median(sample.throughput for sample in self.valid) if self.valid else None
 
-    def figure(self, key: str) -> float | None:
+    def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""
         found = [sample.figures[key] for sample in self.valid if key in sample.figures]
         return median(found) if found else None
 
-    def bound(self, key: str) -> Bound | None:
-        """Which bound one of the objective's figures is, over all of its trials."""
-        return worst([sample.bounds.get(key) for sample in self.valid])
+    def weakest_bound(self, key: str) -> Bound | None:
+        """The bound of one of the objective's figures over all trials."""
+        return weakest_bound([sample.bounds.get(key) for sample in self.valid])
 
     @property
     def missed(self) -> str:
-        """Why the rate was not held in most of its trials, in the words of the first."""
+        """The reason why the rate was not held in most trials, as given by the first of them."""
         reasons = [sample.missed for sample in self.valid if sample.missed]
         return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

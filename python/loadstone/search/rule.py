@@ -1,4 +1,4 @@
-"""The rule of a search: what is raised, between which bounds, until when."""
+"""The rule of a search: the load to raise, its bounds, and the condition for stopping."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from itertools import count, takewhile
 from typing import Literal
 
 from loadstone.format import units
-from loadstone.search.objective import Objective, objective
+from loadstone.search.objective import Objective, parse_objective
 
 Over = Literal["clients", "rate"]
 
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# Trials of the load that holds, which is twice the number for the load above it. With 12, the bracket contains the
-# answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), also where noise lasts for many
-# trials or a server exits in one trial of four; with 10, that server's limit is found in 88 %.
+# Trials of the highest load that holds; the load above it gets half as many. With 12, the bracket contains the
+# answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even if noise lasts for many
+# trials or a server exits in one trial of four; with 10, the limit of such a server is found in 88 %.
 CONFIRMATIONS = 12
 CONFIDENCE = 0.9
-# A rate of which less than this share is done is not held, however fast the completed operations were.
+# A rate is not held if less than this share of it is completed, however fast the completed operations were.
 DELIVERED = 0.95
 BOUNDS: dict[Over, tuple[float, float]] = {"clients": (1, 1024), "rate": (1_000, 1_000_000)}
 # Loads of an open loop are rounded to this many digits.
@@ -30,42 +30,42 @@ DIGITS = 3
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is raised and what for: the knee, or the highest load that meets an objective."""
+    """The load to raise, and the aim: the knee, or the highest load that meets an objective."""
 
     over: Over = "clients"
     least: float = 1
     most: float = 1024
     objective: Objective | None = None
-    # Repeats of a load before anything is decided, and at most.
+    # The minimum number of repeats of a load before a decision, and the maximum.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
-    # Trials of the answer, interleaved with half as many of the load above it; 0 in results that lack them.
+    # Trials of the answer, interleaved with half as many of the load above it; 0 in results without confirmations.
     confirmations: int = CONFIRMATIONS
 
     @classmethod
-    def of(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
-        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError when it is not valid."""
+    def from_find(cls, find: Mapping[str, object], at_least: int, at_most: int | None) -> Rule:
+        """The rule of `find` with all its bounds. Raises KeyError, TypeError or ValueError if it is invalid."""
         such_that = find.get("such_that")
         over: Over = "rate" if find["over"] == "rate" else "clients"
         first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
         if not isinstance(first, int | float) or not isinstance(last, int | float) or not 0 < first <= last:
             raise ValueError(f"no search can go from {first} to {last}")
-        asked = None if such_that is None else objective(str(such_that))
+        asked = None if such_that is None else parse_objective(str(such_that))
         confirmed = find.get("confirmations", 0)
         confirmations = confirmed if isinstance(confirmed, int) else 0
         return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least), confirmations)
 
-    def amount(self, load: float) -> str:
+    def format_load(self, load: float) -> str:
         """A load with its unit: 37 clients, 12,300 op/s."""
         return units.load_over(load, self.over)
 
-    def ladder(self) -> list[float]:
-        """The loads of the way up: doublings, and the upper bound unless it is too close to the last of them."""
+    def load_ladder(self) -> list[float]:
+        """The loads of the ascent: doublings, and the upper bound unless it is too close to the last doubling."""
         loads = list(takewhile(lambda load: load <= self.most, (self.least * 2.0**n for n in count())))
         return loads if loads[-1] == self.most else [*loads, float(self.most)]
 
-    def middle(self, low: float, high: float) -> float | None:
-        """The load between two on a logarithmic scale; None where they are close enough."""
+    def middle_load(self, low: float, high: float) -> float | None:
+        """The load between two on a logarithmic scale; None if they are close enough."""
         if high / low <= RATIO or (self.over == "clients" and high - low <= 1):
             return None
         found = math.sqrt(low * high)
@@ -74,27 +74,27 @@ class Rule:
         rounded = float(f"{found:.{DIGITS}g}")
         return rounded if low < rounded < high else found
 
-    def closeness(self, low: float, high: float) -> str:
-        """Why no load is tried between two."""
-        ends = f"{units.load(low)} and {units.load(high)}"
+    def explain_closeness(self, low: float, high: float) -> str:
+        """The reason why no load is tried between two loads."""
+        ends = f"{units.format_load(low)} and {units.format_load(high)}"
         near = high - low <= 1 and self.over == "clients"
-        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.plain(RATIO)}"
+        return f"{ends} are neighbours" if near else f"{ends} are within a ratio of {units.format_number(RATIO)}"
 
     @property
     def halvings_most(self) -> int:
-        """The most loads that it takes to halve the bracket of one doubling down.
+        """The maximum number of loads needed to narrow the bracket of one doubling.
 
-        Whole numbers do not halve it evenly, which can take one more. What the halves of a knee's bracket show can move
-        the plateau, and with it the bracket; trying the ends of a bracket again can move an answer.
+        Whole numbers do not halve it evenly, which can require one more. Halving a knee's bracket can move
+        the plateau, and with it the bracket; further trials of a bracket's ends can move an answer.
         """
         return (2 if self.objective is None else 3) * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)
 
     @property
     def trials_most(self) -> int:
-        """How many trials there are at most: both ends of the bracket may move once before they are confirmed."""
+        """The maximum number of trials: both ends of the bracket may move once before they are confirmed."""
         return self.probes_most * self.at_most + 3 * self.confirmations
 
     @property
     def probes_most(self) -> int:
-        """How many loads are tried at most."""
-        return len(self.ladder()) + self.halvings_most
+        """The maximum number of loads tried."""
+        return len(self.load_ladder()) + self.halvings_most

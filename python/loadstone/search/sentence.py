@@ -1,49 +1,51 @@
-"""An outcome in a sentence, and the rule behind it in a few more."""
+"""An outcome as a sentence, and an explanation of the search in a few more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.search.explore import BEYOND, refusal
+from loadstone.search.explore import BEYOND, refusal_reason
 from loadstone.search.objective import ERRORS, Term
-from loadstone.search.outcome import Outcome
+from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import Probe
 from loadstone.search.rule import CONFIDENCE, DELIVERED, Over, Rule
 from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee
 
 
-def sentence(outcome: Outcome) -> str:
+def outcome_sentence(outcome: SearchOutcome) -> str:
     """The answer: `p99 < 10ms holds up to 38 clients [38, 41]: …; 14 probes, 42 trials`."""
-    text = saturation(outcome) if outcome.rule.objective is None else limit(outcome)
+    text = saturation_text(outcome) if outcome.rule.objective is None else limit_text(outcome)
     if outcome.wall and outcome.kind in ("wall", "nothing"):
-        text += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal(outcome.rule, outcome.wall)}"
-    return f"{text}; {units.many(len(outcome.probes), 'probe')}, {units.many(outcome.trials, 'trial')}"
+        text += f"{': ' if outcome.kind == 'nothing' else '; '}{refusal_reason(outcome.rule, outcome.wall)}"
+    return f"{text}; {units.count_noun(len(outcome.probes), 'probe')}, {units.count_noun(outcome.trials, 'trial')}"
 
 
-def saturation(outcome: Outcome) -> str:
-    """Where throughput reaches its plateau."""
-    return "no knee was found" if outcome.knee is None else reached(outcome.knee, outcome.rule.over)
+def saturation_text(outcome: SearchOutcome) -> str:
+    """A sentence on the load at which throughput reaches its plateau."""
+    return "no knee was found" if outcome.knee is None else knee_text(outcome.knee, outcome.rule.over)
 
 
-def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
-    """A knee in words: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
+def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
+    """A knee as text: `throughput levels off at 20,000 op/s; 95 % of it is reached between 16 and 20 clients`.
 
-    `whose` names a curve among several; for a knee that is not claimed it gives the reason.
+    `whose` names a curve among several; for a knee that is not claimed, the text gives the reason.
     """
-    share, of = units.percent(1 - TOLERANCE), f" of {whose}" if whose else ""
+    share, of = units.format_percent(1 - TOLERANCE), f" of {whose}" if whose else ""
     if not knee.loads:
         return f"no knee{of} is named: that takes {LOADS_MIN} loads with throughput"
     last = units.load_over(knee.loads[-1], over)
-    plateau = units.figure(knee.plateau, "op/s", units.precision(knee.plateau, knee.plateau))
+    plateau = units.format_figure(knee.plateau, "op/s", units.digit_carried(knee.plateau, knee.plateau))
     if knee.upper is None:
         if knee.unclaimed == "rising":
-            there = units.figure(knee.medians[-1], "op/s", units.precision(knee.medians[-1], knee.medians[-1]))
+            there = units.format_figure(
+                knee.medians[-1], "op/s", units.digit_carried(knee.medians[-1], knee.medians[-1])
+            )
             return f"throughput{of} still rises at {last} ({there} there)"
         why = f"that takes {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
             why = f"the repeats differ too much to tell whether throughput still rises at {last}"
-        estimate = "" if knee.reached is None else f"; {share} of it {between(knee, knee.reached, over)}"
+        estimate = "" if knee.reached is None else f"; {share} of it {bracket_text(knee, knee.reached, over)}"
         named = f"no knee{of} is named"
         if knee.lower is not None:
             named = f"throughput{of} reaches {share} of its plateau above {units.load_over(knee.lower, over)}"
@@ -51,7 +53,7 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         return f"{named}: {why} (plateau {plateau}{estimate}, as an estimate)"
     upper = units.load_over(knee.upper, over)
     if knee.lower is not None:
-        where = f"between {units.load(knee.lower)} and {upper}"
+        where = f"between {units.format_load(knee.lower)} and {upper}"
     elif knee.upper == knee.loads[0]:
         where = f"at {upper}, the lowest load tried"
     else:
@@ -60,52 +62,55 @@ def reached(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     verb = "levels off at" if knee.collapse is None else "peaks at a plateau of"
     text = f"throughput{of} {verb} {plateau}; {share} of that is reached {where}"
     if knee.departing:
-        loads = units.listed([units.load(load) for load in knee.departing])
+        loads = units.list_items([units.format_load(load) for load in knee.departing])
         text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
     if knee.collapse is None:
         return text
     high, low = knee.collapse
-    end = units.figure(knee.fit[-1], "op/s", units.precision(knee.fit[-1], knee.fit[-1]))
-    where = f"between {units.load(high)} and {units.load_over(low, over)}, to {end} at {units.load(knee.loads[-1])}"
+    end = units.format_figure(knee.fit[-1], "op/s", units.digit_carried(knee.fit[-1], knee.fit[-1]))
+    where = (
+        f"between {units.format_load(high)} and {units.load_over(low, over)}, "
+        f"to {end} at {units.format_load(knee.loads[-1])}"
+    )
     return f"{text}; throughput falls below that again {where}"
 
 
-def between(knee: Knee, reached: float, over: Over) -> str:
-    """Between which tried loads the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
+def bracket_text(knee: Knee, reached: float, over: Over) -> str:
+    """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
     at = knee.loads.index(reached)
     where = units.load_over(reached, over)
-    # Where repeats scatter, the gap would read as the interval, which is wider.
+    # If repeats scatter, the gap would be mistaken for the interval, which is wider.
     if not at or knee.unclaimed == "scatter":
         return f"from {where} on"
-    return f"first reached between {units.load(knee.loads[at - 1])} and {where}"
+    return f"first reached between {units.format_load(knee.loads[at - 1])} and {where}"
 
 
-def limit(outcome: Outcome) -> str:
-    """How far the objective holds."""
+def limit_text(outcome: SearchOutcome) -> str:
+    """A sentence on the highest load at which the objective holds."""
     rule, load = outcome.rule, outcome.load
     assert rule.objective is not None, "there is an objective"
     text = rule.objective.text
     if outcome.kind == "below":
-        return f"{text} does not hold even at {rule.amount(rule.least)}: {figures(outcome, rule.least)}"
+        return f"{text} does not hold even at {rule.format_load(rule.least)}: {figures_text(outcome, rule.least)}"
     if load is None:
         return f"how far {text} holds was not found"
-    there, done = figures(outcome, load), outcome.probe(load).throughput
-    at = "" if done is None else f", {units.figure(done, 'op/s', units.precision(done, done))}"
+    there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
+    at = "" if done is None else f", {units.format_figure(done, 'op/s', units.digit_carried(done, done))}"
     if outcome.kind == "beyond":
-        return f"{text} holds up to {rule.amount(rule.most)}, where the search ended: {there}{at} there"
+        return f"{text} holds up to {rule.format_load(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":
-        return f"{text} holds at {rule.amount(load)}: {there}{at}"
+        return f"{text} holds at {rule.format_load(load)}: {there}{at}"
     # The loads between which the answer lies.
-    low, high = ("?" if each is None else units.load(each) for each in (outcome.low, outcome.high))
+    low, high = ("?" if each is None else units.format_load(each) for each in (outcome.low, outcome.high))
     first = next((each.load for each in outcome.decisions if each.load > load), None)
-    beyond = "" if first is None else f", {figures(outcome, first)} at {units.load(first)}"
-    bracket = f"[{low}, {high}]{f' at {units.percent(CONFIDENCE)}' if rule.confirmations else ''}"
-    return f"{text} holds up to {rule.amount(load)} {bracket}: {there}{at} there{beyond}"
+    beyond = "" if first is None else f", {figures_text(outcome, first)} at {units.format_load(first)}"
+    bracket = f"[{low}, {high}]{f' at {units.format_percent(CONFIDENCE)}' if rule.confirmations else ''}"
+    return f"{text} holds up to {rule.format_load(load)} {bracket}: {there}{at} there{beyond}"
 
 
-def figures(outcome: Outcome, load: float) -> str:
-    """The objective's figures at a load, and the share done of a rate that was not held."""
-    probe, objective = outcome.probe(load), outcome.rule.objective
+def figures_text(outcome: SearchOutcome, load: float) -> str:
+    """The objective's figures at a load, and the completed share of a rate that was not held."""
+    probe, objective = outcome.probe_at(load), outcome.rule.objective
     terms = () if objective is None else objective.terms
     parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in terms]
     if why := short_of_rate(outcome.rule, probe):
@@ -115,11 +120,11 @@ def figures(outcome: Outcome, load: float) -> str:
 
 def of_probe(term: Term, probe: Probe) -> str:
     """A probe's figure, with its bound."""
-    return units.bounded(shown(term, probe.figure(term.key)), probe.bound(term.key))
+    return units.format_bound(term_text(term, probe.median_figure(term.key)), probe.weakest_bound(term.key))
 
 
 def short_of_rate(rule: Rule, probe: Probe) -> str:
-    """Why a probe's rate was not held; empty where it was held, or where none was set."""
+    """The reason why a probe's rate was not held; empty if it was held, or if none was set."""
     done = probe.throughput
     if rule.over != "rate" or done is None:
         return ""
@@ -128,45 +133,47 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
     return f"the rate was not held: {probe.missed}" if probe.missed else ""
 
 
-def shown(term: Term, figure: float | None) -> str:
+def term_text(term: Term, figure: float | None) -> str:
     """A figure in the unit of its condition."""
     if figure is None:
         return "unknown"
     if term.share:
         return units.short_percent(figure, term.bound)
-    return units.figure(figure, "operations" if term.metric == ERRORS else "ns")
+    return units.format_figure(figure, "operations" if term.metric == ERRORS else "ns")
 
 
-def explained(outcome: Outcome) -> Iterator[str]:
-    """How it was searched and why it stopped; sentences without their periods."""
+def explain_search(outcome: SearchOutcome) -> Iterator[str]:
+    """An explanation of the search and of its end; sentences without their periods."""
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    until = f"the load was {BEYOND} times that which reaches {units.percent(1 - TOLERANCE)} of the plateau"
+    until = f"the load was {BEYOND} times that which reaches {units.format_percent(1 - TOLERANCE)} of the plateau"
     if rule.objective is not None:
         until = f"{rule.objective.text} did not hold{', twice in a row' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
-    yield f"From {rule.amount(rule.least)} on {noun} doubled{climbed}{halved}"
+    yield f"From {rule.format_load(rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
     if outcome.low is not None or outcome.high is not None:
-        yield bracket(outcome)
+        yield explain_bracket(outcome)
     if outcome.unsure:
-        listed = ", ".join(units.load(decision.load) for decision in outcome.unsure)
+        listed = ", ".join(units.format_load(decision.load) for decision in outcome.unsure)
         yield f"Their repeats disagree, so that the median decided and the bracket does not rest on them: {listed}"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
 
 
-def bracket(outcome: Outcome) -> str:
+def explain_bracket(outcome: SearchOutcome) -> str:
     """The bracket in words."""
     low, high = "the objective held in all trials", "it held in none, or the system failed"
     if outcome.rule.objective is None:
-        low, high = f"throughput is below {units.percent(1 - TOLERANCE)} of the plateau", "it reaches that"
+        low, high = f"throughput is below {units.format_percent(1 - TOLERANCE)} of the plateau", "it reaches that"
     ends = ((outcome.low, low), (outcome.high, high))
-    return f"The bracket: {', '.join(f'at {units.load(load)} {what}' for load, what in ends if load is not None)}"
+    return (
+        f"The bracket: {', '.join(f'at {units.format_load(load)} {what}' for load, what in ends if load is not None)}"
+    )
 
 
-def asked(rule: Rule) -> str:
-    """What a rule looks for, worded to follow `search for`."""
+def describe_rule(rule: Rule) -> str:
+    """The aim of a search, worded to follow `search for`."""
     what = "the knee" if rule.objective is None else f"the highest load that holds {rule.objective.text}"
-    return f"{what} over {rule.over} from {units.load(rule.least)} to {units.load(rule.most)}"
+    return f"{what} over {rule.over} from {units.format_load(rule.least)} to {units.format_load(rule.most)}"

@@ -1,1 +1,1 @@
-"""Statistics: pure functions over numbers, no files, no prose. The methods are SciPy's; the choices are cited."""
+"""Statistics: pure functions over numbers, without files or prose. The methods are SciPy's; sources are cited."""

@@ -1,4 +1,4 @@
-"""Autocorrelation: how well a run's intervals determine its mean when each resembles the one before."""
+"""Autocorrelation: how well a run's intervals determine its mean if each resembles the previous interval."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loadstone.statistics.centre import LEVEL, Floats, Interval, finite
+from loadstone.statistics.centre import LEVEL, CentreIntervals, Floats, finite_samples
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
@@ -27,10 +27,10 @@ def autocovariance(series: ArrayLike) -> Floats:
 
 
 def effective_size(series: ArrayLike) -> Floats:
-    """How many independent points would determine the mean as well, from 2 to n, along the last axis.
+    """The number of independent points that would determine the mean as well, from 2 to n, along the last axis.
 
     Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
-    positive, none larger than the one before (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
+    positive, none larger than its predecessor (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,
     section 3.3). The result is limited to n, which an oscillating series would exceed.
     """
     covariance = autocovariance(series)
@@ -39,20 +39,20 @@ def effective_size(series: ArrayLike) -> Floats:
     positive = np.logical_and.accumulate(pairs > 0, axis=-1)
     monotone = np.minimum.accumulate(np.where(positive, pairs, np.inf), axis=-1)
     variance = covariance[..., 0]
-    # Long-run variance: that of the mean, times n.
+    # Long-run variance: the variance of the mean, times n.
     long_run = 2 * np.where(positive, monotone, 0.0).sum(axis=-1) - variance
     ratio = np.divide(variance, long_run, out=np.ones_like(variance), where=long_run > 0)
     return np.asarray(np.clip(n * ratio, 2.0, n), dtype=float)
 
 
-def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
+def run_interval(series: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
     """Means of series and their t intervals with effective sizes in place of n, along the last axis."""
     x = np.asarray(series, dtype=float)
     size = effective_size(x)
     mean: Any = x.mean(axis=-1)
     # The variance of n dependent values is too small by the factor 1 - 1/size.
     half = student_quantiles((1 - level) / 2, size - 1) * np.sqrt(x.var(axis=-1) / (size - 1))
-    return Interval(mean, mean - half, mean + half), size
+    return CentreIntervals(mean, mean - half, mean + half), size
 
 
 student_quantiles = np.vectorize(student_quantile, otypes=[float])
@@ -61,10 +61,10 @@ student_quantiles = np.vectorize(student_quantile, otypes=[float])
 def run_mean(series: Sequence[float], level: float = LEVEL) -> Estimate:
     """The mean over a run's intervals of equal length, with error bars that respect autocorrelation.
 
-    `n` is the effective number of intervals, rounded down; there is no interval where it is below REPEATS_MIN, or
-    below POINTS_MIN points. It shows how well this run's mean is known, not how far the next run's may differ.
+    `n` is the effective number of intervals, rounded down; there is no interval if it is below REPEATS_MIN, or
+    below POINTS_MIN points. It shows the uncertainty of this run's mean, not the variation between runs.
     """
-    x = finite(series)
+    x = finite_samples(series)
     if len(x) < POINTS_MIN:
         return Estimate(float(x.mean()) if len(x) else float("nan"), len(x), method="mean of a run")
     (value, low, high), size = run_interval(x, level)

@@ -26,13 +26,13 @@ SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
 HOLD_NS = 30 * SECOND_NS
-# The line comes from at least this many windows before the fault, each with this many operations.
+# The line is computed from at least this many windows before the fault, each with this many operations.
 WINDOWS_MIN = 12
 OPERATIONS_MIN = 100
 # Median absolute deviations, made comparable with standard deviations, by which a window may fall below the median.
 DEVIATIONS = 3.0
 MAD_TO_SIGMA = 1.4826
-# The minimum share of windows below the line that noise is taken to cause, and the level of the test of more.
+# The minimum share of windows below the line that is ascribed to noise, and the level of the test for more.
 BELOW_MIN = 0.01
 ALPHA = 0.01
 # A single window is a relapse below this share of the median, and this many times as far below it as any before.
@@ -44,7 +44,7 @@ COMPLETE = 0.9
 
 
 @dataclass(frozen=True)
-class Load:
+class OfferedLoad:
     """Operations by the interval in which they were due (in a closed loop: completions by the interval they ended in).
 
     `due` excludes operations that allow no conclusion (NOT_YET). Operations that never ended are in `due` alone.
@@ -66,7 +66,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Line:
+class NormalLevel:
     """The level below which a window is not normal, from the windows before the fault."""
 
     level: float
@@ -82,7 +82,7 @@ class Line:
 
     @property
     def relapse(self) -> float:
-        """A level below which a single window is no noise."""
+        """A level below which even a single window is not noise."""
         return min(RELAPSE * self.median, self.median - RELAPSE_FACTOR * (self.median - self.least))
 
     @property
@@ -116,14 +116,14 @@ class Dip:
 
 
 def window_of(start_ns: int, length_ns: int, borders_ns: Sequence[int]) -> int:
-    """The number of the window that an interval belongs to; an interval that contains a border belongs to the later."""
+    """The number of an interval's window; an interval that contains a border belongs to the later window."""
     return sum(border < start_ns + length_ns for border in borders_ns)
 
 
-def group_intervals(load: Load, first: int) -> list[tuple[float, float, int]]:
+def group_intervals(load: OfferedLoad, first: int) -> list[tuple[float, float, int]]:
     """Due and good operations and length of each interval from `first` on.
 
-    An interval in which nothing was due has no yield: it is joined with the next interval, or at the end with the last.
+    An interval without due operations has no yield: it is joined with the next interval, or at the end with the last.
     """
     groups: list[tuple[float, float, int]] = []
     waiting_ns = 0
@@ -139,22 +139,22 @@ def group_intervals(load: Load, first: int) -> list[tuple[float, float, int]]:
     return groups
 
 
-def measure_dip(load: Load, from_ns: int) -> Dip:
-    """Outage, depth, width and longest gap from an instant on. Without any operation due, all are 0."""
+def measure_dip(load: OfferedLoad, from_ns: int) -> Dip:
+    """Outage, depth, width and longest gap from an instant on. All are 0 if no operation was due."""
     first = load.index_at(from_ns)
     groups = group_intervals(load, first)
     outage = sum((1 - good / due) * length for due, good, length in groups)
     return Dip(outage, measure_depth(load, first), measure_width_ns(load, first), measure_gap_ns(load, first))
 
 
-def seconds_of(load: Load, first: int) -> int:
-    """How many intervals are a second, at least one."""
+def seconds_of(load: OfferedLoad, first: int) -> int:
+    """The number of intervals in a second, at least one."""
     usual = float(np.median(load.length_ns[first:])) if len(load.length_ns) > first else SECOND_NS
     return max(round(SECOND_NS / usual), 1)
 
 
-def measure_depth(load: Load, first: int) -> float:
-    """1 - the lowest yield of any second that begins at an interval; of all that there is, if it is shorter."""
+def measure_depth(load: OfferedLoad, first: int) -> float:
+    """1 - the lowest yield of any second that begins at an interval; of the whole remainder, if it is shorter."""
     due, good = load.due[first:], load.good[first:]
     count = min(seconds_of(load, first), len(due))
     if not count:
@@ -165,7 +165,7 @@ def measure_depth(load: Load, first: int) -> float:
     return float(1 - np.min(sums[1][there] / sums[0][there])) if there.any() else 0.0
 
 
-def measure_width_ns(load: Load, first: int) -> int:
+def measure_width_ns(load: OfferedLoad, first: int) -> int:
     """The total length of the consecutive seconds whose yield is below `WIDTH_YIELD`."""
     count, width = seconds_of(load, first), 0
     for at in range(first, len(load.due), count):
@@ -175,8 +175,8 @@ def measure_width_ns(load: Load, first: int) -> int:
     return width
 
 
-def measure_gap_ns(load: Load, first: int) -> int:
-    """The longest run of intervals without a good operation, from the first to the last in which one was due."""
+def measure_gap_ns(load: OfferedLoad, first: int) -> int:
+    """The longest run of intervals without a good operation, from the first to the last with operations due."""
     longest = current = pending = 0
     for due, good, length in zip(load.due[first:], load.good[first:], load.length_ns[first:], strict=True):
         if good > 0:
@@ -190,7 +190,7 @@ def measure_gap_ns(load: Load, first: int) -> int:
     return longest
 
 
-def complete_length(load: Load) -> int:
+def complete_length(load: OfferedLoad) -> int:
     """The number of intervals without a remainder at the end."""
     count = len(load.length_ns)
     return count - (count > 1 and load.length_ns[-1] < COMPLETE * load.length_ns[0])
@@ -203,7 +203,7 @@ def sums_of(counts: Counts, starts: Sequence[int], size: int) -> Counts:
     return np.asarray(cumulated[at + size] - cumulated[at])
 
 
-def choose_window(load: Load, before: int, window_ns: int) -> int:
+def choose_window(load: OfferedLoad, before: int, window_ns: int) -> int:
     """The number of intervals in a window: as requested, or less so that `WINDOWS_MIN` fit before the fault.
 
     It lasts a second or more, and is longer if it had fewer than `OPERATIONS_MIN` operations.
@@ -215,7 +215,9 @@ def choose_window(load: Load, before: int, window_ns: int) -> int:
     return max(size, math.ceil(OPERATIONS_MIN / mean)) if mean > 0 else size
 
 
-def line_before(load: Load, order_ns: int, share: float = SHARE, window_ns: int = WINDOW_NS) -> Line | None:
+def line_before(
+    load: OfferedLoad, order_ns: int, share: float = SHARE, window_ns: int = WINDOW_NS
+) -> NormalLevel | None:
     """The line from the windows before the fault, which end at it; None if none of them has an operation.
 
     θ = min(share · b, b - 3 s), with b the median of the windows' yields and s = 1.4826 × their median absolute
@@ -239,10 +241,10 @@ def line_before(load: Load, order_ns: int, share: float = SHARE, window_ns: int 
     length_ns = round(size * float(np.median(load.length_ns)))
     every = range(before - size + 1)
     sliding = np.maximum(sums_of(load.due, every, size), 1), sums_of(load.good, every, size)
-    return Line(level, median, noise, len(levels), length_ns, below, float(np.min(sliding[1] / sliding[0])))
+    return NormalLevel(level, median, noise, len(levels), length_ns, below, float(np.min(sliding[1] / sliding[0])))
 
 
-def find_recovery(load: Load, line: Line, from_ns: int, until_ns: int | None = None) -> Recovery:
+def find_recovery(load: OfferedLoad, line: NormalLevel, from_ns: int, until_ns: int | None = None) -> Recovery:
     """The first instant from which windows below the line are no more frequent than before the fault, until the end.
 
     A recovery begins with an interval and a window that are not below the line. From there on, a one-sided binomial
@@ -280,12 +282,12 @@ def clopper_pearson(count: int, trials: int, level: float = 0.95) -> tuple[float
     if not 0 <= count <= trials or not trials:
         raise ValueError(f"{count} of {trials} is not a share")
     tail = (1 - level) / 2
-    low = 0.0 if count == 0 else bisect(lambda p: binomial_upper_tail(count, trials, p) - tail)
-    high = 1.0 if count == trials else bisect(lambda p: tail - (1 - binomial_upper_tail(count + 1, trials, p)))
+    low = 0.0 if count == 0 else find_root(lambda p: binomial_upper_tail(count, trials, p) - tail)
+    high = 1.0 if count == trials else find_root(lambda p: tail - (1 - binomial_upper_tail(count + 1, trials, p)))
     return low, high
 
 
-def bisect(rising: Callable[[float], float]) -> float:
+def find_root(rising: Callable[[float], float]) -> float:
     """The root of a function that rises from below 0 to above 0 between 0 and 1."""
     low, high = 0.0, 1.0
     for _ in range(60):

@@ -1,6 +1,6 @@
 """Centres: the median with the interval of its order statistics, the mean with Student's t.
 
-The array functions work on the last axis, so that a simulation of thousands of experiments calls what the lab calls.
+The array functions work on the last axis, so that simulations of thousands of experiments use the lab's functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from loadstone.statistics.distributions import binomial_tail, student_quantile, 
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 LEVEL = 0.95
-# What floating point makes of equal figures: below it there is no variance to divide by.
+# Rounding differences between equal figures: a variance below this counts as 0, and nothing is divided by it.
 ROUNDING = 1e-12
 # Ten standard deviations of a normal distribution, as in hyperfine (Iglewicz & Hoaglin 1993 suggest a third of it).
 OUTLIER = 14.826
@@ -24,7 +24,7 @@ OUTLIER = 14.826
 Floats = NDArray[np.float64]
 
 
-class Interval(NamedTuple):
+class CentreIntervals(NamedTuple):
     """Arrays of centres and of their intervals' ends, one element for each sample along the last axis."""
 
     value: Any
@@ -34,13 +34,13 @@ class Interval(NamedTuple):
 
 @cache
 def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
-    """The rank k from 1 whose order statistics x(k) and x(n+1-k) enclose the median, and the level that they have.
+    """The rank k from 1 whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
 
-    The largest k whose level is at least `level`; k = 1 where none reaches it, so the level can be lower below n = 6.
+    The largest k whose level is at least `level`; k = 1 if none reaches it, so the level can be lower below n = 6.
     The ranks are symmetric and fixed by n alone: to choose among pairs by the data would cost coverage. The level is
     binomial and exact for any continuous distribution (David & Nagaraja, Order Statistics, 2003, section 7.1).
     """
-    # By the sum of the coefficients so far: each tail from the start is quadratic, minutes for thousands of samples.
+    # Uses a running sum of coefficients: a new sum for each tail is quadratic, minutes for thousands of samples.
     coefficient = total = 1
     rank = 0
     while total / 2**n < (1 - level) / 2:
@@ -50,7 +50,7 @@ def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
     return rank, 1 - 2 * binomial_tail(rank - 1, n)
 
 
-def order_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
+def order_interval(samples: ArrayLike, level: float = LEVEL) -> CentreIntervals:
     """Medians and their order-statistic intervals along the last axis."""
     ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
     n = ordered.shape[-1]
@@ -58,13 +58,13 @@ def order_interval(samples: ArrayLike, level: float = LEVEL) -> Interval:
     # NumPy's median would sort once more; the stopping rule calls this at every block.
     # Halves first: the sum of two large figures can overflow.
     middle = ordered[..., (n - 1) // 2] / 2 + ordered[..., n // 2] / 2
-    return Interval(middle, ordered[..., rank - 1], ordered[..., n - rank])
+    return CentreIntervals(middle, ordered[..., rank - 1], ordered[..., n - rank])
 
 
-def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]:
+def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Any]:
     """Means, their t intervals, and the two-sided p for a mean of 0, along the last axis.
 
-    Where all values are equal there is no variance to test with: the interval is that value, and p is 1 where it is
+    If all values are equal, there is no variance to test with: the interval is the value, and p is 1 if it is
     0, else nan; the caller has to decide by another test.
     """
     x = np.asarray(samples, dtype=float)
@@ -78,15 +78,15 @@ def t_interval(samples: ArrayLike, level: float = LEVEL) -> tuple[Interval, Any]
     low, high = mean - half, mean + half
     tails = student_tails(np.where(constant, 0.0, np.abs(mean / error)), n - 1)
     p = np.where(constant, np.where(mean == 0, 1.0, np.nan), 2 * tails)
-    return Interval(mean, low, high), p
+    return CentreIntervals(mean, low, high), p
 
 
 student_tails = np.vectorize(student_tail, otypes=[float])
 
 
 def find_outliers(samples: Sequence[float]) -> list[float]:
-    """The samples further from the median than OUTLIER median absolute deviations; none where most are equal."""
-    x = finite(samples)
+    """The samples further from the median than OUTLIER median absolute deviations; none if most are equal."""
+    x = finite_samples(samples)
     if not len(x):
         return []
     distances = np.abs(x - np.median(x))
@@ -94,18 +94,18 @@ def find_outliers(samples: Sequence[float]) -> list[float]:
     return [float(value) for value in x[distances > OUTLIER * deviation]] if deviation else []
 
 
-def finite(samples: Sequence[float]) -> Floats:
+def finite_samples(samples: Sequence[float]) -> Floats:
     """The samples that are numbers: a figure that could not be measured does not count as a repeat."""
     x: Floats = np.asarray(samples, dtype=float)
     return x[np.isfinite(x)].copy()
 
 
-def summary(samples: Sequence[float]) -> Estimate:
-    """How the lab summarises a metric over repeats: the median and the order-statistic interval of at least 95 %.
+def summarize_samples(samples: Sequence[float]) -> Estimate:
+    """The lab's summary of a metric over repeats: the median and the order-statistic interval of at least 95 %.
 
-    That is benchstat's; nan without repeats.
+    Benchstat does the same. The figures are nan without repeats.
     """
-    x = finite(samples)
+    x = finite_samples(samples)
     n = len(x)
     if n < REPEATS_MIN:
         return Estimate(float(np.median(x)) if n else float("nan"), n, method="median")

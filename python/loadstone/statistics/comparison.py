@@ -1,6 +1,6 @@
 """Comparisons: the ratio of a contender to a baseline, its interval, and the p for no difference.
 
-Interval and p come from one test, so a ratio's interval excludes 1 exactly where p is below 1 - its level.
+Interval and p come from one test, so a ratio's interval excludes 1 exactly if p is below 1 - its level.
 """
 
 from __future__ import annotations
@@ -14,136 +14,136 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from loadstone.statistics.centre import LEVEL, ROUNDING, Floats, Interval, finite, t_interval
+from loadstone.statistics.centre import LEVEL, ROUNDING, CentreIntervals, Floats, finite_samples, t_interval
 from loadstone.statistics.distributions import normal_tail, rank_sum_counts, student_quantile, student_tail
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 ALPHA = 0.05
-# Of fewer repeats of a side, not even disjoint ranks reach ALPHA.
+# With fewer repeats of a side, not even disjoint ranks reach ALPHA.
 UNPAIRED_MIN = 4
-# Up to this many repeats of a side, ranks have exact chances; SciPy has the same limit.
+# Up to this many repeats of a side, probabilities of ranks are exact; SciPy has the same limit.
 EXACT_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
+    """The evidence on contender ÷ baseline; `p` is two-sided, before Holm, and None below REPEATS_MIN repeats."""
 
-    # nan where a value is not positive; then `difference` holds contender - baseline.
+    # nan if a value is not positive; then `difference` holds contender - baseline.
     ratio: Estimate
     p: float | None
     method: str
-    # Blocks, or repeats of the side that has fewer.
+    # The number of blocks, or of repeats of the side with fewer repeats.
     n: int
-    # Cliff's delta, from -1 to 1; None where a side is empty.
+    # Cliff's delta, from -1 to 1; None if a side is empty.
     effect: float | None
     difference: Estimate | None = None
 
 
-def blocked(
+def compare_blocks(
     baseline: Mapping[int, float], contender: Mapping[int, float], level: float = LEVEL, least: int = REPEATS_MIN
 ) -> Evidence:
-    """Compares interleaved variants: only blocks that both have count, and a block's drift cancels.
+    """Compares interleaved variants: only blocks with both variants count, and a block's drift cancels.
 
     The paired t test on logarithms decides; the ratio is the geometric mean of the blocks' ratios. A signed-rank or
-    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only where all six differences have one sign.
-    Where the ratio is the same in every block, t is undefined and the exact signed-rank test takes its place.
+    sign-flip permutation test cannot: at n = 6 it falls below 0.05 only if all six differences have one sign.
+    If the ratio is the same in every block, t is undefined, and the exact signed-rank test is used instead.
     Fewer than `least` blocks are not tested.
     """
     both = [block for block in baseline if block in contender and math.isfinite(baseline[block] + contender[block])]
     b = np.array([baseline[block] for block in both], dtype=float)
     c = np.array([contender[block] for block in both], dtype=float)
-    n, logs = len(both), positive(b, c)
+    n, logs = len(both), has_logarithms(b, c)
     # Figures computed in the same way can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
     if n < least:
-        return untested(b, c, logs, steps.mean() if n else math.nan, "too few blocks")
+        return evidence_without_test(b, c, logs, steps.mean() if n else math.nan, "too few blocks")
     interval, tested = t_interval(steps, level)
     p, method = float(tested), f"paired t on {scale} within blocks"
     if math.isnan(p):
-        # The same step in every block is the signed-rank interval too, from the least to the greatest.
+        # The step is equal in all blocks, and so the interval is also the signed-rank interval from least to greatest.
         # Exact where SciPy supports it (Wilcoxon 1945).
         from scipy.stats import wilcoxon
 
         p = float(wilcoxon(steps).pvalue)
         level, method = 1 - 2.0 ** (1 - n), f"exact signed-rank on {scale} within blocks"
-    return evidence(b, c, logs, interval, p, level, method)
+    return build_evidence(b, c, logs, interval, p, level, method)
 
 
-def between(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
+def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
-    Pairs of equal values are counted in the way that is least in favour of a difference (ties broken against the
-    claim), which keeps p valid and in step with the interval. The level printed is the one that the ranks have.
+    Pairs of equal values are counted in the way least favourable to a difference (ties broken against the
+    claim), which keeps p valid and in step with the interval. The printed level is the actual level of the ranks.
     """
-    b, c, logs = scaled(baseline, contender)
+    b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
     if n < REPEATS_MIN:
-        return untested(b, c, logs, np.median(c[:, None] - b) if n else math.nan, "too few repeats")
-    interval, u = shift(b, c, level)
+        return evidence_without_test(b, c, logs, np.median(c[:, None] - b) if n else math.nan, "too few repeats")
+    interval, u = estimate_shift(b, c, level)
     p = rank_sum_p(int(u), len(b), len(c))
-    level = 1 - rank_sum_p(critical(len(b), len(c), level), len(b), len(c))
-    return evidence(b, c, logs, interval, p, level, "Mann–Whitney between runs")
+    level = 1 - rank_sum_p(critical_u(len(b), len(c), level), len(b), len(c))
+    return build_evidence(b, c, logs, interval, p, level, "Mann–Whitney between runs")
 
 
-def unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
+def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares repeats in random order that have too few blocks in common: Welch's t test (1947) on logarithms.
 
-    Below four repeats of a side there is no p. Where none differ, the exact rank test takes its place.
+    There is no p below four repeats of a side. If all values of each side are equal, the exact rank test is used.
     """
-    b, c, logs = scaled(baseline, contender)
+    b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
     centre = float(c.mean() - b.mean()) if n else math.nan
     if n < UNPAIRED_MIN:
-        return untested(b, c, logs, centre, "too few repeats")
+        return evidence_without_test(b, c, logs, centre, "too few repeats")
     method = f"Welch's t on {'logs' if logs else 'differences'}"
     if max(np.ptp(b), np.ptp(c)) <= ROUNDING * max(np.abs(b).max(), np.abs(c).max()):
         p = 1.0 if abs(centre) <= ROUNDING else rank_sum_p(0, len(b), len(c))
-        return evidence(b, c, logs, Interval(centre, centre, centre), p, level, method)
+        return build_evidence(b, c, logs, CentreIntervals(centre, centre, centre), p, level, method)
     parts = [float(side.var(ddof=1)) / len(side) for side in (b, c)]
     error = math.sqrt(sum(parts))
     # Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, (b, c), strict=True))
     half = student_quantile((1 - level) / 2, freedom) * error
     p = 2 * student_tail(abs(centre) / error, freedom)
-    return evidence(b, c, logs, Interval(centre, centre - half, centre + half), p, level, method)
+    return build_evidence(b, c, logs, CentreIntervals(centre, centre - half, centre + half), p, level, method)
 
 
-def positive(baseline: Floats, contender: Floats) -> bool:
-    """Whether there are figures, and all have logarithms."""
+def has_logarithms(baseline: Floats, contender: Floats) -> bool:
+    """Whether there are any figures, and all have logarithms."""
     return min(len(baseline), len(contender)) > 0 and min(baseline.min(), contender.min()) > 0
 
 
-def scaled(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
-    """The finite figures of both sides, as logarithms where all have one, and whether they are."""
-    b, c = finite(baseline), finite(contender)
-    return (np.log(b), np.log(c), True) if positive(b, c) else (b, c, False)
+def take_logarithms(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
+    """The finite figures of both sides, as logarithms if all have one, and whether they are logarithms."""
+    b, c = finite_samples(baseline), finite_samples(contender)
+    return (np.log(b), np.log(c), True) if has_logarithms(b, c) else (b, c, False)
 
 
-def untested(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
-    """Too few figures for an interval and a p."""
-    return evidence(b, c, logs, Interval(centre, math.nan, math.nan), None, None, why)
+def evidence_without_test(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
+    """The evidence of too few figures for an interval and a p."""
+    return build_evidence(b, c, logs, CentreIntervals(centre, math.nan, math.nan), None, None, why)
 
 
-def evidence(
-    b: Floats, c: Floats, logs: bool, interval: Interval, p: float | None, level: float | None, method: str
+def build_evidence(
+    b: Floats, c: Floats, logs: bool, interval: CentreIntervals, p: float | None, level: float | None, method: str
 ) -> Evidence:
-    """A ratio from an interval of logarithms, or a difference from one of differences; no interval without a level."""
+    """A ratio from an interval of logarithms, or a difference from one of differences. No interval without a level."""
     n = min(len(b), len(c))
-    value, low, high = (exponent(end) if logs else float(end) for end in interval)
+    value, low, high = (exp_or_infinity(end) if logs else float(end) for end in interval)
     found = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
     ratio = found if logs or not n else Estimate(math.nan, n, method=method)
     return Evidence(ratio, p, method, n, cliffs_delta(b, c), None if logs or not n else found)
 
 
-def exponent(logarithm: float) -> float:
-    """Back from logarithms; a ratio beyond all floats is infinite."""
+def exp_or_infinity(logarithm: float) -> float:
+    """The number with this logarithm; infinite if it exceeds all floats."""
     with np.errstate(over="ignore"):
         return float(np.exp(logarithm))
 
 
-def shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[Interval, Floats]:
+def estimate_shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tuple[CentreIntervals, Floats]:
     """The shift from baseline to contender along the last axis, with Mann and Whitney's U for rank_sum_p.
 
     The median of all pairs' differences and the interval of their order statistics (Hodges & Lehmann 1963; Hollander,
@@ -153,17 +153,17 @@ def shift(baseline: ArrayLike, contender: ArrayLike, level: float = LEVEL) -> tu
     m, n = b.shape[-1], c.shape[-1]
     pairs = (c[..., :, None] - b[..., None, :]).reshape(*b.shape[:-1], m * n)
     ordered = np.sort(pairs, axis=-1)
-    cut = critical(m, n, level)
-    # Ties count against a difference: U is the smaller side with all ties in it.
+    cut = critical_u(m, n, level)
+    # Ties count against a difference: U is the smaller side, including all ties.
     u = np.minimum(np.minimum((pairs <= 0).sum(axis=-1), (pairs >= 0).sum(axis=-1)), m * n // 2)
-    return Interval(np.median(pairs, axis=-1), ordered[..., cut], ordered[..., m * n - 1 - cut]), u
+    return CentreIntervals(np.median(pairs, axis=-1), ordered[..., cut], ordered[..., m * n - 1 - cut]), u
 
 
 @cache
 def rank_sum_p(u: int, m: int, n: int) -> float:
-    """The two-sided p of U = `u` without ties, exact where a side has at most 8 (Mann & Whitney 1947).
+    """The two-sided p of U = `u` without ties, exact if a side has at most 8 (Mann & Whitney 1947).
 
-    Elsewhere by the normal distribution, corrected for continuity.
+    Otherwise from the normal distribution, corrected for continuity.
     """
     u = min(u, m * n - u)
     if min(m, n) <= EXACT_MAX:
@@ -173,10 +173,10 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 
 
 @cache
-def critical(m: int, n: int, level: float = LEVEL) -> int:
+def critical_u(m: int, n: int, level: float = LEVEL) -> int:
     """The largest U whose p is below 1 - level: that many pairs are cut from either end of the interval.
 
-    0 without one; from REPEATS_MIN on, one exists at 95 %.
+    0 if there is none; at 95 % there is one from REPEATS_MIN on.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
@@ -184,16 +184,16 @@ def critical(m: int, n: int, level: float = LEVEL) -> int:
 
 
 def cliffs_delta(baseline: Floats, contender: Floats) -> float | None:
-    """How often a contender's repeat lies above a baseline's, less the reverse (Cliff 1993); None without repeats."""
+    """The share of pairs with the contender above the baseline, minus the reverse (Cliff 1993); None if empty."""
     if not len(baseline) or not len(contender):
         return None
     return float(np.sign(contender[:, None] - baseline).mean())
 
 
-def holm(ps: Sequence[float | None]) -> list[float | None]:
+def adjust_holm(ps: Sequence[float | None]) -> list[float | None]:
     """Holm's adjusted p of each of a family of tests, in their order (Holm 1979); None (not tested) stays None.
 
-    Claiming all below alpha makes any error in the family at most alpha likely, however the tests depend.
+    If all below alpha are claimed, the probability of any error in the family is at most alpha.
     """
     tested = sorted((p, index) for index, p in enumerate(ps) if p is not None)
     adjusted: list[float | None] = [None] * len(ps)
@@ -204,8 +204,8 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def detectable(ratio: Estimate, repeats: int) -> float:
-    """The smallest difference, as a share, whose interval excludes 1 with this number of repeats and a ratio's spread.
+def detectable_difference(ratio: Estimate, repeats: int) -> float:
+    """The smallest difference, as a share, whose interval excludes 1 at this number of repeats and the ratio's spread.
 
     Half the interval's width on the logarithmic scale, which narrows with the root of the number of repeats; the ratio
     must have a finite interval above 0.
@@ -216,9 +216,9 @@ def detectable(ratio: Estimate, repeats: int) -> float:
 
 
 def repeats_for(ratio: Estimate, matters: float) -> int | None:
-    """How many repeats would decide, if the ratio and its spread stay as they are; None without an interval.
+    """The number of repeats that would decide, if the ratio and its spread stay as they are; None without an interval.
 
-    Enough for the interval to exclude 1, where the ratio is further from 1 than `matters`; else enough for it to lie
+    Enough for the interval to exclude 1, if the ratio is further from 1 than `matters`; else enough for it to lie
     within `matters`. An interval narrows with the root of the number of repeats.
     """
     if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):

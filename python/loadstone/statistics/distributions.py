@@ -1,4 +1,4 @@
-"""Tails and quantiles of the distributions that this package's tests need.
+"""Tails and quantiles of the distributions that the statistical tests of this package need.
 
 SciPy has them all, but its import takes longer than all other work of a command that prints a table: `scipy.special`
 0.2 s of processor time, `scipy.stats` 0.9 s. Each function is tested against `scipy.stats`.
@@ -14,17 +14,17 @@ from statistics import NormalDist
 
 
 def normal_tail(z: float) -> float:
-    """The chance that a standard normal exceeds `z`."""
+    """The probability that a standard normal exceeds `z`."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def normal_quantile(tail: float) -> float:
-    """The value that a standard normal exceeds with the chance `tail` (Wichura 1988, AS 241); infinite for 0."""
+    """The value that a standard normal exceeds with the probability `tail` (Wichura 1988, AS 241); infinite for 0."""
     return -NormalDist().inv_cdf(tail) if tail > 0 else math.inf
 
 
 def student_tail(t: float, freedom: float) -> float:
-    """The chance that Student's t exceeds `t`; `freedom` need not be whole."""
+    """The probability that Student's t exceeds `t`; `freedom` need not be whole."""
     square = t * t / freedom
     tail = incomplete_beta(freedom / 2, 0.5, 1 / (1 + square), square / (1 + square)) / 2
     return tail if t >= 0 else 1 - tail
@@ -32,7 +32,7 @@ def student_tail(t: float, freedom: float) -> float:
 
 @cache
 def student_quantile(tail: float, freedom: float) -> float:
-    """The value that Student's t exceeds with the chance `tail`, below a half.
+    """The value that Student's t exceeds with the probability `tail`, which must be below a half.
 
     By Newton's method from the normal quantile, which is smaller. The tail is convex, so every step stays below the
     result and none overshoots.
@@ -48,15 +48,15 @@ def student_quantile(tail: float, freedom: float) -> float:
 
 
 def f_tail(f: float, freedom: tuple[int, int]) -> float:
-    """The chance that Snedecor's F exceeds `f`, with the degrees of freedom of numerator and denominator."""
+    """The probability that Snedecor's F exceeds `f`, with the degrees of freedom of numerator and denominator."""
     above, below = freedom
     ratio = above * f / below
     return incomplete_beta(below / 2, above / 2, 1 / (1 + ratio), ratio / (1 + ratio))
 
 
 def kolmogorov_tail(x: float) -> float:
-    """The chance that the maximum of a Brownian bridge exceeds `x` in size (Kolmogorov 1933)."""
-    # Below that, the tail differs from 1 by less than 1e-20, and the series would need more terms.
+    """The probability that the largest absolute value of a Brownian bridge exceeds `x` (Kolmogorov 1933)."""
+    # Below this value, the tail differs from 1 by less than 1e-20, and the series would need more terms.
     if x < 0.16:
         return 1.0
     terms = ((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, 30))
@@ -64,7 +64,7 @@ def kolmogorov_tail(x: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function at `x`; `rest` is 1 - x, without the error of that subtraction."""
+    """The regularised incomplete beta function at `x`; `rest` is 1 - x, without the rounding error of a subtraction."""
     if x * (a + b + 2) > a + 1:
         return 1 - incomplete_beta_fraction(b, a, rest, x)
     return incomplete_beta_fraction(a, b, x, rest)
@@ -92,12 +92,12 @@ def log_beta(a: float, b: float) -> float:
 
 
 def binomial_tail(k: int, n: int) -> float:
-    """The chance of at most `k` heads in `n` throws of a fair coin."""
+    """The probability of at most `k` heads in `n` throws of a fair coin."""
     return sum(math.comb(n, heads) for heads in range(k + 1)) / (1 << n)
 
 
 def binomial_upper_tail(k: int, n: int, share: float) -> float:
-    """The chance of at least `k` successes in `n` trials, each with the chance `share`."""
+    """The probability of at least `k` successes in `n` trials, each with the probability `share`."""
     if k <= 0 or k > n:
         return float(k <= 0)
     return incomplete_beta(k, n - k + 1, share, 1 - share)
@@ -105,12 +105,12 @@ def binomial_upper_tail(k: int, n: int, share: float) -> float:
 
 @cache
 def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
-    """How many orders of `m` and `n` values have a U of at most 0, 1, … m n (Mann & Whitney 1947)."""
+    """The numbers of orders of `m` and `n` values with a U of at most 0, 1, … m n (Mann & Whitney 1947)."""
     return cumulate_coefficients([n + i for i in range(1, m + 1)], range(1, m + 1))
 
 
 def inversion_tail(inversions: int, n: int) -> float:
-    """The chance of at most that many inversions in a random order of `n` values (Kendall 1938)."""
+    """The probability of at most that many inversions in a random order of `n` values (Kendall 1938)."""
     # The table of a long series is large, and one inversion needs none.
     orders = (1, n)[inversions] if inversions <= 1 else inversion_counts(n)[inversions]
     return orders / math.factorial(n)
@@ -118,15 +118,16 @@ def inversion_tail(inversions: int, n: int) -> float:
 
 @cache
 def inversion_counts(n: int) -> tuple[int, ...]:
-    """How many orders of `n` values have at most 0, 1, … n (n - 1) / 2 inversions."""
+    """The numbers of orders of `n` values with at most 0, 1, … n (n - 1) / 2 inversions."""
     return cumulate_coefficients(range(1, n + 1), [1] * n)
 
 
 def cumulate_coefficients(above: Sequence[int], below: Sequence[int]) -> tuple[int, ...]:
-    """Cumulated coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by that over `below`.
+    """Cumulated coefficients of a polynomial in q: the product of 1 - q^i over `above`, divided by the one over
+    `below`.
 
     With 1 … n over 1 … 1 it counts the inversions of permutations, and with n + 1 … n + m over 1 … m (Gauss's binomial)
-    those between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).
+    the inversions between two samples (Stanley, Enumerative Combinatorics 1, 2nd ed., section 1.7).
     """
     degree = sum(above) - sum(below)
     counts = [1] + [0] * degree

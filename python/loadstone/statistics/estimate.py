@@ -12,7 +12,7 @@ REPEATS_MIN = 6
 class Estimate:
     """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
 
-    `level` is the interval's actual level (order statistics come in steps), `method` names how it
+    `level` is the interval's actual level (order statistics come in steps), `method` names the method by which it
     was found.
     """
 
@@ -25,14 +25,14 @@ class Estimate:
 
     @property
     def relative_width(self) -> float | None:
-        """The interval's whole width as a share of the figure: 0.05 is ±2.5 %. None without interval."""
+        """The interval's full width as a share of the figure: 0.05 is ±2.5 %. None without interval."""
         if self.low is None or self.high is None or not self.value:
             return None
         return (self.high - self.low) / abs(self.value)
 
     @property
     def larger_side(self) -> float | None:
-        """How far the further end of the interval is from the figure, as a share of it. None without interval."""
+        """The distance from the figure to the further end of its interval, as a share. None without interval."""
         if self.low is None or self.high is None or not self.value:
             return None
         return max(self.high - self.value, self.value - self.low) / abs(self.value)

@@ -1,4 +1,4 @@
-"""The knee of a curve: the least load that reaches 95 % of the plateau, as a bracket of tried loads.
+"""The knee of a curve: the smallest load that reaches 95 % of the plateau, as a bracket of tried loads.
 
 The curve is a monotone fit to the median of each load: rising up to the highest median, falling beyond it (isotonic
 regression: Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972, section 1.2;
@@ -6,7 +6,7 @@ unimodal: Frisén, The Statistician 35, 1986). The plateau is the mean of the lo
 its top; the top alone would be the luckiest load. The bracket is what remains when blocks are resampled (Davison &
 Hinkley, Bootstrap Methods and their Application, 1997, chapter 2).
 
-Everything is done on logarithms, since noise grows with throughput.
+All calculations use logarithms, since noise grows with throughput.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from loadstone.statistics.distributions import normal_quantile, student_quantile
 
 Columns = NDArray[np.intp]
 
-# This far below the plateau still counts as reached.
+# A throughput this far below the plateau still counts as having reached it.
 TOLERANCE = 0.05
-# A plateau takes this ratio from the knee to the highest load to be distinguished from a rising curve: a curve that
-# brings 5 % more over less may grow by 15 % with each doubling.
+# A plateau needs this ratio from the knee to the highest load to be distinguished from a rising curve: a curve that
+# rises by 5 % over a smaller ratio may grow by 15 % with each doubling.
 FLAT_RATIO = math.sqrt(2)
-# This many standard errors below the top still belong to the plateau. Simulated from 1 to 3.5: with fewer, the top of a
-# curve is the luckiest load, with more, a slow rise is taken for flat.
+# Loads within this many standard errors of the top belong to the plateau. Simulated from 1 to 3.5: with fewer, the top
+# of a curve is the luckiest load; with more, a slow rise is considered flat.
 ERRORS = 2.5
 # A median this many times as far from the fit shows that the curve is not monotone.
 DEPARTURE = 2
-# Two repeats resample to three samples only.
+# Two repeats have only three different resamples.
 REPEATS_MIN = 3
 LOADS_MIN = 2
 RESAMPLES = 400
@@ -43,39 +43,39 @@ LEVEL = 0.95
 # The rounding error between equal figures.
 ROUNDING = 1e-9
 
-# Why there is no bracket. `few-loads`, `few-repeats`: nothing can be said; `rising`: the plateau is surely not reached
+# Reasons for no bracket. `few-loads`, `few-repeats`: nothing can be said; `rising`: the plateau is surely not reached
 # within the loads tried; `scatter`: the repeats scatter too much to decide.
 Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where throughput reaches 95 % of its plateau, and where it falls below that again."""
+    """Where throughput reaches 95 % of its plateau, and where it falls below it again."""
 
-    # The loads that count, ascending; of each the median and the monotone fit, op/s.
+    # The loads that count, ascending; then the median and the monotone fit of each, op/s.
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
-    # The most throughput, op/s; nan without loads.
+    # The highest throughput, op/s; nan without loads.
     plateau: float = math.nan
-    # The least tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
+    # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None
-    # The knee lies above `lower` and not above `upper`. `lower` is None where the lowest load tried may be enough,
-    # `upper` where nothing is claimed.
+    # The knee lies above `lower` and not above `upper`. `lower` is None if the lowest load tried may be enough,
+    # `upper` is None if nothing is claimed.
     lower: float | None = None
     upper: float | None = None
-    # Between these tried loads throughput falls below 95 % of the plateau for good; None: no such fall is certain.
+    # Between these tried loads throughput falls below 95 % of the plateau for good; None if no such fall is certain.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
     # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
     departing: tuple[float, ...] = ()
 
 
-def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
-    """The knee of throughput (op/s) by load and block; figures that are not above 0 are left out.
+def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
+    """The knee of throughput (op/s) by load and block; figures that are not above 0 are ignored.
 
-    With `blocks` false the keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats; where
-    they have them, loads with a single one are left out. Without `resamples` there is only the estimate: no bracket, no
+    With `blocks` false the keys only number the repeats of a load. At least two loads need REPEATS_MIN repeats; if
+    they have them, loads with one repeat are ignored. Without `resamples` there is only the estimate: no bracket, no
     collapse, and no reason.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
@@ -85,15 +85,15 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
     if len(kept) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
-    loads, logs = tuple(map(float, kept)), table(kept)
-    raw = middles(logs)
+    loads, logs = tuple(map(float, kept)), logarithm_table(kept)
+    raw = column_medians(logs)
     if blocks:
-        # A block's common shift is removed: it does not move the knee, but would where cells are missing.
-        logs = logs - middles((logs - raw).T)[:, None]
-    medians = middles(logs)
+        # A block's common shift is removed: it does not move the knee, except if cells are missing.
+        logs = logs - column_medians((logs - raw).T)[:, None]
+    medians = column_medians(logs)
     error = ERRORS * standard_error(logs, medians, blocks=blocks)
-    curve = unimodal(medians[None])
-    top, first, last = plateau(medians[None], curve, error)
+    curve = fit_unimodal(medians[None])
+    top, first, last = find_plateau(medians[None], curve, error)
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     found = Knee(
         loads,
@@ -106,27 +106,27 @@ def knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, re
     )
     if few or not resamples:
         return found
-    # Around the fit: the medians already contain noise, and would get it twice.
-    again = curve + deviations(logs, medians, resamples, blocks=blocks)
-    _, firsts, lasts = plateau(again, unimodal(again), error)
-    return bracketed(found, ends(firsts, first[0]), ends(lasts, last[0]))
+    # Deviations are added to the fit: the medians already contain noise.
+    again = curve + resample_deviations(logs, medians, resamples, blocks=blocks)
+    _, firsts, lasts = find_plateau(again, fit_unimodal(again), error)
+    return add_bracket(found, column_interval(firsts, first[0]), column_interval(lasts, last[0]))
 
 
-def table(points: Mapping[float, Mapping[int, float]]) -> Floats:
-    """Logarithms, a row for each block and a column for each load; nan where a cell is missing."""
+def logarithm_table(points: Mapping[float, Mapping[int, float]]) -> Floats:
+    """Logarithms, a row for each block and a column for each load; nan if a cell is missing."""
     rows = sorted({block for cells in points.values() for block in cells})
     return np.log([[cells.get(block, math.nan) for cells in points.values()] for block in rows])
 
 
-def middles(samples: Floats) -> Floats:
+def column_medians(samples: Floats) -> Floats:
     """Medians along the axis before the last, ignoring nan."""
-    # NumPy's own median uses masked arrays, which cost a search more than all else that it computes. nan sorts last.
+    # NumPy's own median uses masked arrays, which take longer than everything else in a search. nan sorts last.
     number = np.isfinite(samples).sum(axis=-2)
     middle = np.stack([(number - 1) // 2, number // 2], axis=-2)
     return np.asarray(np.take_along_axis(np.sort(samples, axis=-2), middle, axis=-2).mean(axis=-2))
 
 
-def freedom(logs: Floats, *, blocks: bool) -> int:
+def degrees_of_freedom(logs: Floats, *, blocks: bool) -> int:
     """Degrees of freedom of the cells after removing their loads and, if they form blocks, their blocks."""
     cells, loads = int(np.isfinite(logs).sum()), int(logs.shape[1])
     return cells - loads - (len(logs) - 1 if blocks else 0)
@@ -135,25 +135,26 @@ def freedom(logs: Floats, *, blocks: bool) -> int:
 def standard_error(logs: Floats, medians: Floats, *, blocks: bool) -> float:
     """The standard error of a load's median, pooled over loads."""
     # A median of normal figures has pi / 2 times the variance of their mean.
-    variance = float(np.nansum((logs - medians) ** 2)) / max(freedom(logs, blocks=blocks), 1) * math.pi / 2
+    variance = float(np.nansum((logs - medians) ** 2)) / max(degrees_of_freedom(logs, blocks=blocks), 1) * math.pi / 2
     return math.sqrt(variance * logs.shape[1] / float(np.isfinite(logs).sum()))
 
 
-def unimodal(medians: Floats) -> Floats:
+def fit_unimodal(medians: Floats) -> Floats:
     """Each row's monotone fit: isotonic up to its maximum, antitonic beyond it."""
     most = medians.max(axis=1, keepdims=True)
     rising = np.arange(medians.shape[1]) <= medians.argmax(axis=1)[:, None]
-    # With the maximum in place of what is not fitted, each half keeps its fit.
+    # With the maximum in place of the other half, each half keeps its fit.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
-    both = isotonic(np.concatenate([ascent, descent[:, ::-1]]))
+    both = fit_isotonic(np.concatenate([ascent, descent[:, ::-1]]))
     found: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])
     return found
 
 
-def isotonic(rows: Floats) -> Floats:
-    """Each row's isotonic fit: for column i the most, over a <= i, of the least mean of columns a to b, over b >= i.
+def fit_isotonic(rows: Floats) -> Floats:
+    """Each row's isotonic fit: column i is the maximum, over a <= i, of the minimum, over b >= i, of the mean of a to
+    b.
 
-    Robertson, Wright & Dykstra, Order Restricted Statistical Inference, 1988, theorem 1.4.4. SciPy's fits one row at a
+    Robertson, Wright & Dykstra, Order Restricted Statistical Inference, 1988, theorem 1.4.4. SciPy fits one row at a
     time.
     """
     columns = rows.T
@@ -166,22 +167,22 @@ def isotonic(rows: Floats) -> Floats:
     return found.T
 
 
-def plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
+def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
     """For each row: the plateau, and the first and the last column that reach 95 % of it."""
     within = curve >= curve.max(axis=1, keepdims=True) - error - ROUNDING
     level: Floats = (medians * within).sum(axis=1) / within.sum(axis=1)
     enough = level[:, None] + math.log1p(-TOLERANCE) - ROUNDING
-    # The last by its own figures, not the fit: a curve that recovers has not collapsed.
+    # The last column is judged by its medians, not only by the fit: a curve that recovers has not collapsed.
     again = np.maximum(medians, curve) >= enough
     return level, (curve >= enough).argmax(axis=1), again.shape[1] - 1 - again[:, ::-1].argmax(axis=1)
 
 
-def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
-    """How far resampled medians lie from the actual ones, a row for each resample, widened for few repeats.
+def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -> Floats:
+    """The deviations of resampled medians from the actual ones, a row for each resample, widened for few repeats.
 
     A block's common shift is removed, so each load draws its own blocks: one draw for all loads would make one
     block's figures the median of every load in a third of the resamples of five. Resampling n figures shows (n - 1) / n
-    of their variance, and normal quantiles instead of Student's: both are corrected.
+    of their variance, and normal quantiles instead of Student's; both are corrected.
     """
     random = np.random.default_rng(SEED)
     number = np.isfinite(logs).sum(axis=0)
@@ -190,22 +191,22 @@ def deviations(logs: Floats, medians: Floats, resamples: int, *, blocks: bool) -
     rows = (random.random((resamples, *logs.shape)) * number).astype(int)
     drawn = np.where(np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan)
     tail = (1 - LEVEL) / 2
-    student = student_quantile(tail, max(freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
-    found: Floats = (middles(drawn) - medians) * np.sqrt(number / (number - 1))
-    # Too few to resample: they get the noise of all loads.
+    student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
+    found: Floats = (column_medians(drawn) - medians) * np.sqrt(number / (number - 1))
+    # Loads with too few repeats to resample get the pooled noise of all loads.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
     found = np.where(number < REPEATS_MIN, random.normal(size=found.shape) * pooled, found)
     return found * student
 
 
-def ends(columns: Columns, estimate: int) -> tuple[int, int]:
+def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
     """The interval of a column over resamples, which contains the estimate."""
     low, high = np.quantile(columns, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
-def bracketed(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
-    """An estimate with what is certain about the first and the last column that reach the plateau."""
+def add_bracket(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
+    """An estimate with the certain bounds of the first and the last column that reach the plateau."""
     loads, most = found.loads, found.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]

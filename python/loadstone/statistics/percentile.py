@@ -1,10 +1,10 @@
-"""The only rule for reading a percentile, wherever one is shown or compared.
+"""The only rule for reading percentiles, used wherever they are shown or compared.
 
-A percentile covers everything that was due (in a closed loop: sent), however it ended. A failed operation never gave
-an answer, so its latency is infinite. One that was no longer waited for is censored: its latency is only known to
+A percentile covers all operations due (in a closed loop: sent), however they ended. A failed operation never gave
+an answer, so its latency is infinite. An abandoned operation is censored: its latency is only known to
 be at least the time waited (Kaplan and Meier, Nonparametric Estimation from Incomplete Observations,
-1958). So each rank is looked up twice, with censored operations at their bounds and with them at infinity: what the two
-have in common is known.
+1958). So each rank is looked up twice, with censored operations at their bounds and with them at infinity: if the two
+agree, the percentile is exact.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Literal, get_args
 
 from loadstone.engine.histogram import Histogram
 
-# How a figure that is not exact is bounded: from below, or beyond every number, as its rank is a failed
-# operation's. The latter's number is that of the slowest operation that did not fail: it cannot be ranked.
+# The bound of an inexact figure: from below, or infinite, as its rank belongs to a failed
+# operation. An infinite figure has the latency of the slowest successful operation as its number; it cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 
@@ -35,7 +35,7 @@ class Percentile:
 
 @dataclass
 class Population:
-    """All operations of a kind: the latencies of those that ended well, the failed, and the bounds of the censored."""
+    """All operations of a kind: the latencies of successes, the number of failures, and the bounds of the censored."""
 
     well: Histogram = field(default_factory=Histogram)
     failed: int = 0
@@ -43,25 +43,25 @@ class Population:
 
     @property
     def count(self) -> int:
-        """How many operations there were."""
+        """The number of operations."""
         return self.well.count + self.failed + self.censored.count
 
-    def add(self, other: Population) -> None:
-        """Adds other operations, exactly. Raises ValueError when the histograms' buckets differ."""
-        self.well.add(other.well)
+    def add_population(self, other: Population) -> None:
+        """Adds other operations, exactly. Raises ValueError if the histograms' buckets differ."""
+        self.well.add_histogram(other.well)
         self.failed += other.failed
-        self.censored.add(other.censored)
+        self.censored.add_histogram(other.censored)
 
-    def percentiles(self, shares: Sequence[float]) -> list[Percentile]:
+    def read_percentiles(self, shares: Sequence[float]) -> list[Percentile]:
         """The percentile for each share (0.99: 99 %) by the rule. Raises ValueError without operations."""
         if not self.count:
             raise ValueError("without operations there are no percentiles")
         lower = Histogram()
-        lower.add(self.well)
-        lower.add(self.censored)
-        # 0.999 as it is written, not as a float holds it: of 1,000 operations it is the 999th, not the 1,000th.
+        lower.add_histogram(self.well)
+        lower.add_histogram(self.censored)
+        # 0.999 as a decimal, not as a rounded float: of 1,000 operations it is the 999th, not the 1,000th.
         ranks = [max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares]
-        # With censored operations at their bounds, and beyond everything.
+        # With censored operations at their bounds, and at infinity.
         known, ended = looked_up(lower, ranks), looked_up(self.well, ranks)
         (last,) = looked_up(lower, [lower.count])
         return [
@@ -80,6 +80,6 @@ def looked_up(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
     return [histogram.layout.highest_equivalent(indices[at]) if at < len(indices) else None for at in found]
 
 
-def worst(bounds: Sequence[Bound | None]) -> Bound | None:
-    """The bound of several figures together: the weakest of theirs."""
+def weakest_bound(bounds: Sequence[Bound | None]) -> Bound | None:
+    """The bound of several figures together: the weakest of their bounds."""
     return next((bound for bound in ("failed", "at_least") if bound in bounds), None)

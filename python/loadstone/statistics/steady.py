@@ -1,6 +1,6 @@
-"""Steady state: where a warm-up ends, and whether what follows has a trend, rises or changes its level.
+"""Steady state: where a warm-up ends, and whether the series after it has a trend, rises or changes its level.
 
-A finding needs evidence and weight: a test that rejects, corrected for autocorrelation, and an effect that matters.
+A finding needs significance and size: a test that rejects, corrected for autocorrelation, and an effect that matters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from loadstone.statistics.autocorrelation import effective_size
-from loadstone.statistics.centre import ROUNDING, Floats, finite
+from loadstone.statistics.centre import ROUNDING, Floats, finite_samples
 from loadstone.statistics.distributions import (
     inversion_tail,
     kolmogorov_tail,
@@ -24,24 +24,24 @@ from loadstone.statistics.distributions import (
 
 # A trend over the window, or a step within it, below this share of the median does not matter.
 EFFECT_MIN = 0.05
-# The level of each of the two tests, so that together they err in at most 5 %.
+# The level of each of the two tests, so that together they err in at most 5 % of cases.
 ALPHA = 0.025
-# Longer series are averaged in batches down to this: the slopes of all pairs take its square.
+# Longer series are averaged in batches down to this length: the number of slopes of all pairs is its square.
 POINTS_MAX = 500
-# MSER-5: five points a batch; shorter series than ten batches are taken point by point.
+# MSER-5: five points per batch; series shorter than ten batches are processed point by point.
 BATCH = 5
 BATCHES_MIN = 10
-# The fewest points in a level.
+# The minimum number of points in a level.
 SIDE_MIN = 3
-# Up to this many points, orders have exact chances.
+# Up to this many points, probabilities of orders are exact.
 EXACT_MAX = 33
 
-# `rise` uses at most this many batches of neighbours, each of at least this many points. Neighbours resemble each
-# other; batches of them hardly do. A correction for autocorrelation as in `trend` would not do here: the response
-# times of a growing queue are a random walk around their slope, and its correction would take nearly all power.
+# `find_rise` uses at most this many batches, each of at least this many points. Neighbouring points are correlated;
+# batches hardly are. A correction for autocorrelation as in `find_trend` would not work here: the response
+# times of a growing queue are a random walk around their slope, and the correction would remove nearly all power.
 RISE_BATCHES_MAX = 10
 RISE_BATCH_MIN = 3
-# Six batches are in perfect order once in 720 times by chance; with five it is too likely.
+# Six batches are in perfect order once in 720 times by chance; five would be too often.
 RISE_POINTS_MIN = 6 * RISE_BATCH_MIN
 
 Code = Literal["trend", "change"]
@@ -49,37 +49,37 @@ Code = Literal["trend", "change"]
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Whether a series is steady, and if not, why; shares are of its median."""
+    """Whether a series is steady, and the reasons if not; shares are of its median."""
 
     steady: bool
-    # What fired, in the order trend, change.
+    # The tests that rejected, in the order trend, change.
     reasons: tuple[Code, ...]
     # Theil and Sen's slope times the length of the window, and the corrected Mann–Kendall p.
     trend_share: float
     trend_p: float
-    # The first point after the most likely change, by how much the median steps there, and the p of the corrected
-    # CUSUM; None below 6 points, or where all are equal.
+    # The first point after the most likely change, the step of the median there, and the p of the corrected
+    # CUSUM; None below 6 points, or if all are equal.
     change_at: int | None
     change_share: float
     change_p: float
     # Points.
     n: int
-    # The base of the shares.
+    # The level on which the shares are based.
     level: float = 0.0
 
 
-def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
+def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: float = ALPHA) -> Steadiness:
     """Tests a series of equally long intervals (throughput, a latency) for a trend and for a change of level."""
-    x = finite(series)
+    x = finite_samples(series)
     n = len(x)
     batch = max(math.ceil(n / POINTS_MAX), 1)
-    y = means(x, batch)
+    y = batch_means(x, batch)
     if len(y) < 3 or not np.ptp(y):
         return Steadiness(True, (), 0.0, 1.0, None, 0.0, 1.0, n)
-    # A window in which mostly nothing completed has a median of 0, which allows no shares.
+    # If no operation completed in most intervals, the median is 0, and shares of it are impossible.
     level = abs(float(np.median(y))) or float(np.abs(y).mean())
-    slope, trend_p = trend(y)
-    at, step, change_p = change(y)
+    slope, trend_p = find_trend(y)
+    at, step, change_p = find_change(y)
     trend_share, change_share = slope * len(y) / level, step / level
     found: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
     reasons = tuple(code for code, (p, share) in found.items() if p < alpha and abs(share) >= effect_min)
@@ -88,20 +88,20 @@ def steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, alpha: f
     )
 
 
-def trend(y: Floats) -> tuple[float, float]:
+def find_trend(y: Floats) -> tuple[float, float]:
     """The slope per point by Theil and Sen (Sen 1968), and the p for no trend by Mann and Kendall.
 
-    The test is Kendall's tau against time (Mann 1945), exact for few points; its variance grows by n over the
-    effective size of what remains without the slope (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
+    The test is Kendall's tau against time (Mann 1945), exact for few points; its variance is multiplied by n over the
+    effective size of the detrended series (Hamed & Rao 1998; Yue & Wang 2004, who detrend first).
     """
     time = np.arange(len(y), dtype=float)
     slope, *tails = kendall_test(y)
-    z = normal_quantile(min(*tails, 0.5)) / math.sqrt(inflation(y - slope * time))
+    z = normal_quantile(min(*tails, 0.5)) / math.sqrt(variance_inflation(y - slope * time))
     return slope, 2 * normal_tail(z)
 
 
 def kendall_test(y: Floats) -> tuple[float, float, float]:
-    """The slope per point by Theil and Sen, and the chances of an order that rises, and that falls, at least as much.
+    """The slope per point by Theil and Sen, and the probabilities of an order that rises, or falls, at least as much.
 
     Exact up to 33 points without ties, and for the most extreme orders; else normal (Kendall, Rank Correlation Methods,
     1970, chapters 4 and 5). These are SciPy's limits.
@@ -120,16 +120,16 @@ def kendall_test(y: Floats) -> tuple[float, float, float]:
     return float(np.median(steps / (second - first))), tails[0], tails[1]
 
 
-def change(y: Floats) -> tuple[int | None, float, float]:
+def find_change(y: Floats) -> tuple[int | None, float, float]:
     """The point at which the level most likely changes, the step of the median there, and p; None below 6 points.
 
     CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
     maximum, with Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS residuals, Econometrica 60,
     1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation and effective size are
-    those of the series without the step, or the step would hide itself; because they are estimated, the tail widens
-    from the normal's to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at
-    an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: of a loss of
-    20 % in the last quarter of 20 points with 5 % noise it found 14 %, CUSUM nearly all.
+    computed without the step, or the step would hide itself; because they are estimated, the tail widens
+    from normal to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at
+    an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of
+    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
     """
     n = len(y)
     edge = max(SIDE_MIN, math.ceil(n / 20))
@@ -141,35 +141,35 @@ def change(y: Floats) -> tuple[int | None, float, float]:
     step = float(np.median(y[at:]) - np.median(y[:at]))
     if np.ptp(rest) <= ROUNDING * np.abs(y).max():
         return at, step, 0.0
-    grown = inflation(rest)
+    grown = variance_inflation(rest)
     deviation = math.sqrt(float(np.square(rest).sum()) / (n - 2) * grown)
     tail = kolmogorov_tail(float(sums[at - edge]) / deviation / math.sqrt(n))
     return at, step, 2 * student_tail(normal_quantile(tail / 2), max(n / grown - 2, 1.0))
 
 
-def inflation(rest: Floats) -> float:
+def variance_inflation(rest: Floats) -> float:
     """The factor by which autocorrelation raises the variance of a sum: n over the effective size, at least 1."""
     return len(rest) / float(effective_size(rest)) if np.ptp(rest) else 1.0
 
 
 def warm_up_end(series: Sequence[float] | Floats) -> int:
-    """The first point after the warm-up by MSER-5; at most half of the series is cut.
+    """The first point after the warm-up, by MSER-5; at most half of the series is cut.
 
-    The truncation that minimises the squared standard error of the mean of what remains, in batches of five (White,
+    The truncation that minimises the squared standard error of the remaining mean, in batches of five (White,
     An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, with its bound of
-    a half; White, Cobb & Spratt 2000). Whether the rest is steady is for `steadiness` to decide. The last five batches
-    always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
+    a half; White, Cobb & Spratt 2000). `assess_steadiness` decides whether the remainder is steady. The last five
+    batches always stay: few values can look alike by chance (Hoad, Robinson & Davies 2010).
     """
     x = np.asarray(series, dtype=float)
     batch = BATCH if len(x) >= BATCH * BATCHES_MIN else 1
-    y = means(x, batch)
+    y = batch_means(x, batch)
     most = min(len(y) // 2, len(y) - BATCH)
     errors = [float(y[d:].var()) / (len(y) - d) for d in range(most + 1)]
     return int(np.argmin(errors)) * batch if errors else 0
 
 
 def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
-    """`warm_up_end` of several series together: of each point's median, with every series as a share of its median.
+    """`warm_up_end` of several series together: of their pointwise median, with each series as a share of its median.
 
     All series are used up to the length of the shortest.
     """
@@ -181,31 +181,31 @@ def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
     return warm_up_end(np.median(shares, axis=0)) if shares else 0
 
 
-def means(x: Floats, batch: int) -> Floats:
-    """Means of `batch` neighbours each; the rest at the end is dropped."""
+def batch_means(x: Floats, batch: int) -> Floats:
+    """Means of `batch` neighbours each; a remainder at the end is dropped."""
     whole = len(x) // batch * batch
     return np.asarray(x[:whole].reshape(-1, batch).mean(axis=1)) if batch > 1 else x
 
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """How a series rises, in its own unit."""
+    """The rise of a series, in the unit of the series."""
 
-    # The chance of an order of batches that rises as much in a series without a trend, one-sided.
+    # The probability that the batches of a series without a trend rise as much, one-sided.
     p: float
-    # From the window's first point to its last, along the fitted line; below 0 where the series falls.
+    # From the window's first point to its last, along the fitted line; below 0 if the series falls.
     rise: float
-    # The level that it starts from: the median of the first third.
+    # The initial level: the median of the first third.
     first: float
 
 
-def rise(series: Sequence[float]) -> Rise | None:
-    """How a series of equally long intervals rises; None where there are too few to decide.
+def find_rise(series: Sequence[float]) -> Rise | None:
+    """The rise of a series of equally long intervals; None if there are too few to decide.
 
-    Each batch is the median of its points, so that one slow interval is not a trend. The test is Mann's and Kendall's
-    (Mann 1945), exact for so few; the line is Theil's and Sen's (Sen 1968).
+    Each batch is the median of its points, so that one slow interval is not a trend. The test is by Mann and Kendall
+    (Mann 1945), exact for so few; the line is by Theil and Sen (Sen 1968).
     """
-    x = finite(series)
+    x = finite_samples(series)
     if len(x) < RISE_POINTS_MIN:
         return None
     batches = min(RISE_BATCHES_MAX, len(x) // RISE_BATCH_MIN)

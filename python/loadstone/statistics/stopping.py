@@ -1,30 +1,30 @@
-"""Stopping: whether an experiment has repeated its variants often enough."""
+"""Stopping: whether the variants of an experiment have been repeated often enough."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from loadstone.statistics.centre import summary
+from loadstone.statistics.centre import summarize_samples
 
-# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: nothing else was
-# asked for.
+# `narrow`: every interval is narrow enough; `at-most`: the limit is reached first; `at-least`: no width was
+# requested.
 Reason = Literal["narrow", "at-most", "at-least"]
 
 
-def enough(
+def stopping_reason(
     samples: Iterable[Sequence[float]],
     at_least: int,
     at_most: int | None = None,
     until: float | Sequence[float] | None = None,
 ) -> Reason | None:
-    """Why to stop after these repeats, None to continue. One sequence for each figure of a variant, in block order.
+    """The reason to stop after these repeats, None to continue. One sequence per figure of a variant, in block order.
 
-    `until` limits the whole width of the interval that `summary` shows, as a share of the figure; it is one share for
-    all sequences, or one for each. To stop at the
-    first look that is narrow enough favours intervals that are narrow by chance, so it has to hold at two looks
-    in a row, one block apart; only the first look, at `at_least`, is free of that choice and suffices alone.
-    The figures are in docs/concepts/statistics.md.
+    `until` limits the full width of the interval that `summarize_samples` shows, as a share of the figure; it is one
+    share for all sequences, or one for each. Stopping at the first narrow interval favours intervals that are
+    narrow by chance, so two successive intervals, one block apart, must be narrow; only the first, at `at_least`, is
+    not biased by that choice, and suffices alone.
+    Simulated error rates are in docs/concepts/statistics.md.
     """
     variants = [list(each) for each in samples]
     fewest = min((len(each) for each in variants), default=0)
@@ -34,16 +34,16 @@ def enough(
             return "at-least"
         shares = [until] * len(variants) if isinstance(until, int | float) else until
         if all(
-            narrow(each, share) and (len(each) == at_least or narrow(each[:-1], share))
+            is_narrow(each, share) and (len(each) == at_least or is_narrow(each[:-1], share))
             for each, share in zip(variants, shares, strict=True)
         ):
             return "narrow"
     return "at-most" if at_most is not None and most >= at_most else None
 
 
-def narrow(samples: Sequence[float], until: float) -> bool:
+def is_narrow(samples: Sequence[float], until: float) -> bool:
     """Whether the interval of these repeats is at most `until` wide, as a share of the figure."""
-    shown = summary(samples)
+    shown = summarize_samples(samples)
     if shown.low is not None and shown.low == shown.high:
         # Repeats that are all 0 have no relative width.
         return True

@@ -1,8 +1,8 @@
 """Scaling: the Universal Scalability Law, fitted to throughput against clients.
 
 X(N) = lam N / (1 + sigma (N - 1) + kappa N (N - 1)): lam is the throughput of one client, sigma the serial share,
-kappa the cost of coherence (Gunther, Guerrilla Capacity Planning, 2007, chapter 4). Many systems do not follow it:
-it is given only where its residuals are no larger than the differences between repeats explain.
+kappa the cost of coherence (Gunther, Guerrilla Capacity Planning, 2007, chapter 4). Many systems do not follow the law:
+it is reported only if its residuals are no larger than the differences between repeats explain.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from loadstone.statistics.centre import ROUNDING, Floats
 from loadstone.statistics.distributions import f_tail
 
 PARAMETERS = 3
-# Three parameters fit any three points.
+# Three parameters fit any three points exactly.
 COUNTS_MIN = PARAMETERS + 1
-# Below this chance the law does not fit.
+# Below this p the law does not fit.
 P_MIN = 0.05
 
 
@@ -31,23 +31,23 @@ class Law:
     sigma: float
     kappa: float
 
-    def throughput(self, clients: float) -> float:
+    def predict_throughput(self, clients: float) -> float:
         """The fitted throughput of that many clients, op/s."""
-        return float(curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
+        return float(law_curve(np.array([clients]), self.lam, self.sigma, self.kappa)[0])
 
 
-def fit(points: Sequence[tuple[float, float]]) -> Law | None:
+def fit_law(points: Sequence[tuple[float, float]]) -> Law | None:
     """Fits (clients, throughput) points; each repeat of a number of clients is a point.
 
-    None where there are too few different numbers of clients, where the law does not fit, or where no number was
+    None if there are too few different numbers of clients, if the law does not fit, or if no number was
     repeated, so that the fit cannot be tested. Least squares of relative errors, as noise grows with throughput.
     """
     usable = [(n, x) for n, x in points if n > 0 and x > 0 and math.isfinite(n + x)]
     clients, throughput = np.array([n for n, _ in usable]), np.array([x for _, x in usable])
     if len(set(clients.tolist())) < COUNTS_MIN:
         return None
-    found = parameters(clients, throughput)
-    chance = lack_of_fit(clients, throughput / curve(clients, *found))
+    found = fit_parameters(clients, throughput)
+    chance = lack_of_fit(clients, throughput / law_curve(clients, *found))
     return Law(*found) if chance is not None and chance >= P_MIN else None
 
 
@@ -68,25 +68,25 @@ def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
     return f_tail(lack / freedom[0] / (pure / freedom[1]), freedom)
 
 
-def curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
+def law_curve(clients: Floats, lam: float, sigma: float, kappa: float) -> Floats:
     """The law's throughput."""
     return lam * clients / (1 + sigma * (clients - 1) + kappa * clients * (clients - 1))
 
 
-def parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float]:
+def fit_parameters(clients: Floats, throughput: Floats) -> tuple[float, float, float]:
     """lam, sigma and kappa of least squares of relative errors; sigma from 0 to 1, kappa from 0."""
     from scipy import optimize
 
-    # N / X(N) is linear in 1/lam, sigma/lam and kappa/lam: a start without guessing.
+    # N / X(N) is linear in 1/lam, sigma/lam and kappa/lam: a starting point without guessing.
     rise = clients / throughput
     terms = np.stack([np.ones_like(clients), clients - 1, clients * (clients - 1)], axis=1) / rise[:, None]
     (base, queue, agree), _ = optimize.nnls(terms, np.ones_like(rise))
     base = max(float(base), float(rise.min()) * 1e-3)
     start = 1 / base, min(float(queue) / base, 1.0), float(agree) / base
     scale = float(throughput.max())
-    # Scaled, since lam is about 10^5 and kappa about 10^-5, and all three have to move.
+    # Scaled, since lam is about 10^5 and kappa about 10^-5, and the fit has to vary all three.
     found, _ = optimize.curve_fit(
-        lambda n, lam, sigma, kappa: curve(n, lam * scale, sigma, kappa * 1e-3),
+        lambda n, lam, sigma, kappa: law_curve(n, lam * scale, sigma, kappa * 1e-3),
         clients,
         throughput,
         p0=(start[0] / scale, start[1], start[2] * 1e3),

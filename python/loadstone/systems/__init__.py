@@ -1,1 +1,1 @@
-"""Systems: the lab's handles on servers, started here on loopback or attached to."""
+"""Systems: the lab's handles on servers, started here on loopback or attached."""

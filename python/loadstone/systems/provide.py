@@ -1,4 +1,4 @@
-"""What a store needs beside the engine: the jars of HBase's client, fetched once, and its table.
+"""Prerequisites of a store: the jars of HBase's client, downloaded once, and its table.
 
 On servers that `loadstone systems up` started, a missing table is created. On any other server its owner
 must create it, and the store's error explains how.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from loadstone.systems.base.running import Running
+    from loadstone.systems.base.running import RunningSystem
 
 # The engine's variable that names other jars.
 VARIABLE = "LOADSTONE_HBASE"
@@ -25,7 +25,7 @@ WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
-    """Provides for a YCSB command line. What cannot be fetched is left to the engine, which searches more places."""
+    """Provides for a YCSB command line. If a download fails, the engine searches more places."""
     stores = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not stores or any(word.startswith(OWN) for word in arguments):
         return
@@ -37,12 +37,12 @@ def for_command(arguments: Sequence[str]) -> None:
         print(f"warning: {error.args[0]}; {error.hint}", file=sys.stderr)
 
 
-def table(arguments: Sequence[str]) -> None:
+def provide_table(arguments: Sequence[str]) -> None:
     """Creates the table of a load on Loadstone's servers. If that fails, the engine reports the missing table."""
     from loadstone.errors import LoadstoneError
 
     try:
-        message = made(arguments)
+        message = create_load_table(arguments)
     except LoadstoneError as error:
         message = f"warning: the table was not created: {error.args[0]}; {error.hint}"
     if message:
@@ -50,7 +50,7 @@ def table(arguments: Sequence[str]) -> None:
 
 
 def for_stores(stores: Iterable[str]) -> None:
-    """Provides for stores. Raises LoadstoneError when something cannot be fetched."""
+    """Provides for stores. Raises LoadstoneError if a download fails."""
     if not any(store.startswith("hbase") for store in stores) or os.environ.get(VARIABLE):
         return
     from loadstone.systems.hbase.jars import client_class_path
@@ -60,62 +60,62 @@ def for_stores(stores: Iterable[str]) -> None:
     client_class_path(version)
 
 
-def made(arguments: Sequence[str]) -> str | None:
-    """Creates the table of a `ycsb load`; returns what was done, for the user, or None.
+def create_load_table(arguments: Sequence[str]) -> str | None:
+    """Creates the table of a `ycsb load`; returns a message for the user, or None.
 
     Raises LoadstoneError when the table is missing and cannot be created.
     """
-    if "load" not in arguments or not started() or reads_once(arguments):
+    if "load" not in arguments or not has_servers() or reads_once(arguments):
         return None
     import json
     import subprocess
 
     from loadstone.engine import program
 
-    command = [program.find(), "ycsb", *arguments, "--print-spec"]
+    command = [program.find_engine(), "ycsb", *arguments, "--print-spec"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     # The engine reports errors in the command line better.
     return made_for_spec(json.loads(done.stdout)) if done.returncode == 0 and done.stdout[:1] == "{" else None
 
 
 def made_for_spec(spec: Mapping[str, Any]) -> str | None:
-    """The same for a spec: the table of its store, if `loadstone systems up` started its servers."""
+    """Like `made`, for a spec: creates the table of its store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
-    if store == "null" or not started():
+    if store == "null" or not has_servers():
         return None
-    from loadstone.systems.base.running import Running
+    from loadstone.systems.base.running import RunningSystem
     from loadstone.systems.registry import SERVED_BY
 
     name = SERVED_BY.get(store)
     if name not in WITH_TABLES:
         return None
-    running = Running(name)
+    running = RunningSystem(name)
     if not is_here(running, properties):
         return None
     table = work.get("table", "usertable")
     options = running.system.table_options(store, properties, work)
-    if options is None or not running.system.create(running.place, running.plan, table, options, replace=False):
+    if options is None or not running.system.create_table(running.place, running.plan, table, options, replace=False):
         return None
     return f"{name}: created the missing table {table}"
 
 
-def is_here(running: Running, properties: Mapping[str, str]) -> bool:
+def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
     """Whether these properties point to a system that is up, and that no experiment started."""
     known = running.known
     if known is None or not known.processes or known.owner:
         return False
-    return running.system.is_reached(running.properties(), properties)
+    return running.system.is_reached(running.store_properties(), properties)
 
 
-def started() -> bool:
-    """Whether servers may exist, by a quick look: a command line must start fast."""
+def has_servers() -> bool:
+    """Whether servers may exist, by a quick check: a command line must start fast."""
     return any(os.path.exists(os.path.join(systems_root(), name, "state.json")) for name in WITH_TABLES)
 
 
 def systems_root() -> str:
     """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`.
 
-    Here and not in `base/running.py`, whose modules take a tenth of a second to import.
+    Defined here, as importing the modules of `base/running.py` takes a tenth of a second.
     """
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.environ.get("LOADSTONE_SYSTEMS") or os.path.join(home, "loadstone/systems")

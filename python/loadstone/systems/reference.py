@@ -15,12 +15,12 @@ PAGE = Path("docs/reference/systems.md")
 BEGIN, END = "<!-- generated: settings -->", "<!-- end of generated -->"
 
 
-def settings() -> str:
+def render_settings() -> str:
     """The settings of every system: a heading and a table for each."""
-    return "\n".join(part(registry.system(name)) for name in registry.SYSTEMS)
+    return "\n".join(render_system(registry.load_system(name)) for name in registry.SYSTEMS)
 
 
-def part(system: System) -> str:
+def render_system(system: System) -> str:
     """The part of one system."""
     defaults = [(each, f"`{each.default}`" if each.default else "") for each in system.settings]
     rows = [f"| `{each.name}` | {default} | {each.meaning} |" for each, default in defaults]
@@ -30,14 +30,14 @@ def part(system: System) -> str:
     )
 
 
-def renewed(page: str) -> str:
-    """A page with its tables regenerated."""
+def renew_page(page: str) -> str:
+    """A page with regenerated tables."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"the page has no place for the tables: {BEGIN} … {END}")
-    return f"{head}{BEGIN}\n\n{settings()}\n{END}{tail}"
+    return f"{head}{BEGIN}\n\n{render_settings()}\n{END}{tail}"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text()))
+    PAGE.write_text(renew_page(PAGE.read_text()))

@@ -1,4 +1,4 @@
-"""All systems by name. A system's module is imported when needed."""
+"""All systems by name. A system's module is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemsError
 
-# Each in `system.py` of the folder of its name, with its class.
+# Each is in `system.py` of the folder with its name; the value is its class.
 SYSTEMS = {
     "cassandra": "Cassandra",
     "hbase": "HBase",
@@ -23,18 +23,18 @@ SERVED_BY = {**{name: name for name in SYSTEMS}, "postgrenosql": "postgres"}
 
 def public_names(name: str) -> list[str]:
     """The settings of a system and the properties for reaching it, without secrets and patterns."""
-    from loadstone.engine.describe import description
+    from loadstone.engine.describe import describe_engine
     from loadstone.systems.base.plan import plan_of
     from loadstone.systems.base.system import Place
 
-    kind = system(name)
+    kind = load_system(name)
     settings = [setting.name for setting in kind.settings if not setting.name.endswith("*")]
     nowhere = Path("/nonexistent")
-    properties = kind.properties(Place(nowhere, nowhere), plan_of(kind, None, {}))
-    return [setting for setting in (*settings, *properties) if not description().is_secret(setting)]
+    properties = kind.store_properties(Place(nowhere, nowhere), plan_of(kind, None, {}))
+    return [setting for setting in (*settings, *properties) if not describe_engine().is_secret(setting)]
 
 
-def system(name: str) -> System:
+def load_system(name: str) -> System:
     """A system by its name. Raises SystemsError for an unknown name."""
     if name not in SYSTEMS:
         raise SystemsError(

@@ -15,4 +15,4 @@ def register() -> None:
         "sort": sort.KIND,
         "command": command.KIND,
     }
-    kind.register(kinds)
+    kind.register_kinds(kinds)

@@ -16,9 +16,9 @@ from pydantic import Field
 
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
 from loadstone.experiment.model import template
-from loadstone.experiment.model.values import Part, Text, VariedCount, VariedLength
+from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import spec_of
@@ -54,7 +54,7 @@ PROFILE_VALUE_BYTES = 6
 WRITES = ("write", "insert", "counter_write", "counterwrite")
 
 
-class CassandraStress(Part):
+class CassandraStress(FilePart):
     """A command of cassandra-stress on the tables of Apache Cassandra's own tool."""
 
     command: Text = Field(examples=["mixed ratio(write=1,read=3) cl=LOCAL_ONE -col size=fixed(34)"])
@@ -65,11 +65,11 @@ class CassandraStress(Part):
 
     written_for: VariedLength | None = Field(default=None, examples=["10s"])
     """Write for this time instead, before a command that reads, with the clients of the command, as the Hydra scale
-    tests do. Reads of partitions that were not written by then fail."""
+    tests do. Reads of partitions that are not yet written fail."""
 
     writers: VariedCount = Field(default=1, examples=[5])
     """With `written_for`: the number of writers that all begin at the first partition, as processes of cassandra-stress
-    do without `segment=`. Together they write as many partitions as one of them alone, in a fraction of the time."""
+    do without `segment=`. Together they write as many partitions as a single writer, in a fraction of the time."""
 
 
 def stores() -> Collection[str]:
@@ -81,14 +81,14 @@ def check(context: Context, path: Keys, keys: Any) -> None:
     """Refuses the options that the experiment sets."""
     if keys.written_for is not None and context.experiment.load.reuse:
         message = "`written_for` and `load.reuse` cannot be combined: each trial reads what its own clients wrote"
-        context.wrong((*path, "written_for"), message, "leave `load.reuse` out")
+        context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
     tokens = str(keys.command).split()
     for option, key in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
-            context.wrong((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
+            context.add_mistake((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
     if any(word.startswith(("replication(", "factor=")) for word in tokens):
         hint = f"write `systems: {{cassandra: {{table: {{{REPLICATION}: 3}}}}}}`"
-        context.wrong((*path, "command"), "the replication cannot be set in the command", hint)
+        context.add_mistake((*path, "command"), "the replication cannot be set in the command", hint)
 
 
 def writes(work: CassandraStress) -> bool:
@@ -138,7 +138,7 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, bytes: its listed columns, since only the server knows all columns."""
+    """The size of a row of a profile, bytes: of its listed columns, since only the server knows all columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
@@ -168,7 +168,7 @@ def digits(text: str) -> float:
 
 
 def mean_size(size: str) -> int:
-    """The size of a value, bytes: of a distribution, the middle of its range."""
+    """The size of a value, bytes: for a distribution, the middle of its range."""
     return int(mean_of(size))
 
 
@@ -263,7 +263,7 @@ def load_profiles(variant: Variant, settle: bool, seed: int) -> Stages:
     population = variant.work.population
     work = spec["work"]
     sequence = {"sequence": {"first": 1, "last": population, "wrap": True, "read_lookback": None}}
-    # Whole partitions, whatever part of them an operation of the command writes.
+    # Writes whole partitions, whatever part of them an operation of the command writes.
     omitted = ("select", "partitions", "batch")
     tables = [
         {**table, "insert": {name: value for name, value in table["insert"].items() if name not in omitted}}
@@ -310,30 +310,32 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     }
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """Partitions written before reads, from the first on; and reads that found no row."""
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
+    """The number of partitions written before reads, from the first one; and of reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
-        # Failed writes lie in between, so the last operation names the last partition.
+        # Failed writes may be among them, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
     elif missing := last.result.summary.missing_rows:
         yield Value("rows_missing", missing.reads, "", 1)
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-    """The number and size of partitions, the mix of operations, and how numbers of partitions are chosen."""
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
+    """The number and size of partitions, the mix of operations, and the choice of partitions."""
     work = launched[-1].spec["work"]
     if work["generator"] == "columns":
         weights = {operation["name"]: operation["weight"] for operation in work["operations"]}
         shares = [
-            f"{units.percent(weight / sum(weights.values()))} {name}" for name, weight in weights.items() if weight
+            f"{units.format_percent(weight / sum(weights.values()))} {name}"
+            for name, weight in weights.items()
+            if weight
         ]
         numbers = work["population"].get("distribution", "sequence")
         return {"mix": ", ".join(shares), "distribution": numbers.partition("(")[0]}
     mix = sorted(work["mix"].items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
-    shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
+    shares = [f"{units.format_percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share]
     numbers = work["population"].get("distribution", "sequence")
     facts: dict[str, Scalar] = {
         "record_bytes": len(work["columns"]) * mean_size(work["size"]),

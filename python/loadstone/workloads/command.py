@@ -1,4 +1,4 @@
-"""Any command as a trial: it is run and observed, and its figures are read from its output."""
+"""Any command as a trial: it is run and observed, and its output provides the figures."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, PlainValidator, WithJsonSchema
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
-from loadstone.experiment.model.values import Natural, Part, Text, refuse
-from loadstone.experiment.model.values import shown as render_value
+from loadstone.experiment.model.values import FilePart, Natural, Text, refuse_value
+from loadstone.experiment.model.values import quote_value as render_value
 from loadstone.experiment.plan.servers import TABLE
 from loadstone.format import units
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 from loadstone.importers import hlog, json_paths, unit
-from loadstone.importers.number import plain
-from loadstone.importers.read import FORMATS, Format, read_runs
-from loadstone.importers.run import Run
+from loadstone.importers.number import parse_number
+from loadstone.importers.read import FORMATS, Format, read_source
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, text_of
 
 if TYPE_CHECKING:
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 NAME, LOAD = "command", "load"
 # The store of a system without servers.
 STORE = "command"
-# Figures of every command, compared if the file names no figures. Its peak memory is known if it is large enough.
+# Figures of every command, compared if the file names no figures. Peak memory is known if it is large enough.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
-# Keys of the file that have an effect only where a command names them.
+# Keys of the file that have an effect only if a command uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
-# Tools that print their version, and how; others are not run without the user's `version`.
+# Tools that print their version, and the option for it; other tools are only run with the user's `version`.
 VERSION_OPTIONS = {
     "pgbench": "--version",
     "redis-benchmark": "--version",
@@ -68,34 +68,36 @@ def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None
         return None
     if isinstance(value, str):
         if value not in known:
-            refuse(f'has no importer "{value}"', suggestion(value, known, "the importers are"))
+            refuse_value(f'has no importer "{value}"', suggest_names(value, known, "the importers are"))
         return value
     if not isinstance(value, dict) or len(value) != 1 or not {*value} <= {*BY_PATHS}:
-        refuse(
+        refuse_value(
             f"must be an importer's name, or `json:` or `regex:` with figures, got {render_value(value)}", METRIC_HINT
         )
     ((way, figures),) = value.items()
     if not isinstance(figures, dict) or not figures:
-        refuse(f"has no figures below `{way}`", METRIC_HINT)
+        refuse_value(f"has no figures below `{way}`", METRIC_HINT)
     return {way: {str(metric): parse_figure(way, str(metric), pair) for metric, pair in figures.items()}}
 
 
 def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
     """The path or pattern of a figure, and its unit."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-        refuse(f"must be [where, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
+        refuse_value(f"must be [where, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
     where, name = pair
-    if unit.base(name) is None:
-        refuse(f'has an unknown unit "{name}" for {metric}', f"the units are {unit.KNOWN}")
+    if unit.base_unit(name) is None:
+        refuse_value(f'has an unknown unit "{name}" for {metric}', f"the units are {unit.KNOWN}")
     try:
         if way == "json":
             json_paths.parse_figure(f"{metric}={where} {name}")
         elif re.compile(where).groups > 1:
-            refuse(f"has a pattern with several groups for {metric}", "mark the number by one group: `tps = ([0-9.]+)`")
+            refuse_value(
+                f"has a pattern with several groups for {metric}", "mark the number by one group: `tps = ([0-9.]+)`"
+            )
     except LoadstoneError as error:
-        refuse(f"has an invalid path: {error.args[0]}", error.hint)
+        refuse_value(f"has an invalid path: {error.args[0]}", error.hint)
     except re.error as error:
-        refuse(f"has an invalid pattern for {metric}: {error}", "write a regular expression of Python")
+        refuse_value(f"has an invalid pattern for {metric}: {error}", "write a regular expression of Python")
     return where, name
 
 
@@ -115,7 +117,7 @@ FIGURES_SCHEMA: dict[str, Any] = {
 Figures = Annotated[Any, PlainValidator(figures_of), WithJsonSchema(FIGURES_SCHEMA)]
 
 
-class Command(Part):
+class Command(FilePart):
     """A shell command that does the work of a trial: any benchmark that prints its figures, or work to be timed."""
 
     run: Text = Field(examples=["pgbench -n -c {clients} -T {duration}"])
@@ -138,24 +140,24 @@ class Command(Part):
 
 def stores() -> Collection[str]:
     """The stores of systems with servers, and one for commands without servers."""
-    return (STORE, *(name for name in description().stores if description().networked(name)))
+    return (STORE, *(name for name in describe_engine().stores if describe_engine().is_networked(name)))
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Keys of the file that a command must name, or they have no effect."""
     texts = [keys.run, keys.prepare]
     try:
-        named = {name for text in texts for name in template.names(text)}
+        named = {name for text in texts for name in template.template_names(text)}
     except ValueError:
         # Reported with the templates.
         return
     for key, place in PASSED.items():
-        if key not in named and (key in context.dimensions or context.given(*map(str, place))):
+        if key not in named and (key in context.dimensions or context.is_set(*map(str, place))):
             where = ("vary",) if key in context.dimensions else place
             message = f"`{'.'.join(map(str, where))}` sets {key}, but the command does not use it"
-            context.wrong(where, message, f"write {{{key}}} in `{path[-1]}.run`, or leave it out")
-    if not keys.run.strip() and context.knows(*path, "run"):
-        context.wrong((*path, "run"), "the command is empty", "write the command of a trial")
+            context.add_mistake(where, message, f"write {{{key}}} in `{path[-1]}.run`, or leave it out")
+    if not keys.run.strip() and context.is_valid(*path, "run"):
+        context.add_mistake((*path, "run"), "the command is empty", "write the command of a trial")
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
@@ -169,7 +171,7 @@ def title(work: Command) -> str:
 
 
 def data(work: Command) -> Data:
-    """What `prepare` loads is not known."""
+    """The data that `prepare` loads is unknown."""
     return Data(0, 0, {"prepare": work.prepare}, TABLE)
 
 
@@ -186,13 +188,13 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
         if text:
             yield partial(check_syntax, text)
             if variant.servers is None:
-                # A started system may bring its own programs.
+                # A started system may provide its own programs.
                 yield partial(check_program, text)
 
 
 def check_syntax(text: str) -> None:
-    """Has the shell parse a command. Raises LoadstoneError with its message."""
-    command = template.render(text, defaultdict(lambda: "0"), for_shell=True)
+    """Checks a command with the shell's parser. Raises LoadstoneError with its message."""
+    command = template.render_template(text, defaultdict(lambda: "0"), for_shell=True)
     done = subprocess.run(["sh", "-n", "-c", command], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
@@ -208,7 +210,7 @@ def check_program(text: str) -> None:
 
 
 def program_of(text: str) -> str:
-    """The program of a simple command, without assignments; empty where only the shell can tell."""
+    """The program of a simple command, without assignments; empty if only the shell can determine it."""
     try:
         parts = shlex.split(text)
     except ValueError:
@@ -220,14 +222,14 @@ def program_of(text: str) -> str:
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
     """The load, unrecorded executions, and the measured execution."""
     work: Command = variant.work
-    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys(NAME)
+    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys_of_kind(NAME)
     requested = {f"work.{key}": getattr(written, key) for key in ("run", "prepare") if getattr(written, key)}
     plan = []
     if work.prepare:
         plan.append(ObservedCommand(LOAD, partial(shell, work.prepare), partial(read_times, LOAD), role="prepare"))
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
-    clients = variant.clients if "clients" in template.names(written.run) else None
+    clients = variant.clients if "clients" in template.template_names(written.run) else None
     read = partial(read_figures, work, variant.store, clients)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
@@ -236,7 +238,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
 def shell(text: str, context: CommandContext) -> Sequence[str]:
     """The arguments for a command, which is kept in the trial's folder. Raises LoadstoneError for an unknown name."""
     try:
-        command = template.render(text, context.names, for_shell=True)
+        command = template.render_template(text, context.names, for_shell=True)
     except KeyError as error:
         known = ", ".join(sorted(context.names))
         raise LoadstoneError(f"{{{error.args[0]}}} in `{text}` is not defined", f"the names are {known}") from error
@@ -245,32 +247,32 @@ def shell(text: str, context: CommandContext) -> Sequence[str]:
     return ["sh", "-c", command]
 
 
-def read_warmup(ended: Ended) -> Run:
-    """Nothing. Raises LoadstoneError if it failed."""
+def read_warmup(ended: Ended) -> ImportedRun:
+    """Reads nothing. Raises LoadstoneError if the command failed."""
     if ended.status:
         raise LoadstoneError("a warm-up failed", "correct the command")
-    return Run()
+    return ImportedRun()
 
 
-def read_times(prefix: str, ended: Ended) -> Run:
+def read_times(prefix: str, ended: Ended) -> ImportedRun:
     """Time, CPU time and peak memory; with a prefix."""
-    run = Run()
+    run = ImportedRun()
     use = ended.use
     for metric, value, name in (
         ("time", use.elapsed_ns, "ns"),
         ("cpu_time", use.cpu_ns, "ns"),
         ("memory_max", use.memory_bytes, "B"),
     ):
-        run.add(f"{prefix}.{metric}" if prefix else metric, value, name, 1)
+        run.add_figure(f"{prefix}.{metric}" if prefix else metric, value, name, 1)
     return run
 
 
-def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -> Run:
+def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -> ImportedRun:
     """The figures in the output, and the times. Raises LoadstoneError if they are missing."""
-    run = Run() if work.figures is None or ended.status else read_output(work.figures, ended)
+    run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
-    # The command's text is requested, not observed: it has names that differ in each trial.
+    # The command's text is a request, not an observation: it contains names that differ in each trial.
     run.facts.pop("command", None)
     run.facts.setdefault("work", run.facts.get("tool", NAME))
     if store != STORE:
@@ -282,7 +284,7 @@ def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -
     return run
 
 
-def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended) -> Run:
+def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended) -> ImportedRun:
     """The figures in the standard output. Raises LoadstoneError."""
     path = ended.stdout
     size = path.stat().st_size
@@ -290,22 +292,24 @@ def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ende
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
         raise LoadstoneError("it printed nothing to standard output, where figures are read", hint)
     if size > FIGURES_MAX:
-        most = units.size(FIGURES_MAX)
-        raise LoadstoneError(f"it printed {units.size(size)}; figures are read from at most {most}", "print less")
+        most = units.format_size(FIGURES_MAX)
+        raise LoadstoneError(
+            f"it printed {units.format_size(size)}; figures are read from at most {most}", "print less"
+        )
     try:
         text = text_of(path)
     except LoadstoneError as error:
         raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
-        return single_run(read_runs(Source(path, text, {}), FORMATS[figures]), FORMATS[figures])
+        return single_run(read_source(Source(path, text, {}), FORMATS[figures]), FORMATS[figures])
     ((way, named),) = figures.items()
     if way == "json":
         lines = "\n".join(f"{metric}={where} {name}" for metric, (where, name) in named.items())
         chosen: Format = FORMATS[json_paths.NAME]
-        return single_run(read_runs(Source(path, text, {"json": lines}), chosen), chosen)
-    run = Run()
+        return single_run(read_source(Source(path, text, {"json": lines}), chosen), chosen)
+    run = ImportedRun()
     for metric, (pattern, name) in named.items():
-        factor, base = unit.base(name) or (1.0, "")
+        factor, base = unit.base_unit(name) or (1.0, "")
         run.add_text(metric.lower(), find_number(text, metric, pattern), factor, base, 1)
     return run
 
@@ -314,11 +318,11 @@ def find_number(text: str, metric: str, pattern: str) -> str:
     """The number that a pattern matches. Raises LoadstoneError unless it matches exactly one."""
     matches = [match[match.lastindex or 0] for match in re.finditer(pattern, text, re.MULTILINE)]
     if len(matches) != 1:
-        count = units.many(len(matches), "match", "matches") if matches else "no match"
+        count = units.count_noun(len(matches), "match", "matches") if matches else "no match"
         hint = "have the pattern match one line of the output" if matches else "compare the pattern with the output"
         raise LoadstoneError(f"the pattern of {metric} has {count}", hint)
     try:
-        number = plain(matches[0])
+        number = parse_number(matches[0])
     except ValueError:
         number = None
     if number is None:
@@ -326,7 +330,7 @@ def find_number(text: str, metric: str, pattern: str) -> str:
     return matches[0]
 
 
-def single_run(runs: Sequence[Run], chosen: Format) -> Run:
+def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:
     """A report's run; the parts of one report (tests, stages) become one run with a prefix each.
 
     Raises LoadstoneError for several reports.
@@ -340,36 +344,36 @@ def single_run(runs: Sequence[Run], chosen: Format) -> Run:
         )
     whole = replace(runs[0], values=[], facts={}, notes=[], statuses={}, histograms={}, series=None, dimensions={})
     for name, run in zip(names, runs, strict=True):
-        whole.values += [value.below(name) for value in run.figures()]
+        whole.values += [value.prefix_metric(name) for value in run.figures_with_bounds()]
         whole.facts |= {fact: value for fact, value in run.facts.items() if fact not in whole.facts}
         whole.notes += run.notes
         whole.end = whole.end if run.end == "done" else run.end
-    # Percentiles have their bounds already.
+    # Percentiles already have their bounds.
     whole.of_all = True
     return whole
 
 
-def part_name(run: Run) -> str:
+def part_name(run: ImportedRun) -> str:
     """A run's name within its report."""
     return " ".join([*filter(None, [run.variant]), *map(str, run.dimensions.values())])
 
 
-def add_histograms(run: Run, ended: Ended) -> None:
-    """Adds the histograms that the tool wrote into the trial's folder, and their figures where it printed none."""
+def add_histograms(run: ImportedRun, ended: Ended) -> None:
+    """Adds the histograms that the tool wrote to the trial's folder, and their figures unless it printed them."""
     for path in sorted(ended.context.files.glob("*.hlog")) + sorted(ended.context.files.glob("*.hdr")):
         source = Source(path, text_of(path), {})
-        (logged,) = read_runs(source, FORMATS[hlog.NAME])
+        (logged,) = read_source(source, FORMATS[hlog.NAME])
         known = {value.metric for value in run.values}
-        run.values += [value for value in logged.figures() if value.metric not in known]
+        run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
         run.histograms |= logged.histograms
 
 
 def find_version(work: Command, context: CommandContext) -> str:
-    """The tool's version, by the command of the file, or the option of a known tool; empty if it is not known."""
+    """The tool's version, by the file's command, or by the option of a known tool; empty if it is unknown."""
     if work.version:
-        text = template.render(work.version, context.names, for_shell=True)
+        text = template.render_template(work.version, context.names, for_shell=True)
         return ask_version(text, tuple(context.variables.items()))
-    name = program_of(template.render(work.run, context.names, for_shell=True))
+    name = program_of(template.render_template(work.run, context.names, for_shell=True))
     option = VERSION_OPTIONS.get(name.rpartition("/")[2])
     return ask_version(f"{name} {option}", tuple(context.variables.items())) if option else ""
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched
-from loadstone.experiment.model.values import Part, Size, Varied, VariedBoolean, VariedCount
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind
+from loadstone.experiment.model.values import FilePart, Size, Varied, VariedBoolean, VariedCount
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
@@ -36,11 +36,11 @@ CODECS = {"gzip": "GzipCodec", "deflate": "DeflateCodec"}
 Operation = Literal["write", "append", "read", "random", "backward", "skip"]
 
 
-class Dfsio(Part):
+class Dfsio(FilePart):
     """Files that are written or read in parallel, as Hadoop's TestDFSIO does. Files to be read are written first."""
 
     operation: Annotated[Operation, Varied()] = Field(examples=["write"])
-    """What is measured: write, append, read from start to end, or read buffers at random offsets, backwards, or with
+    """The measured operation: write, append, read from start to end, or read at random offsets, backwards, or with
     gaps (skip)."""
 
     files: VariedCount = Field(default=4, examples=[10])
@@ -65,33 +65,36 @@ class Dfsio(Part):
     """Bypass the page cache for local files (O_DIRECT)."""
 
     io: Annotated[Literal["threads", "uring"], Varied()] = Field(default="threads", examples=["uring"])
-    """How local files are accessed: blocking calls in threads, or io_uring."""
+    """Access to local files: blocking calls in threads, or io_uring."""
 
     depth: VariedCount | None = Field(default=None, examples=[16])
     """With `io: uring`, the number of buffers in flight per file. Default: 8."""
 
     sync: Annotated[Literal["none", "flush", "close", "buffer"], Varied()] = Field(default="none", examples=["close"])
-    """What a written file waits for: only its close (none), the file system (flush), the device before it is closed
+    """The condition that ends a write: only the close (none), the file system (flush), the device before it is closed
     (close), or the device after each buffer (buffer)."""
 
     compression: Annotated[Literal["none", "gzip", "deflate"], Varied()] = Field(default="none", examples=["gzip"])
-    """How files are compressed. Sizes are those before compression."""
+    """Compression of the files. Sizes are sizes before compression."""
 
     compressible: VariedBoolean = Field(default=False, examples=[True])
     """Write content that compresses to half its size."""
 
     cold: VariedBoolean = Field(default=False, examples=[True])
-    """Evict the files from the page cache before they are read, also those of data nodes that the lab started."""
+    """Evict the files from the page cache before they are read, including the caches of data nodes that the lab
+    started."""
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Checks combinations of keys."""
     if keys.skip is not None and keys.operation != "skip" and "{" not in str(keys.operation):
-        context.warn((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
+        context.add_warning((*path, "skip"), "`skip` has no effect without `operation: skip`", "leave it out")
     for name, system in context.experiment.systems.items():
         if keys.cold and system.store == "hdfs" and system.start is None:
             message = f"`cold` has no effect on {name}, because the lab does not start its data nodes"
-            context.warn((*path, "cold"), message, "drop their page caches in a hook: `hooks: {before: [ssh …]}`")
+            context.add_warning(
+                (*path, "cold"), message, "drop their page caches in a hook: `hooks: {before: [ssh …]}`"
+            )
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
@@ -172,14 +175,14 @@ FLAGS = {
 }
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
-    """The number and size of files, and how they are accessed and synced."""
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
+    """The number and size of files, and the ways of access and sync."""
     work = launched[-1].spec["work"]
     names = ("files", "file_bytes", "buffer_bytes", "action", "access", "sync", "compression")
     return {name: work[name] for name in names if name in work}
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The aggregate throughput from the first start to the last end, and Hadoop's figures of its tasks.
 
     Hadoop's `Throughput mb/sec` is bytes ÷ the sum of the tasks' times, its `Average IO rate` the mean of the tasks'
@@ -193,8 +196,8 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
     yield Value(f"{name}dfsio.files_failed", files.failed + files.unfinished, "files", begun)
     yield Value(f"{name}dfsio.files_unverified", files.unverified, "files", begun)
     if 0 < files.foreign < files.done:
-        # If only some files lack Loadstone's mark, those were damaged or replaced. A file that failed says nothing of
-        # the others.
+        # If only some files lack Loadstone's mark, these were damaged or replaced. A failed file reveals nothing about
+        # the remaining files.
         yield Value(f"{name}wrong", files.foreign, "files", begun)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", files.bytes, "B", files.done)
     if not files.done or files.first_start_unix_ns is None:

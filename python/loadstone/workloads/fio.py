@@ -17,10 +17,10 @@ from pydantic import Field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, ObservedCommand
 from loadstone.experiment.model import template
-from loadstone.experiment.model.values import Part, Text
-from loadstone.format.quantity import seconds
+from loadstone.experiment.model.values import FilePart, Text
+from loadstone.format.quantity import parse_seconds
 from loadstone.importers import fio as importer
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, text_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ MOVED = ("returned", "stored", "moved")
 COMPARED = ("bandwidth", "throughput", "p99")
 
 
-class Fio(Part):
+class Fio(FilePart):
     """Jobs of fio, which must be installed. They run in a new directory below `directory`."""
 
     job: Text = Field(examples=["[global]\nsize=64m\n[write]\nrw=write\ndirect=1\n"])
@@ -56,7 +56,7 @@ class Fio(Part):
 
 
 def stores() -> Collection[str]:
-    """A store of its own, which the engine does not have."""
+    """A separate store, which the engine does not have."""
     return (STORE,)
 
 
@@ -66,27 +66,27 @@ def is_text(job: str) -> bool:
 
 
 def is_reserved(option: str) -> bool:
-    """Whether a command-line option, which fio lets the user abbreviate, is one of the lab's."""
+    """Whether a command-line option, which fio lets the user abbreviate, is reserved for the lab."""
     name = option.partition("=")[0].lstrip("-")
     return any(reserved.startswith(name) for reserved in RESERVED)
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Refuses options that the lab sets; finds the job file, and makes its path absolute."""
-    for i, option in enumerate(keys.options if context.knows(*path, "options") else ()):
+    for i, option in enumerate(keys.options if context.is_valid(*path, "options") else ()):
         if is_reserved(option):
             hint = "remove it: the lab sets the options for fio's output"
-            context.wrong((*path, "options", i), f"{option} cannot be used here", hint)
-    if not context.knows(*path, "job") or is_text(keys.job) or template.names(keys.job):
+            context.add_mistake((*path, "options", i), f"{option} cannot be used here", hint)
+    if not context.is_valid(*path, "job") or is_text(keys.job) or template.template_names(keys.job):
         return
-    name = template.render(keys.job, {})
+    name = template.render_template(keys.job, {})
     file = next((base / name for base in context.bases if (base / name).is_file()), None)
     if file is None:
         tried = " or ".join(dict.fromkeys(str((base / name).parent) for base in context.bases))
         hint = f"put it in {tried}, or give its content, which begins with a section like [write]"
-        context.wrong((*path, "job"), f"there is no job file {name}", hint)
+        context.add_mistake((*path, "job"), f"there is no job file {name}", hint)
         return
-    completed = keys.model_copy(update={"job": template.escape(os.path.abspath(file))})
+    completed = keys.model_copy(update={"job": template.escape_braces(os.path.abspath(file))})
     workload = context.experiment.each_workload[path[:-1]]
     context.complete_workload(path[:-1], workload.model_copy(update={"fio": completed}))
 
@@ -127,15 +127,15 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
     for name, options in sections:
         group += any(options.get(key, "0") != "0" for key in NEW_GROUP)
         found.setdefault((name, group), {}).update(options)
-    return dict(zip(importer.distinct((name for name, _ in found), "-"), found.values(), strict=True))
+    return dict(zip(importer.number_names((name for name, _ in found), "-"), found.values(), strict=True))
 
 
 def data(work: Fio) -> Data:
-    """How long the jobs take, if they say so; fio creates their files itself."""
+    """The duration of the jobs, if they state it; fio creates their files itself."""
     lengths = []
     for options in jobs(work).values():
         try:
-            lengths.append(sum(seconds(options[key]) for key in ("runtime", "ramp_time") if key in options))
+            lengths.append(sum(parse_seconds(options[key]) for key in ("runtime", "ramp_time") if key in options))
         except ValueError:
             digits = [options[key] for key in ("runtime", "ramp_time") if options.get(key, "").isdigit()]
             lengths.append(float(sum(map(int, digits))))
@@ -145,7 +145,7 @@ def data(work: Fio) -> Data:
 def metrics(work: Fio) -> Sequence[str]:
     """Bandwidth, throughput and p99 of each job."""
     figures = []
-    every = {} if template.names(work.job) and not is_text(work.job) else jobs(work)
+    every = {} if template.template_names(work.job) and not is_text(work.job) else jobs(work)
     for name, options in zip(slugs(every), every.values(), strict=True):
         prefix = "" if len(every) == 1 else f"{name}."
         kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0].removeprefix("rand")
@@ -157,11 +157,11 @@ def metrics(work: Fio) -> Sequence[str]:
 
 def slugs(names: Iterable[str]) -> list[str]:
     """Jobs' names as parts of figures' names."""
-    return importer.distinct((re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job" for name in names), "_")
+    return importer.number_names((re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job" for name in names), "_")
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """fio's check of the jobs."""
+    """fio's own check of the jobs."""
     yield partial(check_by_fio, variant.work)
 
 
@@ -182,7 +182,7 @@ def arguments(work: Fio, context: CommandContext) -> list[str]:
     """fio's command line; a copy of the job file is kept in the trial's folder."""
     copy = context.files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
-    # Run from its own path, since it may include files next to it.
+    # Run from its own path, since it may include neighbouring files.
     return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]
 
 
@@ -191,37 +191,39 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
     return (ObservedCommand("fio", partial(arguments, variant.work), read, variant.data.seconds or None),)
 
 
-def read(ended: Ended) -> Run:
+def read(ended: Ended) -> ImportedRun:
     """The results in fio's report; if there are several jobs, the figures of each are prefixed by its name."""
-    runs = importer.runs(Source(ended.stdout, text_of(ended.stdout), {}))
+    runs = importer.read_runs(Source(ended.stdout, text_of(ended.stdout), {}))
     if not runs:
         raise LoadstoneError("fio wrote no report", f"find out why from its output, {ended.stderr}")
     run = runs[0] if len(runs) == 1 else combined(runs)
     run.facts["store"] = STORE
-    # As for all file workloads, `throughput` is bytes per second; operations per second are given by direction.
+    # As for all file workloads, `throughput` is in bytes per second; operations per second are stated by direction.
     known = {value.metric: value for value in run.values}
     moved = [known[metric] for metric in MOVED if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
     seconds = sum(value.value for each in runs for value in each.values if value.metric == "runtime") / 1e9
     run.values = [value for value in run.values if value.metric != "throughput"]
     if seconds:
-        run.add("throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved))
+        run.add_figure(
+            "throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved)
+        )
     # The number of operations in flight depends on fio's I/O engine.
     run.clients = None
     return run
 
 
-def combined(runs: Sequence[Run]) -> Run:
-    """Several jobs as one run: sums, and everything else prefixed by the jobs' names."""
-    whole = Run(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
+def combined(runs: Sequence[ImportedRun]) -> ImportedRun:
+    """Several jobs as one run: sums, and all other figures prefixed by the jobs' names."""
+    whole = ImportedRun(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
         each = [value for run in runs for value in run.values if value.metric == metric]
-        whole.add(metric, sum(value.value for value in each), "operations", sum(value.n for value in each))
+        whole.add_figure(metric, sum(value.value for value in each), "operations", sum(value.n for value in each))
     for metric in MOVED:
         if each := [value for run in runs for value in run.values if value.metric == metric]:
-            whole.add(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
+            whole.add_figure(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
     for name, run in zip(slugs(str(run.variant) for run in runs), runs, strict=True):
-        whole.values += [value.below(name) for value in run.values if value.metric != "throughput"]
+        whole.values += [value.prefix_metric(name) for value in run.values if value.metric != "throughput"]
         whole.facts |= {f"{name}.{fact}": value for fact, value in run.facts.items() if fact not in whole.facts}
         whole.histograms |= {f"{name}-{tag}": histogram for tag, histogram in run.histograms.items()}
         whole.notes += run.notes

@@ -1,4 +1,4 @@
-"""Gets specs from the engine's front ends, and defines where files are."""
+"""Gets specs from the engine's front ends, and defines the location of files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engine import program
-from loadstone.engine.trial import Spec, failure
+from loadstone.engine.trial import Spec, engine_error
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ ADDRESS = ("fs.defaultFS", "hadoop.conf")
 
 
 def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spec]:
-    """The specs that a front end translates its arguments to. Raises EngineError with the engine's message."""
+    """The specs into which a front end translates its arguments. Raises EngineError with the engine's message."""
     done = subprocess.run(
-        [program.find(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
+        [program.find_engine(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
     if done.returncode:
-        raise failure(done.returncode, done.stderr.splitlines())
+        raise engine_error(done.returncode, done.stderr.splitlines())
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]
         if not specs:
@@ -47,7 +47,7 @@ def location(variant: Variant, directory: Path, name: str) -> str:
 
 
 def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]:
-    """Options of the HDFS client: a variant's own and the store's, except for the address of the name node."""
+    """Options of the HDFS client: the variant's and the store's, except for the address of the name node."""
     if variant.store != "hdfs":
         return []
     given = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}

@@ -17,16 +17,16 @@ from loadstone.engine import program
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
-from loadstone.importers.run import Run
+from loadstone.importers.run import ImportedRun
 from loadstone.results.value import Value
 
 NAME = "ledger"
 CRASH = "crash_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: nothing is lost, something is, nothing is proven. The last one without a result means that
+# The engine's exit statuses: no losses, losses, nothing proven. The last status without a result means that
 # not every record could be read.
 ANSWERED = (0, 1, 3)
-# Writes by outcome, and fields by what they contain; see the guide.
+# Writes by outcome, and fields by their content; see the guide.
 COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
@@ -50,27 +50,36 @@ def recorded(spec: Spec, directory: Path) -> Spec:
 
 
 def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
-    """Reads every record that a run wrote; `loaded`: the load wrote all records, or it would have failed."""
+    """Reads every record that a run wrote; `loaded`: the load wrote all records, as it would otherwise have failed."""
     return ObservedCommand(NAME, partial(arguments, engines, loaded), read, role="verify", settled=True)
 
 
 def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
-    """Several engines: reads that missed an insert of another engine are judged by that engine's ledger."""
+    """With several engines, reads that missed an insert of another engine are judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
-    # The instant of the fault, ns of Unix time, if the trial has one: then the ages of lost writes are known.
+    # The instant of the fault, ns of Unix time, if the trial has one: it determines the ages of lost writes.
     crash = ["--crash", str(context.names[CRASH])] if CRASH in context.names else []
-    return [str(program.find()), "ledger", *ledgers, "--spec", SPEC, *(["--loaded"] if loaded else []), *crash, *events]
+    return [
+        str(program.find_engine()),
+        "ledger",
+        *ledgers,
+        "--spec",
+        SPEC,
+        *(["--loaded"] if loaded else []),
+        *crash,
+        *events,
+    ]
 
 
-def read(ended: Ended) -> Run:
+def read(ended: Ended) -> ImportedRun:
     """Parses the findings. Raises LoadstoneError if not every record could be read."""
     if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:
         found = json.loads(ended.stdout.read_text())
-        return Run(list(figures(found)))
+        return ImportedRun(list(figures(found)))
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"the engine printed no result of a ledger: {error!r}", "see its output") from error
 
@@ -96,5 +105,5 @@ def figures(found: Any) -> Iterator[Value]:
     if found["proved"] is not None:
         yield Value(f"{NAME}.proved", int(found["proved"]), "", 1)
     yield Value(f"{NAME}.missed", found["misses"]["failed"], "operations", fields)
-    # Writes beyond the room of the ledger, and misses that the events count and do not list.
+    # Writes beyond the space of the ledger, and misses that the events count but do not list.
     yield Value(f"{NAME}.unsettled", found["ledger"]["beyond"] + found["misses"]["unlisted"], "operations", fields)

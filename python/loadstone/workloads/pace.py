@@ -1,4 +1,4 @@
-"""The intervals of a window, and when operations are sent."""
+"""The intervals of a window, and the pacing of operations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def interval_ms(seconds: float) -> int:
 
 
 def pace(variant: Variant, measure: Measure, default: dict[str, object]) -> dict[str, object]:
-    """When operations are sent: at the experiment's rate, otherwise as the workload says."""
+    """The pacing of operations: the experiment's rate, otherwise the workload's."""
     pieces = [{"from": variant.rate, "to": variant.rate, "seconds": 1}] if variant.rate is not None else []
     if variant.stages:
         pieces = rate_pieces(variant.stages, measure.warmup or 0.0)

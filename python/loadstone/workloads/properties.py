@@ -1,4 +1,4 @@
-"""Parses YCSB's workload files for what the lab needs; the engine parses them itself.
+"""Parses the parts of YCSB's workload files that the lab needs; the engine parses the files itself.
 
 Source: java.util.Properties.load.
 """
@@ -16,7 +16,7 @@ CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read(path: Path) -> Mapping[str, str]:
-    """The properties in a file; of a repeated key the last value counts. Raises OSError."""
+    """The properties in a file; the last value of a repeated key counts. Raises OSError."""
     data = path.read_bytes()
     try:
         text = data.decode("utf-8-sig")

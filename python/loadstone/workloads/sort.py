@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.engine.events import Note
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Size, VariedBoolean, VariedCount
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.model.values import FilePart, Size, VariedBoolean, VariedCount
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
 
@@ -27,13 +27,13 @@ ROW_BYTES = 100
 # A sort reads and writes its rows once, or twice if they do not fit into memory.
 PASSES = 4
 INPUT, OUTPUT, REPORT = "tera-in", "tera-out", "tera-report"
-# HDFS's property, and that of Hadoop's TeraSort.
+# HDFS's property, and the property of Hadoop's TeraSort.
 REPLICATION = ("dfs.replication", "mapreduce.terasort.output.replication")
-# The stages that only one engine does.
+# The stages that only one engine runs.
 ALONE = frozenset({"prepare", "commit", "abandon"})
 
 
-class Sort(Part):
+class Sort(FilePart):
     """TeraGen, TeraSort and TeraValidate: rows of 100 bytes are generated, sorted and checked."""
 
     rows: VariedCount = Field(examples=[10_000_000])
@@ -70,7 +70,7 @@ def metrics(keys: Any) -> Sequence[str]:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The front end's check of the first phase; those of later phases need its output."""
+    """The front end's check of the first phase; checks of later phases would need its output."""
     yield partial(stages, variant, "generate", Path("/data"), 0)
 
 
@@ -88,7 +88,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
     unsorted, sorted_rows = location(variant, directory, INPUT), location(variant, directory, OUTPUT)
-    # What several engines have found is combined in a report.
+    # The findings of several engines are combined in a report.
     report = [location(variant, directory, REPORT)] if engines > 1 else []
     command, operands = {
         "generate": ("teragen", [str(work.rows), unsorted]),
@@ -101,12 +101,12 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     arguments += client_options(variant, dict.fromkeys(REPLICATION, work.replication))
     printed = spec_of(command, [*arguments, *operands])
     if work.memory is None and engines > 1:
-        # What is in memory depends on it.
+        # The share determines which data is kept in memory.
         share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
         printed = spec_of(command, [*arguments, "--memory", share, *operands])
     specs = {spec["work"]["stage"]: {**spec, "seed": seed} for spec in printed}
     names = {stage: f"{name}.{stage}" if len(specs) > 1 else name for stage in specs}
-    # On servers, what a stage has left would stay until the next trial.
+    # On servers, files left by a stage would remain until the next trial.
     *_, last = specs.values()
     abandon = {**last, "work": {**last["work"], "stage": "abandon"}}
     cleanup = [(f"{name}.abandon", abandon)] if "prepare" in specs else []
@@ -114,7 +114,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     return Stages(launches, {names[stage] for stage in ALONE & specs.keys()}, cleanup)
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The rows and their checksum."""
     summaries = [each.result.summary.sort for each in launched]
     rows = max((each.rows for each in summaries if each), default=0)
@@ -124,8 +124,8 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
-    """The rows, and over all stages the time, the throughput, and the bytes read and written."""
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
+    """The rows and, over all stages, the time, the throughput, and the bytes read and written."""
     summaries = [each.result.summary.sort for each in launched if each.result.summary.sort is not None]
     rows, seconds = max((each.rows for each in summaries), default=0), sum(each.seconds for each in summaries)
     if not rows or not seconds:
@@ -145,7 +145,7 @@ def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value
             yield Value(f"{name}duplicates", each.validation.duplicates, "rows", each.validation.rows)
 
 
-def failure(launched: Sequence[Launched]) -> Note | None:
+def failure(launched: Sequence[EndedLaunch]) -> Note | None:
     """A note if the output is not sorted, or differs from the generated rows."""
     for each in launched:
         summary = each.result.summary.sort

@@ -13,8 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Stages
-from loadstone.experiment.model.values import Part, Text, Varied, VariedBoolean, VariedCount, number, schema
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.model.values import (
+    FilePart,
+    Text,
+    Varied,
+    VariedBoolean,
+    VariedCount,
+    parse_number,
+    value_schema,
+)
 from loadstone.format import units
 from loadstone.workloads.cassandra_stress import REPLICATION, STORE, mean_of, row_count, stores
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
@@ -34,42 +42,42 @@ INDEX_CLASSES = {"sai": "StorageAttachedIndex", "sasi": "org.apache.cassandra.in
 DISTRIBUTION = re.compile(r"~?[a-zA-Z]+\(.*\)")
 
 
-class StatementColumn(Part):
-    """How the values of a column are generated. Distributions as in cassandra-stress: `uniform(1..100)`."""
+class StatementColumn(FilePart):
+    """The generator of a column's values. Distributions as in cassandra-stress: `uniform(1..100)`."""
 
     population: Text | None = Field(default=None, examples=["uniform(1..1000)"])
-    """The numbers from which values are made: a range of 1,000 gives 1,000 different values. Default: 10^11."""
+    """The numbers from which values are generated: a range of 1,000 gives 1,000 different values. Default: 10^11."""
 
     size: Text | None = Field(default=None, examples=["gaussian(10..100)"])
     """Length of a text in characters, of a blob in bytes, of a collection in elements. Default: 4 to 8."""
 
     cluster: Text | None = Field(default=None, examples=["presets(70:1, 20:2.5, 10:3.5)"])
-    """Values of a clustering column for each value of the column before it: the rows of a partition. Default: 1."""
+    """Values of a clustering column for each value of the preceding column: the rows of a partition. Default: 1."""
 
 
-class Statement(Part):
+class Statement(FilePart):
     """A statement. Its values belong to one partition of the population."""
 
     cql: Text | None = Field(default=None, examples=["SELECT * FROM users WHERE city = ?"])
     """Its text, with `?` for each value of a column. Default: writes the rows of a partition."""
 
-    weight: Annotated[float, PlainValidator(number), schema("number", minimum=0), Varied()] = Field(
+    weight: Annotated[float, PlainValidator(parse_number), value_schema("number", minimum=0), Varied()] = Field(
         default=1.0, examples=[3]
     )
-    """How often it is executed, relative to the other statements."""
+    """The frequency of its execution, relative to the other statements."""
 
     values: Annotated[Literal["one-row", "many-rows"], Varied()] = Field(default="one-row", examples=["many-rows"])
-    """Whether its values come from one row of the partition, or each from another one."""
+    """Whether all its values come from one row of the partition, or each from a different row."""
 
     compare: VariedBoolean = Field(default=False, examples=[True])
     """Compare the rows that it reads with the rows written."""
 
 
-class Statements(Part):
+class Statements(FilePart):
     """Named CQL statements on a table of Apache Cassandra or ScyllaDB."""
 
     define: list[Text] = Field(examples=[["CREATE TABLE users (id bigint PRIMARY KEY, city int, name text)"]])
-    """Statements that define the table, and what belongs to it. The keyspace is created for them."""
+    """Statements that define the table and its objects. The keyspace is created for them."""
 
     table: Text = Field(examples=["users"])
     """The table."""
@@ -88,7 +96,7 @@ class Statements(Part):
     columns: dict[str, StatementColumn] = Field(
         default_factory=dict, examples=[{"city": {"population": "uniform(1..1000)"}}]
     )
-    """How values are generated, by column."""
+    """The generator of values, by column."""
 
     statements: dict[str, Statement] = Field(
         examples=[{"by_city": {"cql": "SELECT * FROM users WHERE city = ?", "weight": 3}, "write": {}}]
@@ -99,19 +107,21 @@ class Statements(Part):
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Checks names, texts and distributions."""
     if not keys.statements:
-        context.wrong((*path, "statements"), "there is no statement", 'add one: `read: {cql: "SELECT …"}`')
+        context.add_mistake((*path, "statements"), "there is no statement", 'add one: `read: {cql: "SELECT …"}`')
     for name, column in keys.columns.items():
         for key in ("population", "size", "cluster"):
             text = getattr(column, key)
             if text is not None and "{" not in text and not DISTRIBUTION.fullmatch(text.replace(" ", "")):
                 hint = "write uniform(1..10), gaussian(1..10), exp(1..10), fixed(3) or presets(70:1, 30:5)"
-                context.wrong((*path, "columns", name, key), f'"{text}" is not a distribution', hint)
+                context.add_mistake((*path, "columns", name, key), f'"{text}" is not a distribution', hint)
     for name, statement in keys.statements.items():
         place = (*path, "statements", name)
         if not re.fullmatch(r"[A-Za-z][\w-]*", name) or name.upper() == "CLEANUP":
-            context.wrong(place, f'"{name}" cannot be the name of a statement', "use letters, digits, _ and -")
+            context.add_mistake(place, f'"{name}" cannot be the name of a statement', "use letters, digits, _ and -")
         if statement.compare is True and statement.cql is None:
-            context.wrong((*place, "compare"), "a write reads no rows", "remove `compare`, or set `cql: SELECT …`")
+            context.add_mistake(
+                (*place, "compare"), "a write reads no rows", "remove `compare`, or set `cql: SELECT …`"
+            )
 
 
 def is_write(statement: Statement) -> bool:
@@ -142,7 +152,7 @@ def data(work: Statements) -> Data:
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
-    """The spec can be made; types are known only to the server."""
+    """Checks that the spec can be created; only the server knows the types."""
     yield partial(statements_spec, variant, variant.work)
 
 
@@ -153,7 +163,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
 
 
 def definitions(variant: Variant, work: Statements) -> list[str]:
-    """The statements that create keyspace, table and indexes, after the old keyspace was dropped."""
+    """The statements that create keyspace, table and indexes, after dropping the old keyspace."""
     copies = (variant.servers.options.get(REPLICATION) if variant.servers is not None else None) or "1"
     replication = f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {copies}}}"
     keyspace = f'"{work.keyspace}"'
@@ -240,11 +250,13 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     }
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The mix of statements, and the rows of each."""
     work = launched[-1].spec["work"]
     total = sum(operation["weight"] for operation in work["operations"])
-    shares = [f"{units.percent(operation['weight'] / total)} {operation['name']}" for operation in work["operations"]]
+    shares = [
+        f"{units.format_percent(operation['weight'] / total)} {operation['name']}" for operation in work["operations"]
+    ]
     facts: dict[str, Scalar] = {"mix": ", ".join(shares), "distribution": "uniform"}
     for operation in work["operations"]:
         if operation["work"] != "insert":

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from loadstone.engine import program, secrets
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.engine.events import WELL
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EngineLaunch, Kind, Launched, Phase
-from loadstone.experiment.model.values import Part, Property, Text
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Phase
+from loadstone.experiment.model.values import FilePart, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
 from loadstone.experiment.plan.servers import TABLE
 from loadstone.format import units
@@ -49,11 +49,11 @@ ZIPFIAN_THETA = 0.99
 # The operations of a mix, and YCSB's default shares other than 0 (CoreWorkload).
 MIX = ("read", "update", "insert", "scan", "delete", "readmodifywrite")
 SHARES = {"read": "0.95", "update": "0.05"}
-# To write one record; a store that takes longer is not refused.
+# Time limit for writing one record; a slower store is not refused.
 OPEN_SECONDS = 60.0
 
 
-class Ycsb(Part):
+class Ycsb(FilePart):
     """The keys of YCSB."""
 
     file: Text | None = Field(default=None, examples=["../workloads/workload{letter}"])
@@ -65,11 +65,11 @@ class Ycsb(Part):
 
 def stores() -> Collection[str]:
     """The stores of records."""
-    return [name for name in description().stores if name not in front_end.stores()]
+    return [name for name in describe_engine().stores if name not in front_end.stores()]
 
 
 def work(keys: Any, experiment: Experiment) -> Ycsb:
-    """The keys, with what `measure` sets as properties."""
+    """The keys, with the properties that `measure` sets."""
     verify = {"dataintegrity": "true"} if experiment.measure.verify else {}
     versions = {"versions": "true"} if experiment.measure.ledger else {}
     return Ycsb(file=keys.file, properties={**keys.properties, **verify, **versions})
@@ -93,7 +93,7 @@ def all_properties(work: Ycsb) -> dict[str, str]:
 def data(work: Ycsb) -> Data:
     """Records and their size. All properties count for its identity, except those that affect only the run.
 
-    Values that are not numbers are left to the engine to reject. Raises OSError if the file is missing.
+    Values that are not numbers are rejected by the engine. Raises OSError if the file is missing.
     """
     given = all_properties(work)
     records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
@@ -106,14 +106,14 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """The front end's checks of both phases."""
     yield partial(translated, variant, "load")
     yield partial(translated, variant, "run")
-    if not description().networked(variant.store) and not variant.hooks_before:
+    if not describe_engine().is_networked(variant.store) and not variant.hooks_before:
         yield partial(require_store, variant)
-    if variant.work.properties.get("versions") and not description().keeps_data(variant.store):
+    if variant.work.properties.get("versions") and not describe_engine().keeps_data(variant.store):
         yield partial(ledger.refuse, variant.store)
 
 
 def require_store(variant: Variant) -> None:
-    """Opens a new store of this kind, as it may refuse a value that only it knows. Raises LoadstoneError."""
+    """Opens a new store of this kind, as only the store can check some values. Raises LoadstoneError."""
     if failure := store_failure(variant.store, variant.durability, tuple(sorted(variant.store_properties.items()))):
         raise LoadstoneError(f"{variant.system}: {failure[0]}", failure[1])
 
@@ -121,18 +121,18 @@ def require_store(variant: Variant) -> None:
 @cache
 def store_failure(store: str, durability: str, properties: tuple[tuple[str, str], ...]) -> tuple[str, str] | None:
     """The error and the hint of an engine that writes one record to a new store in a temporary directory."""
-    phase = "load" if description().keeps_data(store) else "run"
+    phase = "load" if describe_engine().keeps_data(store) else "run"
     with tempfile.TemporaryDirectory(prefix="loadstone-") as directory:
         own = {**dict(properties), **directory_properties(store, Path(directory)), "durability": durability}
         own |= {"recordcount": "1", "operationcount": "1"}
         lines = "".join(f"{name}={escaped(value)}\n" for name, value in own.items())
-        command = [program.find(), "ycsb", phase, store, "-P", "/dev/stdin"]
+        command = [program.find_engine(), "ycsb", phase, store, "-P", "/dev/stdin"]
         try:
             done = subprocess.run(
                 command, input=lines, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            # A slow machine is no refusal.
+            # A slow machine is not a refusal.
             return None
     message, _, hint = done.stderr.rpartition("\nhint: ")
     return (message.rpartition("error: ")[2], hint.strip()) if done.returncode and "error: " in message else None
@@ -157,7 +157,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     """Load, unless the store keeps no data, and run; with a ledger, read the writes back."""
     measure = experiment.measure
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
-    if not description().keeps_data(variant.store):
+    if not describe_engine().keeps_data(variant.store):
         return (run,)
     load = EngineLaunch("load", "prepare", partial(load_spec, variant, measure.settle))
     if not measure.ledger:
@@ -168,14 +168,14 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
 
 
 def whole(properties: Mapping[str, str], name: str, default: int) -> int:
-    """A property as a whole number."""
+    """The value of a property as an integer."""
     text = properties.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() else default
 
 
 def directory_properties(store: str, directory: Path) -> dict[str, Any]:
     """The property that sets a store's data directory."""
-    known = description().stores.get(store)
+    known = describe_engine().stores.get(store)
     return {known.directories[0]: str(directory / store)} if known is not None and known.directories else {}
 
 
@@ -190,9 +190,9 @@ def translated(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         **variant.work.properties,
     }
     arguments = [phase, variant.store, *(["-P", variant.work.file] if variant.work.file else [])]
-    known = description()
+    known = describe_engine()
     texts = {name: str(value) for name, value in properties.items()}
-    hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.holds(text)}
+    hidden = {name: text for name, text in texts.items() if known.is_secret(name) or secrets.has_secret(text)}
     if hidden:
         # Any user of the host can read command-line arguments.
         arguments += ["-P", "/dev/stdin"]
@@ -225,7 +225,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
         "pace": {"mode": "closed"},
         "until": {"operations": spec["work"]["insert_count"]},
         "warmup_seconds": 0,
-        # Otherwise compactions of the loaded data would slow the run.
+        # Otherwise compactions of the loaded data would slow down the run.
         "settle": settle,
     }
 
@@ -262,12 +262,14 @@ def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:
     }
 
 
-def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
+def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The number and size of records, the mix of operations, and how requests choose records."""
     work = launched[-1].spec["work"]
     mix = sorted(work.get("mix", {}).items(), key=lambda part: (-part[1], part[0]))
     total = sum(share for _, share in mix)
-    shares = [f"{units.percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total]
+    shares = [
+        f"{units.format_percent(share / total)} {name.replace('_', '-')}" for name, share in mix if share and total
+    ]
     field = mean_length(work["field_length"]) if "field_length" in work else 0
     facts = {
         "records": work.get("records"),
@@ -278,14 +280,14 @@ def facts(launched: Sequence[Launched]) -> Mapping[str, Scalar]:
     return {name: value for name, value in facts.items() if value}
 
 
-def figures(phase: EngineLaunch, launched: Sequence[Launched]) -> Iterator[Value]:
+def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """Bytes of values that operations transferred, without keys: estimated from the workload's mean sizes.
 
     `returned` by reads and scans, `stored` by inserts and updates; none if the store keeps no data.
     """
     spec, result = launched[-1].spec, launched[-1].result
     work = spec["work"]
-    if work.get("type") != "records" or not description().keeps_data(spec["store"]["name"]):
+    if work.get("type") != "records" or not describe_engine().keeps_data(spec["store"]["name"]):
         return
     field = mean_length(work["field_length"])
     record = work["field_count"] * field

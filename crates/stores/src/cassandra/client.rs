@@ -5,6 +5,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use loadstone_load::Status;
+use loadstone_session::statements::PageRequest;
 use tokio::runtime::{Handle, Id};
 
 use super::answer::{self, Prepared, Refusal, Table, malformed};
@@ -247,6 +248,16 @@ pub struct Page {
 }
 
 impl Page {
+    /// The page before a requested one.
+    pub fn before(request: &PageRequest) -> Self {
+        Self { rows: request.rows.try_into().unwrap_or(i32::MAX), state: request.state.clone() }
+    }
+
+    /// What a request for the following page sends.
+    pub fn into_state(self) -> Vec<u8> {
+        self.state
+    }
+
     /// The end of a table, if more rows follow.
     #[inline]
     pub fn after(table: &Table<'_>) -> Option<Self> {
@@ -278,7 +289,11 @@ impl Parameters {
     fn put(self, out: &mut Vec<u8>, page: Option<&Page>, values: impl Fn(&mut Vec<u8>) -> u16) {
         out.extend_from_slice(&self.level.code.to_be_bytes());
         let mut flags = VALUES | if self.skip_metadata { SKIP_METADATA } else { 0 };
-        flags |= if page.is_some() { PAGE_SIZE | PAGING_STATE } else { 0 };
+        flags |= match page {
+            Some(page) if page.state.is_empty() => PAGE_SIZE,
+            Some(_) => PAGE_SIZE | PAGING_STATE,
+            None => 0,
+        };
         flags |= if self.stamp.is_some() { TIMESTAMP } else { 0 };
         put_flags(out, self.version, flags);
         let counted = out.len();
@@ -288,7 +303,9 @@ impl Parameters {
         if let Some(page) = page {
             // Cassandra uses the state only if it is to answer in pages, and if these are smaller than the LIMIT.
             out.extend_from_slice(&page.rows.to_be_bytes());
-            put_bytes(out, &page.state);
+            if !page.state.is_empty() {
+                put_bytes(out, &page.state);
+            }
         }
         if let Some(stamp) = self.stamp {
             out.extend_from_slice(&stamp.to_be_bytes());

@@ -3,25 +3,26 @@
 //! A client appends its frame to the send queue and wakes the connection's task. The task runs after the clients that
 //! are ready now, so their requests are sent in one system call, and answers that arrived together are read in one.
 
+mod inbox;
+mod task;
+
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::Waker;
 use std::time::Duration;
 
 use loadstone_load::Status;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 
 use super::compression::{Algorithm, Compressor};
-use super::segments::{self, Segment};
 use super::slot::Slot;
-use super::wire::{Body, COMPRESSED, HEADER, Head, Header, Version, frame, opcode};
+use super::wire::{Body, COMPRESSED, HEADER, Head, Version, frame, opcode};
 use crate::error::Failure;
 use crate::tls::{Stream, Tls};
+use task::Task;
 
 /// The protocol's limit: stream numbers have 15 bits.
 const STREAMS_MAX: usize = 1 << 15;
@@ -123,15 +124,7 @@ impl Connection {
             loss: Notify::new(),
             closing: Cell::default(),
         });
-        let mut task = Task {
-            shared: Rc::clone(&shared),
-            stream,
-            inbox: Inbox::with_room(room),
-            frames: Inbox::default(),
-            sending: Vec::new(),
-            wrapping: Vec::new(),
-            sent: 0,
-        };
+        let mut task = Task::new(Rc::clone(&shared), stream, room);
         tokio::task::spawn_local(async move {
             let message = poll_fn(|context| task.poll(context)).await;
             task.shared.lose(&message);
@@ -335,155 +328,6 @@ impl Shared {
     }
 }
 
-/// Bytes that were read but not yet used, in a reused buffer.
-#[derive(Default)]
-struct Inbox {
-    bytes: Vec<u8>,
-    from: usize,
-    to: usize,
-}
-
-impl Inbox {
-    fn with_room(room: usize) -> Self {
-        Self { bytes: vec![0; room], from: 0, to: 0 }
-    }
-
-    #[inline]
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.from..self.to]
-    }
-
-    /// Makes room for bytes to come, so that `size` bytes are contiguous.
-    #[inline]
-    fn make_room(&mut self, size: usize) {
-        if self.from == self.to {
-            (self.from, self.to) = (0, 0);
-        }
-        if self.from + size > self.bytes.len() || self.to == self.bytes.len() {
-            self.bytes.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, self.to - self.from);
-            if size > self.bytes.len() {
-                self.bytes.resize(size.next_power_of_two(), 0);
-            }
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.make_room(self.to - self.from + bytes.len());
-        self.bytes[self.to..self.to + bytes.len()].copy_from_slice(bytes);
-        self.to += bytes.len();
-    }
-}
-
-/// The task that reads and writes.
-struct Task {
-    shared: Rc<Shared>,
-    stream: Stream,
-    inbox: Inbox,
-    /// The frames of segments.
-    frames: Inbox,
-    sending: Vec<u8>,
-    /// Frames to be put into segments.
-    wrapping: Vec<u8>,
-    sent: usize,
-}
-
-impl Task {
-    /// Ends with the reason of the loss.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
-        let mut task = self.shared.task.borrow_mut();
-        if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
-            *task = Some(context.waker().clone());
-        }
-        drop(task);
-        if self.shared.closing.get() {
-            return Poll::Ready("the connection is closed".to_owned());
-        }
-        if let Poll::Ready(message) = self.read(context) {
-            return Poll::Ready(message);
-        }
-        match self.write(context) {
-            Poll::Ready(Err(error)) => Poll::Ready(format!("{} broke off: {error}", self.shared.address)),
-            Poll::Ready(Ok(())) | Poll::Pending => Poll::Pending,
-        }
-    }
-
-    /// Reads the available bytes.
-    fn read(&mut self, context: &mut Context<'_>) -> Poll<String> {
-        loop {
-            let Inbox { bytes, to, .. } = &mut self.inbox;
-            let mut buffer = ReadBuf::new(&mut bytes[*to..]);
-            let read = ready!(Pin::new(&mut self.stream).poll_read(context, &mut buffer));
-            let len = buffer.filled().len();
-            let address = self.shared.address;
-            if let Err(error) = read {
-                let lost = || format!("{address}: the connection was lost: {error}");
-                return Poll::Ready(self.stream.explain(&error, &address.to_string()).unwrap_or_else(lost));
-            }
-            if len == 0 {
-                return Poll::Ready(format!("{address} closed the connection"));
-            }
-            self.inbox.to += len;
-            self.shared.heard.set(self.shared.now.get());
-            self.shared.read.set(self.shared.now.get());
-            if self.shared.health.get() == Health::Silent {
-                self.shared.health.set(Health::Recovering);
-            }
-            if let Err(message) = self.understand() {
-                return Poll::Ready(format!("{address} cannot be understood: {message}"));
-            }
-        }
-    }
-
-    /// Passes on the complete frames in the inbox, and makes room for the next frame.
-    fn understand(&mut self) -> Result<(), String> {
-        if !self.shared.segmented.get() {
-            return hand_out(&self.shared, &mut self.inbox);
-        }
-        loop {
-            let mut compressor = self.shared.compressor.borrow_mut();
-            match segments::unwrap(self.inbox.as_bytes(), compressor.is_some())? {
-                Ok(Segment { payload, text_len, len }) => {
-                    match &mut *compressor {
-                        Some(compressor) if text_len > 0 => {
-                            self.frames.push(compressor.read_block(payload, text_len)?);
-                        }
-                        _ => self.frames.push(payload),
-                    }
-                    self.inbox.from += len;
-                }
-                Err(size) => {
-                    self.inbox.make_room(size);
-                    break;
-                }
-            }
-        }
-        hand_out(&self.shared, &mut self.frames)
-    }
-
-    /// Sends the queued bytes.
-    fn write(&mut self, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        loop {
-            if self.sent == self.sending.len() {
-                self.sending.clear();
-                self.sent = 0;
-                if self.shared.segmented.get() {
-                    self.wrapping.clear();
-                    std::mem::swap(&mut self.wrapping, &mut self.shared.out.borrow_mut());
-                    segments::wrap(&self.wrapping, self.shared.compressor.borrow_mut().as_mut(), &mut self.sending);
-                } else {
-                    std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
-                }
-                if self.sending.is_empty() {
-                    // TLS may still hold the last bytes.
-                    return Pin::new(&mut self.stream).poll_flush(context);
-                }
-            }
-            self.sent += ready!(Pin::new(&mut self.stream).poll_write(context, &self.sending[self.sent..]))?;
-        }
-    }
-}
-
 /// Compresses the body of the frame from `start` on, if that makes it shorter.
 fn compress_frame(compressor: &mut Compressor, out: &mut Vec<u8>, start: usize) {
     if let Some(body) = compressor.compress_body(&out[start + HEADER..]) {
@@ -492,43 +336,6 @@ fn compress_frame(compressor: &mut Compressor, out: &mut Vec<u8>, start: usize) 
         out[start + 1] |= COMPRESSED;
         out[start + HEADER - 4..start + HEADER].copy_from_slice(&(body.len() as u32).to_be_bytes());
     }
-}
-
-/// Passes on the complete frames, and makes room for the next frame.
-fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
-    let mut size = HEADER;
-    while let Some(bytes) = frames.as_bytes().first_chunk::<HEADER>() {
-        let header = Header::read(*bytes, shared.version)?;
-        size = HEADER + header.len;
-        if frames.as_bytes().len() < size {
-            break;
-        }
-        let mut body = &frames.as_bytes()[HEADER..size];
-        let mut compressor = shared.compressor.borrow_mut();
-        if header.flags & COMPRESSED != 0 && !shared.segmented.get() {
-            body = compressor.as_mut().ok_or("a compressed answer without a request for it")?.read_body(body)?;
-        }
-        if header.opcode == opcode::EVENT
-            && let Some(events) = &*shared.events.borrow()
-        {
-            Body::behind(header.flags, body).map(events).map_err(|_| "an event that ends early")?;
-        }
-        // Streams below 0 are events.
-        if let Ok(stream) = u16::try_from(header.stream)
-            && let Some(Entry { slot, serial, .. }) = shared.streams.borrow_mut().give_back(stream)
-        {
-            if slot.as_ref().is_none_or(|slot| !Rc::ptr_eq(slot, &shared.probe)) {
-                shared.health.set(Health::Responsive);
-            }
-            if let Some(slot) = slot {
-                slot.answer(serial, header, body);
-            }
-        }
-        frames.from += size;
-        size = HEADER;
-    }
-    frames.make_room(size);
-    Ok(())
 }
 
 #[cfg(test)]

@@ -94,12 +94,13 @@ impl StatementClient {
         let Execution { number, level, writes, key: routed, stamp, .. } = self.plan(statement, values)?;
         let routed = routed.is_some();
         let (client, Statement { text, prepared, .. }) = (&self.client, &self.statements[statement]);
-        let mut before: Option<Page> = None;
+        let mut before: Option<Page> = values.page.as_ref().map(Page::before);
+        let mut is_first = true;
         loop {
             let key = routed.then_some(&self.key[..]);
             let execution = Execution { number, level, writes, key, stamp, page: before.as_ref() };
             let mut read = |mut table: Table<'_>| {
-                if before.is_none() {
+                if is_first {
                     cells.clear(table.width);
                 }
                 for _ in 0..table.rows * table.width {
@@ -120,10 +121,11 @@ impl StatementClient {
             if let Some(before) = &before {
                 before.check_progress(next.as_ref())?;
             }
-            if next.is_none() {
+            if next.is_none() || values.page.is_some() {
+                cells.more = next.map(Page::into_state);
                 return Ok(Status::Ok);
             }
-            before = next;
+            (before, is_first) = (next, false);
         }
     }
 

@@ -1,18 +1,19 @@
 //! What PostgreSQL's errors are counted as.
 
 use std::error::Error as _;
+use std::fmt;
+use std::io;
 
 use loadstone_load::Status;
 use tokio_postgres::error::{Severity, SqlState};
 
 use crate::error::{ConnectError, Failure, TlsFault};
-use crate::remote::Server;
 
 /// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
 /// A failure with the server's message, or the client library's; and whether the connection can be used on.
-pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, bool) {
+pub fn of_error(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
     if let Some(answer) = error.as_db_error() {
         let (code, message) = (answer.code(), answer.message());
         // The other field, which all servers have, is in their own language.
@@ -33,9 +34,9 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
         let failure = Failure::new(Status::ServiceUnavailable, format!("{server} does not support TLS"));
         return (failure.connecting(ConnectError::Tls(TlsFault::Plain)), false);
     }
-    let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     let (status, usable) = match io {
-        Some(io) if io.kind() == std::io::ErrorKind::TimedOut => (Status::Timeout, false),
+        Some(io) if io.kind() == io::ErrorKind::TimedOut => (Status::Timeout, false),
         Some(_) => (Status::ServiceUnavailable, false),
         None if error.is_closed() => (Status::ServiceUnavailable, false),
         // A parameter that cannot be written; nothing was sent.
@@ -50,7 +51,7 @@ pub fn of_error(error: &tokio_postgres::Error, server: &Server) -> (Failure, boo
 
 /// Why a connection could not be made.
 pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
-    let io = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     match (error.code(), io) {
         (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
         (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
@@ -60,6 +61,10 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
         }
         (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if words(error).contains("client certificate") => {
             ConnectError::Tls(TlsFault::ClientCertificate)
+        }
+        // `target_session_attrs`. A refusal of the operating system has a number.
+        (_, Some(io)) if io.kind() == io::ErrorKind::PermissionDenied && io.raw_os_error().is_none() => {
+            ConnectError::ServerRole
         }
         (_, Some(io)) => ConnectError::of(io),
         // The library keeps the kinds of its errors to itself.

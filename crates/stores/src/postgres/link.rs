@@ -10,7 +10,7 @@ use loadstone_load::Status;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
-use tokio_postgres::{Client, NoTls, Socket, Statement};
+use tokio_postgres::{Client, Config, NoTls, Socket, Statement};
 use tokio_rustls::client::TlsStream;
 
 use super::failure::{connect_error, of_error};
@@ -18,6 +18,7 @@ use super::layout::Verb;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, Failure};
+use crate::remote::Server;
 use crate::tls::{Tls, encryption};
 
 /// A connection. The client library drives it in a separate task, which lives as long as this.
@@ -39,15 +40,27 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Connects and authenticates. Must be called within a [`tokio::task::LocalSet`].
+    /// Connects to the first server that fits, and authenticates. Must be called within a [`tokio::task::LocalSet`].
     pub async fn open(settings: &Settings) -> Result<Self, Failure> {
-        let server = &settings.server;
+        let mut failures: Vec<Failure> = Vec::new();
+        for (server, config) in settings.server.iter() {
+            match Self::open_at(settings, server, config).await {
+                Ok(link) => return Ok(link),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        let message = failures.iter().map(|failure| failure.message.as_str()).collect::<Vec<_>>().join("; ");
+        let last = failures.pop().unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, ""));
+        Err(Failure { message, ..last })
+    }
+
+    async fn open_at(settings: &Settings, server: &Server, config: &Config) -> Result<Self, Failure> {
         let session = Arc::new(OnceLock::new());
         let connected = async {
             // The request that waits for an answer gets the error of its connection.
             Ok(match &settings.tls {
                 None => {
-                    let (client, connection) = settings.config.connect(NoTls).await?;
+                    let (client, connection) = config.connect(NoTls).await?;
                     (client, tokio::task::spawn_local(async move { drop(connection.await) }))
                 }
                 Some(tls) => {
@@ -57,7 +70,7 @@ impl Link {
                         place: server.to_string(),
                         session: Arc::clone(&session),
                     };
-                    let (client, connection) = settings.config.connect(connector).await?;
+                    let (client, connection) = config.connect(connector).await?;
                     (client, tokio::task::spawn_local(async move { drop(connection.await) }))
                 }
             })
@@ -175,3 +188,6 @@ pub fn name_statement<'a>(name: &mut Vec<u8>, verb: Verb, fields: impl Iterator<
         name.extend_from_slice(field);
     }
 }
+
+#[cfg(test)]
+mod tests;

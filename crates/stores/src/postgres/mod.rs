@@ -4,6 +4,7 @@
 mod failure;
 mod layout;
 mod link;
+mod pooler;
 mod server;
 mod session;
 mod settings;
@@ -110,7 +111,12 @@ impl<const JSON: bool> Store for Sql<JSON> {
     fn guarantee(&self) -> Guarantee {
         let Plan { settings, info, .. } = &*self.plan;
         let limit = |limit: std::time::Duration| limit.as_millis().to_string();
-        info.guarantee()
+        let guarantee = if info.is_pooled {
+            info.guarantee().fact("pooler", "shares server connections, keeps prepared statements")
+        } else {
+            info.guarantee()
+        };
+        guarantee
             .fact("version", format!("PostgreSQL {}", info.setting("server_version")))
             .fact("address", settings.server.to_string())
             .fact("client", LIBRARY)
@@ -120,7 +126,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("connect_timeout_ms", limit(settings.connect_timeout))
             .fact("reconnect", settings.reconnect.to_string())
             .fact("pause_after_failure_ms", limit(NAP))
-            .fact("consistency", "one server")
+            .fact("consistency", if settings.server.iter().len() > 1 { "one of several servers" } else { "one server" })
             .fact("replication_acknowledged", info.acknowledged())
             .fact("isolation", info.setting("default_transaction_isolation"))
             .fact("collation", info.collation.as_str())

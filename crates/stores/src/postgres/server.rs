@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 use super::failure::of_error;
 use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
+use super::pooler::find_pooler;
 use super::settings::{Settings, TLS};
 use crate::deadline::Deadline;
 use crate::error::{ConnectError, EngineError, Failure};
@@ -33,6 +34,8 @@ pub struct ServerInfo {
     pub columns: Vec<String>,
     /// The order of keys in scans.
     pub collation: String,
+    /// Whether a pooler shares server connections between clients.
+    pub is_pooled: bool,
     /// A table that is not in the log.
     pub unlogged: bool,
     /// The version of TLS and the cipher suite, if connections are encrypted.
@@ -43,6 +46,7 @@ impl ServerInfo {
     /// Asks the server. A table that is missing or has not the layout's columns is an error.
     pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let link = Link::open(settings).await.map_err(|failure| refused(settings, &failure))?;
+        let is_pooled = find_pooler(&link, settings).await?;
         let asked = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
         let info = match asked {
             Ok(Ok(info)) => info,
@@ -55,7 +59,7 @@ impl ServerInfo {
         let encryption = link.encryption.clone();
         link.close(settings.timeout).await;
         let info = info.ok_or_else(|| unfit(settings))?;
-        Ok(Self { encryption, ..info })
+        Ok(Self { is_pooled, encryption, ..info })
     }
 
     async fn answers(client: &Client, settings: &Settings) -> Result<Option<Self>, tokio_postgres::Error> {
@@ -152,6 +156,7 @@ pub fn refused(settings: &Settings, failure: &Failure) -> EngineError {
                 "raise the server's max_connections: each client has a connection".into()
             }
             Some(ConnectError::NoPassword) => format!("set {}", layout.credentials()),
+            Some(ConnectError::ServerRole) => format!("change target_session_attrs in {}", layout.url()),
             _ => {
                 let start = format!("start it (loadstone systems up postgres), or set {}", layout.url());
                 connect_hint(failure, &start)

@@ -54,7 +54,7 @@ impl PostgresSession {
             let plan = Arc::clone(&plan);
             async move || Link::open(&plan.settings).await
         };
-        self.link = Some(plan.node.connect(open, plan.settings.connect_timeout).await?);
+        self.link = Some(plan.node.connect(open, plan.settings.connect_limit()).await?);
         self.generation = plan.node.generation();
         for (verb, names) in plan.settings.layout.expected(&plan.info.columns) {
             let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;

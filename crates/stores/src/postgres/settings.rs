@@ -1,9 +1,10 @@
 //! PostgreSQL's properties, by the names of YCSB's bindings `jdbc` and `postgrenosql`.
 
+use std::fmt;
 use std::time::Duration;
 
 use tokio_postgres::Config;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
 use super::layout::Layout;
 use super::url::Url;
@@ -26,10 +27,8 @@ const TIMEOUT_MS: u64 = 10_000;
 pub struct Settings {
     /// How records are stored.
     pub layout: Layout,
-    /// Where it is.
-    pub server: Server,
-    /// User, password, database, addresses.
-    pub config: Config,
+    /// Where it is, or may be: the first that fits is used.
+    pub server: Servers,
     /// The table, as it stands in every statement.
     pub table: String,
     /// For connecting, authentication included.
@@ -40,6 +39,24 @@ pub struct Settings {
     pub reconnect: Reconnect,
     /// How connections are encrypted.
     pub tls: Option<Tls>,
+}
+
+/// The servers of a URL, each with its addresses, the user, the password and the database.
+#[derive(Clone, Debug)]
+pub struct Servers(Vec<(Server, Config)>);
+
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = self.0.iter().map(|(server, _)| server.to_string()).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+impl Servers {
+    /// The servers, in the order in which they are tried.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &(Server, Config)> {
+        self.0.iter()
+    }
 }
 
 /// The names under which a binding takes its properties.
@@ -78,6 +95,11 @@ impl Layout {
 }
 
 impl Settings {
+    /// The limit for connecting to one server after the other.
+    pub fn connect_limit(&self) -> Duration {
+        self.connect_timeout * self.server.iter().len() as u32
+    }
+
     /// Reads the properties.
     pub fn read(layout: Layout, options: &Options) -> Result<Self, EngineError> {
         let names = layout.names();
@@ -91,15 +113,15 @@ impl Settings {
         let timeout = milliseconds(options, "postgres.timeout", url.limit("socketTimeout", TIMEOUT_MS)?)?;
         let connect_timeout =
             milliseconds(options, "postgres.connecttimeout", url.limit("connectTimeout", CONNECT_TIMEOUT_MS)?)?;
-        let server = Server::find(&url.host, url.port, names.url)?;
         let mut config = Config::new();
-        for address in server.addresses() {
-            // The addresses are known; the name stands beside them for the library's checks only.
-            config.host(&url.host).hostaddr(address.ip()).port(url.port);
-        }
         let tls = url.tls(options)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         let parameter = |name: &str| url.parameters.get(name).map(String::as_str);
+        config.target_session_attrs(match parameter("target_session_attrs") {
+            Some("read-write") => TargetSessionAttrs::ReadWrite,
+            Some("read-only") => TargetSessionAttrs::ReadOnly,
+            _ => TargetSessionAttrs::Any,
+        });
         config.application_name(parameter("ApplicationName").unwrap_or("loadstone"));
         if let Some(user) = options.get(names.user).or(parameter("user")) {
             config.user(user);
@@ -123,8 +145,20 @@ impl Settings {
         if !started.is_empty() {
             config.options(started.join(" "));
         }
+        let servers: Result<_, EngineError> = url
+            .hosts
+            .iter()
+            .map(|(host, port)| {
+                let (server, mut config) = (Server::find(host, *port, names.url)?, config.clone());
+                for address in server.addresses() {
+                    // The addresses are known; the name is for the library's checks only.
+                    config.host(host).hostaddr(address.ip()).port(*port);
+                }
+                Ok((server, config))
+            })
+            .collect();
         let reconnect = Reconnect::read(options)?;
-        Ok(Self { layout, server, config, table, connect_timeout, timeout, reconnect, tls })
+        Ok(Self { layout, server: Servers(servers?), table, connect_timeout, timeout, reconnect, tls })
     }
 }
 
@@ -206,12 +240,19 @@ mod tests {
 
     #[test]
     fn properties_win_over_the_url() {
+        let first = |settings: &Settings| settings.server.iter().next().unwrap().1.clone();
         let settings = read(&[URL]).unwrap();
-        assert_eq!((settings.config.get_user(), settings.config.get_dbname()), (Some("u"), Some("test")));
+        assert_eq!((first(&settings).get_user(), first(&settings).get_dbname()), (Some("u"), Some("test")));
         assert_eq!((settings.connect_timeout.as_secs(), settings.timeout.as_secs()), (3, 10));
         assert_eq!(settings.server.to_string(), "127.0.0.1:5433");
+        let several = read(&[("db.url", "jdbc:postgresql://127.0.0.1:1,[::1]:2/d?targetServerType=primary")]).unwrap();
+        assert_eq!(several.server.to_string(), "127.0.0.1:1,[::1]:2");
+        for ((_, config), port) in several.server.iter().zip([1, 2]) {
+            assert_eq!((config.get_ports(), config.get_hostaddrs().len()), (&[port][..], 1));
+            assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+        }
         let settings = read(&[URL, ("db.user", "v"), ("db.passwd", "p"), ("postgres.connecttimeout", "70")]).unwrap();
-        assert_eq!((settings.config.get_user(), settings.config.get_password()), (Some("v"), Some(&b"p"[..])));
+        assert_eq!((first(&settings).get_user(), first(&settings).get_password()), (Some("v"), Some(&b"p"[..])));
         assert_eq!(settings.connect_timeout.as_millis(), 70);
     }
 

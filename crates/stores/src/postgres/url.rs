@@ -26,12 +26,13 @@ const IDLE: &[&str] = &[
 /// The parts of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Url {
-    pub host: String,
-    pub port: u16,
+    /// The servers, in the order in which they are tried.
+    pub hosts: Vec<(String, u16)>,
     /// The database; the driver's default is one named as the user.
     pub database: Option<String>,
     /// The parameters that have an effect: `user`, `password`, `connectTimeout`, `socketTimeout`,
-    /// `ApplicationName`, `currentSchema`, `options`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`.
+    /// `ApplicationName`, `currentSchema`, `options`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`,
+    /// `target_session_attrs`.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -54,20 +55,20 @@ impl Url {
             Some(place) => place.split_once('/').unwrap_or((place, "")),
             None => ("", place),
         };
-        if authority.contains(',') {
-            return Err(bad("one host is possible, not several".to_owned()));
+        let mut hosts = Vec::new();
+        for place in authority.split(',') {
+            let (host, port) = match place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
+                Some((host, port)) => {
+                    let number = port.parse().ok().filter(|&port: &u16| port > 0);
+                    (host, number.ok_or_else(|| bad(format!("\"{port}\" is not a port")))?)
+                }
+                None => (place, PORT),
+            };
+            let host = host.trim_start_matches('[').trim_end_matches(']');
+            hosts.push((if host.is_empty() { HOST } else { host }.to_owned(), port));
         }
-        let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
-            Some((host, port)) => {
-                let number = port.parse().ok().filter(|&port: &u16| port > 0);
-                (host, number.ok_or_else(|| bad(format!("\"{port}\" is not a port")))?)
-            }
-            None => (authority, PORT),
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']');
         let mut url = Self {
-            host: if host.is_empty() { HOST } else { host }.to_owned(),
-            port,
+            hosts,
             database: Some(decoded(database)).filter(|name| !name.is_empty()),
             parameters: BTreeMap::new(),
         };
@@ -88,6 +89,16 @@ impl Url {
                 if !matches!((name, mode), ("sslmode", "require" | "verify-ca" | "verify-full")) =>
             {
                 return Err(format!("{name}={value} is not a mode: disable, require, verify-ca or verify-full"));
+            }
+            // The Java driver's name, and libpq's for the same servers.
+            ("targetServerType" | "target_session_attrs", target) => {
+                let attributes = match target {
+                    "any" => "any",
+                    "primary" | "master" | "read-write" => "read-write",
+                    "secondary" | "slave" | "read-only" => "read-only",
+                    _ => return Err(format!("{name}={target} is not possible: any, primary or secondary")),
+                };
+                self.parameters.insert("target_session_attrs".to_owned(), attributes.to_owned());
             }
             (
                 "user" | "password" | "connectTimeout" | "socketTimeout" | "ApplicationName" | "currentSchema"
@@ -134,7 +145,8 @@ mod tests {
 
     fn place(text: &str) -> (String, u16, Option<String>) {
         let url = parse(text).unwrap();
-        (url.host, url.port, url.database)
+        let (host, port) = url.hosts[0].clone();
+        (host, port, url.database)
     }
 
     #[test]
@@ -145,6 +157,17 @@ mod tests {
         assert_eq!(place("jdbc:postgresql://[::1]:1/test"), ("::1".to_owned(), 1, test.clone()));
         assert_eq!(place("jdbc:postgresql://[::1]/test"), ("::1".to_owned(), 5432, test.clone()));
         assert_eq!(place("jdbc:postgresql:test"), ("localhost".to_owned(), 5432, test));
+        let several = parse("jdbc:postgresql://db1,[::1]:7,db2:6/test").unwrap();
+        assert_eq!(several.hosts, [("db1".to_owned(), 5432), ("::1".to_owned(), 7), ("db2".to_owned(), 6)]);
+        for (query, attributes) in [
+            ("targetServerType=primary", "read-write"),
+            ("targetServerType=secondary", "read-only"),
+            ("target_session_attrs=read-write", "read-write"),
+            ("target_session_attrs=any", "any"),
+        ] {
+            let url = parse(&format!("jdbc:postgresql://a,b/d?{query}")).unwrap();
+            assert_eq!(url.parameters["target_session_attrs"], attributes, "{query}");
+        }
         assert_eq!(place("jdbc:postgresql:///"), ("localhost".to_owned(), 5432, None));
     }
 
@@ -163,9 +186,9 @@ mod tests {
         );
         for (text, wanted) in [
             ("jdbc:postgresql://h/d?sslmode=always", "not a mode"),
-            ("jdbc:postgresql://h/d?targetServerType=primary", "targetServerType"),
+            ("jdbc:postgresql://h/d?targetServerType=preferSecondary", "targetServerType"),
             ("jdbc:postgresql://h:x/d", "not a port"),
-            ("jdbc:postgresql://h,i/d", "one host"),
+            ("jdbc:postgresql://h,i:x/d", "not a port"),
             ("jdbc:postgresql://h/d;jdbc:postgresql://i/d", "shards"),
         ] {
             let error = parse(text).unwrap_err();

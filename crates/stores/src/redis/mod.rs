@@ -3,6 +3,7 @@
 //! A record is a hash; all keys are in the sorted set `_indices` by their hash, which is the order of scans. The client is
 //! our own: a request is one write from a buffer that is used again, replies are read where they lie.
 
+mod cluster;
 mod connection;
 mod failure;
 mod reply;
@@ -13,6 +14,7 @@ mod settings;
 
 use std::sync::Arc;
 
+use cluster::{Cluster, ask_slots};
 use server::ServerInfo;
 pub use session::RedisSession;
 use settings::Settings;
@@ -22,17 +24,17 @@ use crate::deadline::NAP;
 use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
-use crate::reconnect::{Node, RECONNECT};
+use crate::reconnect::RECONNECT;
 use crate::remote::asking;
 use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
 use crate::tls;
 
-/// A Redis server.
+/// A Redis server, or a cluster of them.
 #[derive(Debug)]
 pub struct Redis {
     settings: Arc<Settings>,
-    node: Arc<Node>,
+    cluster: Arc<Cluster>,
     info: ServerInfo,
     clients: usize,
 }
@@ -70,11 +72,22 @@ impl Store for Redis {
             ))
             .hint("redis-cli CONFIG SET appendfsync always, then CONFIG SET appendonly yes"));
         }
-        let node = Node::new(settings.reconnect);
-        Ok(Self { settings: Arc::new(settings), node, info, clients: options.clients })
+        let settings = Arc::new(settings);
+        let ranges = if settings.cluster {
+            asking(async { ask_slots(&settings).await.map_err(|failure| server::refused(&settings, &failure)) })?
+        } else {
+            Vec::new()
+        };
+        if settings.cluster && ranges.is_empty() {
+            return Err(EngineError::failed(format!("the cluster of redis at {} has no slots", settings.server))
+                .hint("redis-cli --cluster create assigns them to nodes"));
+        }
+        let cluster = Cluster::new(&settings, &ranges).map_err(|failure| server::refused(&settings, &failure))?;
+        Ok(Self { settings, cluster, info, clients: options.clients })
     }
 
     fn guarantee(&self) -> Guarantee {
+        let nodes = self.cluster.members().len();
         let setting = |name: &str| self.info.get(name).unwrap_or("unknown").to_owned();
         self.info
             .guarantee()
@@ -82,13 +95,14 @@ impl Store for Redis {
             .fact("data_in", "memory")
             .fact("address", self.settings.server.to_string())
             .fact("client", concat!("loadstone ", env!("CARGO_PKG_VERSION"), ", RESP 2"))
-            .fact("connections", self.clients.to_string())
+            .fact("connections", (self.clients * nodes).to_string())
             .fact("pipeline", self.settings.pipeline.to_string())
             .fact("encryption", tls::fact(self.settings.tls.as_ref(), self.info.encryption()))
             .fact("timeout_ms", self.settings.timeout.as_millis().to_string())
             .fact("reconnect", self.settings.reconnect.to_string())
             .fact("pause_after_failure_ms", NAP.as_millis().to_string())
-            .fact("consistency", "one server")
+            .fact("consistency", if self.settings.cluster { "one server for each key" } else { "one server" })
+            .fact("nodes", nodes.to_string())
             .fact("replication", self.info.replication())
             .fact("replication_acknowledged", "1")
             .fact("appendonly", setting("appendonly"))
@@ -99,15 +113,15 @@ impl Store for Redis {
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        Ok(RedisSession::new(Arc::clone(&self.settings), Arc::clone(&self.node)))
+        Ok(RedisSession::new(Arc::clone(&self.cluster), &self.settings))
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        clients
+        clients * self.cluster.members().len() as u64
     }
 
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
-        Some(self.node.attempts())
+        Some(self.cluster.attempts())
     }
 
     fn settle(&self) -> Result<(), EngineError> {

@@ -41,6 +41,14 @@ impl Request {
         }
     }
 
+    /// The commands of another request, after ASKING.
+    pub fn ask_before(&mut self, request: &Self) {
+        self.clear();
+        self.command(&[b"ASKING"]);
+        self.bytes.extend_from_slice(&request.bytes);
+        self.commands += request.commands;
+    }
+
     /// `HMSET key field value …`
     #[inline]
     pub fn hmset(&mut self, key: &[u8], row: &Row) {

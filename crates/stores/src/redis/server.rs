@@ -51,11 +51,17 @@ impl ServerInfo {
             Ok(info)
         };
         let info = answer.await.map_err(|failure| refused(settings, &failure))?;
-        if info.get("redis_mode") == Some("cluster") {
-            return Err(EngineError::failed(format!("redis at {} is a node of a cluster", settings.server))
-                .hint("this store speaks to one server; use YCSB's binding in the store jvm"));
+        match (info.get("redis_mode"), settings.cluster) {
+            (Some("cluster"), false) => {
+                Err(EngineError::failed(format!("redis at {} is a node of a cluster", settings.server))
+                    .hint("add redis.cluster=true"))
+            }
+            (Some("standalone" | "sentinel"), true) => {
+                Err(EngineError::failed(format!("redis at {} is not a node of a cluster", settings.server))
+                    .hint("leave out redis.cluster"))
+            }
+            _ => Ok(info),
         }
-        Ok(info)
     }
 
     /// Where `INFO` is not allowed, its facts are unknown; any other refusal will be every operation's.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use loadstone_load::{Row, Status, Wanted};
 
+use super::cluster::{Cluster, Member, read_redirection};
 use super::connection::Connection;
 use super::failure;
 use super::reply::{Replies, Reply};
@@ -12,76 +13,141 @@ use super::server::refused;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{EngineError, Failure};
-use crate::reconnect::Node;
 use crate::remote::LastFailure;
 use crate::session::{self, Rows, Session};
 
-/// One client's connection, and buffers that are used again.
+/// Redirections of one request: a slot that is on its way from one node to another needs two.
+const REDIRECTIONS_MAX: usize = 5;
+
+/// One client's connections, and buffers that are used again.
 #[derive(Debug)]
 pub struct RedisSession {
     settings: Arc<Settings>,
-    node: Arc<Node>,
+    cluster: Arc<Cluster>,
     deadline: Deadline,
-    connection: Option<Connection>,
-    generation: u64,
+    /// By the number of the member.
+    links: Vec<Link>,
     request: Request,
+    /// A request after a redirection.
+    asking: Request,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
     last: LastFailure,
 }
 
+/// A client's connection to a member.
+#[derive(Debug)]
+struct Link {
+    member: Arc<Member>,
+    connection: Option<Connection>,
+    generation: u64,
+}
+
 impl RedisSession {
     /// One that is not connected yet.
-    pub(super) fn new(settings: Arc<Settings>, node: Arc<Node>) -> Self {
-        let deadline = Deadline::new(settings.timeout);
-        let (request, keys, key_ends) = (Request::default(), Vec::new(), Vec::new());
+    pub(super) fn new(cluster: Arc<Cluster>, settings: &Arc<Settings>) -> Self {
         Self {
-            settings,
-            node,
-            deadline,
-            connection: None,
-            generation: 0,
-            request,
-            keys,
-            key_ends,
+            settings: Arc::clone(settings),
+            cluster,
+            deadline: Deadline::new(settings.timeout),
+            links: Vec::new(),
+            request: Request::default(),
+            asking: Request::default(),
+            keys: Vec::new(),
+            key_ends: Vec::new(),
             last: LastFailure::default(),
         }
     }
 
-    /// Sends the request and hands out its replies. Connects if necessary, and drops one that failed: an
-    /// answer that comes late must not be read as the next one's.
+    /// Sends the request to the node of a key and hands out its replies.
     #[inline]
-    async fn ask(&mut self) -> Result<Replies<'_>, Failure> {
-        let losses = self.node.losses();
-        let connection = match &mut self.connection {
-            Some(connection) if connection.is_usable(&self.node, losses) => connection,
+    async fn ask(&mut self, key: &[u8]) -> Result<Replies<'_>, Failure> {
+        let mut at = self.cluster.find_owner(key);
+        self.exchange(at, false).await?;
+        let mut asks = false;
+        if self.cluster.has_slots() {
+            (at, asks) = self.follow(at).await?;
+        }
+        let mut replies = self.replies(at)?;
+        if asks {
+            replies.skip()?;
+        }
+        Ok(replies)
+    }
+
+    /// Sends the request again for as long as the reply names another member; returns the number of the last, and whether its
+    /// first reply is to ASKING.
+    async fn follow(&mut self, mut at: usize) -> Result<(usize, bool), Failure> {
+        let mut asks = false;
+        for _ in 0..REDIRECTIONS_MAX {
+            let mut replies = self.replies(at)?;
+            if asks {
+                replies.skip()?;
+            }
+            let redirection = match replies.next()? {
+                Some(Reply::Error(error)) => read_redirection(error),
+                _ => None,
+            };
+            let Some(redirection) = redirection else { return Ok((at, asks)) };
+            (at, asks) = self.cluster.follow(at, &redirection)?;
+            self.exchange(at, asks).await?;
+        }
+        let message = format!("redis redirected a request {REDIRECTIONS_MAX} times");
+        Err(Failure::new(Status::ServiceUnavailable, message).refusal())
+    }
+
+    #[inline]
+    fn replies(&self, at: usize) -> Result<Replies<'_>, Failure> {
+        let connection = self.links.get(at).and_then(|link| link.connection.as_ref());
+        connection.map(Connection::replies).ok_or_else(|| failure::unexpected(None))
+    }
+
+    /// Sends the request to a member. Connects if necessary, and drops a connection that failed: an answer that comes late must
+    /// not be read as the next one's.
+    #[inline]
+    async fn exchange(&mut self, at: usize, asks: bool) -> Result<(), Failure> {
+        if at >= self.links.len() {
+            let known = self.cluster.members().into_iter().skip(self.links.len());
+            self.links.extend(known.map(|member| Link { member, connection: None, generation: 0 }));
+        }
+        let Link { member, connection, generation } = &mut self.links[at];
+        let Member { settings, node } = &**member;
+        let losses = node.losses();
+        let open = match connection {
+            Some(open) if open.is_usable(node, losses) => open,
             connection => {
                 *connection = None;
                 // Without a connection nothing is sent.
-                let opened = self.node.connect(open(&self.settings), self.settings.timeout).await;
-                self.generation = self.node.generation();
-                connection.insert(opened.map_err(Failure::refusal)?)
+                let opened = node.connect(open(settings), settings.timeout).await;
+                *generation = node.generation();
+                match opened {
+                    Ok(opened) => connection.insert(opened),
+                    Err(failure) => {
+                        self.cluster.refresh(at);
+                        return Err(failure.refusal());
+                    }
+                }
             }
         };
-        match connection.exchange(&self.request, &self.settings, &mut self.deadline).await {
-            Ok(()) => match &self.connection {
-                Some(connection) => Ok(connection.replies()),
-                None => Err(failure::unexpected(None)),
-            },
-            Err(failure) => {
-                if failure.status == Status::ServiceUnavailable {
-                    self.node.lose_connection(self.generation);
-                }
-                self.connection = None;
-                Err(failure)
-            }
+        if asks {
+            self.asking.ask_before(&self.request);
         }
+        let request = if asks { &self.asking } else { &self.request };
+        let exchanged = open.exchange(request, settings, &mut self.deadline).await;
+        if let Err(failure) = &exchanged {
+            if failure.status == Status::ServiceUnavailable {
+                node.lose_connection(*generation);
+            }
+            self.links[at].connection = None;
+            self.cluster.refresh(at);
+        }
+        exchanged
     }
 
     async fn get(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<Status, Failure> {
         self.request.clear();
         push_read(&mut self.request, key, wanted);
-        let mut replies = self.ask().await?;
+        let mut replies = self.ask(key).await?;
         let found = read_row(&mut replies, wanted, row)?;
         Ok(if found { Status::Ok } else { Status::NotFound })
     }
@@ -89,7 +155,7 @@ impl RedisSession {
     async fn hmset(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         self.request.clear();
         self.request.hmset(key, row);
-        expect_ok(&mut self.ask().await?)
+        expect_ok(&mut self.ask(key).await?)
     }
 
     async fn put(&mut self, key: &[u8], row: &Row) -> Result<Status, Failure> {
@@ -97,7 +163,7 @@ impl RedisSession {
             self.request.clear();
             self.request.hmset(key, row);
             self.request.zadd(key);
-            let mut replies = self.ask().await?;
+            let mut replies = self.ask(key).await?;
             let (hash, index) = (expect_ok(&mut replies), expect_integer(&mut replies));
             all_or_in_doubt([hash, index])?;
         } else {
@@ -105,7 +171,7 @@ impl RedisSession {
             self.request.clear();
             self.request.zadd(key);
             // The record is there by now.
-            let indexed = match self.ask().await {
+            let indexed = match self.ask(INDEX).await {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
             };
@@ -119,15 +185,15 @@ impl RedisSession {
         self.request.command(&[b"DEL", key]);
         if self.settings.pipeline {
             self.request.command(&[b"ZREM", INDEX, key]);
-            let mut replies = self.ask().await?;
+            let mut replies = self.ask(key).await?;
             let (hash, index) = (expect_integer(&mut replies), expect_integer(&mut replies));
             all_or_in_doubt([hash, index])?;
         } else {
-            expect_integer(&mut self.ask().await?)?;
+            expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
             // The record is gone by now.
-            let removed = match self.ask().await {
+            let removed = match self.ask(INDEX).await {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
             };
@@ -154,7 +220,7 @@ impl RedisSession {
         self.request.clear();
         self.request.zrangebyscore(key, count);
         let (mut keys, mut ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
-        let mut replies = self.ask().await?;
+        let mut replies = self.ask(INDEX).await?;
         let found = match replies.next()? {
             Some(Reply::Array(found)) => found,
             other => return Err(failure::unexpected(other)),
@@ -175,12 +241,12 @@ impl RedisSession {
         for key in found.iter() {
             push_read(&mut self.request, key, wanted);
             if !self.settings.pipeline {
-                read_into(&mut self.ask().await?, key, wanted, rows)?;
+                read_into(&mut self.ask(key).await?, key, wanted, rows)?;
                 self.request.clear();
             }
         }
         if self.settings.pipeline {
-            let mut replies = self.ask().await?;
+            let mut replies = self.ask(INDEX).await?;
             for key in found.iter() {
                 read_into(&mut replies, key, wanted, rows)?;
             }
@@ -291,15 +357,18 @@ impl session::Connection for RedisSession {
         self.request.clear();
         self.request.command(&[b"PING"]);
         // A server with too many clients accepts the connection and sends this error in place of the first reply.
-        let answered = match self.ask().await {
-            Ok(mut replies) => match replies.next() {
-                Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),
-                Ok(other) => Err(failure::unexpected(other)),
-                Err(malformed) => Err(malformed.into()),
-            },
-            Err(failure) => Err(failure),
-        };
-        answered.map_err(|failure| refused(&self.settings, &failure))
+        for (at, member) in self.cluster.members().iter().enumerate() {
+            let answered = match self.exchange(at, false).await.and_then(|()| self.replies(at)) {
+                Ok(mut replies) => match replies.next() {
+                    Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),
+                    Ok(other) => Err(failure::unexpected(other)),
+                    Err(malformed) => Err(malformed.into()),
+                },
+                Err(failure) => Err(failure),
+            };
+            answered.map_err(|failure| refused(&member.settings, &failure))?;
+        }
+        Ok(())
     }
 
     async fn pause(&mut self) {

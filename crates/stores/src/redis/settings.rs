@@ -23,6 +23,8 @@ pub struct Settings {
     pub credentials: Vec<String>,
     /// For connecting and for each answer.
     pub timeout: Duration,
+    /// Whether the server is a node of a cluster.
+    pub cluster: bool,
     /// Whether the commands of one operation are sent together.
     pub pipeline: bool,
     /// The delays between attempts to connect.
@@ -34,13 +36,14 @@ pub struct Settings {
 impl Settings {
     /// Reads the properties.
     pub fn read(options: &Options) -> Result<Self, EngineError> {
-        if boolean(options, "redis.cluster", false)? {
-            return Err(EngineError::usage("redis.cluster=true: this store speaks to one server, not to a cluster")
-                .hint("leave redis.cluster out, or use YCSB's binding in the store jvm"));
-        }
+        let cluster = boolean(options, "redis.cluster", false)?;
         let credentials = credentials(options)?;
         let timeout = milliseconds(options, "redis.timeout", TIMEOUT_MS)?;
         let pipeline = boolean(options, "redis.pipeline", false)?;
+        if cluster && pipeline {
+            return Err(EngineError::usage("redis.pipeline cannot be combined with redis.cluster")
+                .hint("leave redis.pipeline out: the commands of an operation are for different nodes"));
+        }
         let port = match options.get("redis.port") {
             None => PORT,
             Some(text) => text.parse().ok().filter(|&port| port > 0).ok_or_else(|| {
@@ -50,7 +53,7 @@ impl Settings {
         };
         let tls = Request::read(options, TLS)?.configure(boolean(options, "redis.tls", false)?, TLS, &[])?;
         let server = Server::find(options.get("redis.host").unwrap_or("127.0.0.1"), port, "redis.host")?;
-        Ok(Self { server, credentials, timeout, pipeline, reconnect: Reconnect::read(options)?, tls })
+        Ok(Self { server, credentials, timeout, cluster, pipeline, reconnect: Reconnect::read(options)?, tls })
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_wrong_usage() {
         for (name, value) in [
-            ("redis.cluster", "true"),
+            ("redis.cluster", "maybe"),
             ("redis.port", "0"),
             ("redis.port", "65536"),
             ("redis.timeout", "0"),

@@ -107,7 +107,7 @@ fn describe_operation(operation: &OperationSpec, table: &TableSpec, visits: u32)
             format!("{cql} ({source}{checks})")
         }
         OperationWork::TokenRange { columns, page_rows } => {
-            format!("reads {columns} of the first {} rows of a token range", format_count(i64::from(*page_rows)))
+            format!("reads {columns} of a token range, {} rows at a time", format_count(i64::from(*page_rows)))
         }
     }
 }

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
-from loadstone.experiment.model.faults import Fault
+from loadstone.experiment.model.faults import FaultKeys
 from loadstone.experiment.model.stages import NumberOrStages, Stage, Stages
-from loadstone.experiment.model.system import Hooks, System
+from loadstone.experiment.model.system import Hooks, SystemKeys
 from loadstone.experiment.model.values import (
     Arrival,
     Boolean,
     Bound,
     Count,
     Durability,
+    FilePart,
     Label,
     Length,
     LengthOrNone,
     Natural,
     Number,
-    Part,
     Placement,
     Property,
     Reuse,
@@ -43,12 +43,12 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# Of the pilot block, in windows of the experiment: the longest warm-up that it finds, and what it measures after that.
+# The pilot block, in windows of the experiment: the longest warm-up that it can find, and the window after it.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
-class Workload(Part):
-    """What trials do: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
+class Workload(FilePart):
+    """The work of trials: the keys of a YCSB workload, or of one other kind. A string is the `file`."""
 
     if TYPE_CHECKING:
         # Each workload kind adds its keys (`add_kinds`).
@@ -56,11 +56,11 @@ class Workload(Part):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds whose keys are given."""
+        """The kinds whose keys are set."""
         given = {KIND_OF_KEY[key] for key in self.model_fields_set}
         return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in given]
 
-    def keys(self, kind: str) -> Part:
+    def keys_of_kind(self, kind: str) -> FilePart:
         """The keys of a kind."""
         return getattr(self, kind) if kind in self.model_fields_set else self
 
@@ -69,8 +69,8 @@ class Workload(Part):
 KIND_OF_KEY: dict[str, str] = {}
 
 
-class Vary(Part):
-    """What differs between variants: these keys, or the `matrix` itself."""
+class Vary(FilePart):
+    """The parameters that differ between variants: these keys, or the `matrix` itself."""
 
     matrix: dict[str, tuple[Value, ...]] = Field(
         default={}, examples=[{"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}]
@@ -86,7 +86,7 @@ class Vary(Part):
     """Dimensions whose values are names of settings. Each name sets several values for templates."""
 
     include: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "b"}]])
-    """Additional variants; each gives a value for every dimension."""
+    """Additional variants; each sets a value for every dimension."""
 
     exclude: tuple[dict[str, Value], ...] = Field(default=(), examples=[[{"system": "lmdb", "letter": "c"}]])
     """Excludes all variants with these values."""
@@ -107,8 +107,8 @@ class Vary(Part):
 LONG = tuple(Vary.model_fields)
 
 
-class Measure(Part):
-    """How long each trial is measured."""
+class Measure(FilePart):
+    """The length of the measurement in each trial."""
 
     warmup: LengthOrNone | None = Field(default=None, examples=["1s"])
     """Time under load before the window. Default: found by the pilot block, or `2s` without one."""
@@ -138,8 +138,8 @@ class Measure(Part):
     """Operations that succeed later than this after they were due (closed loop: sent) are counted as late."""
 
 
-class Load(Part):
-    """How the data of a trial are loaded."""
+class LoadKeys(FilePart):
+    """The loading of a trial's data."""
 
     reuse: Reuse = Field(default=False, examples=["copy"])
     """false: each trial loads a fresh store. copy: data are loaded once, and each trial works on a copy; on servers,
@@ -147,20 +147,20 @@ class Load(Part):
     trials left them."""
 
     clients: Count | None = Field(default=None, examples=[32])
-    """Number of clients of the load. Default: that of the trial."""
+    """Number of clients of the load. Default: the trial's."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"clientbuffering": True}])
     """Store properties for the load; they override the system's."""
 
 
-class HostGroup(Part):
+class HostGroup(FilePart):
     """Hosts of a cluster, by their label."""
 
     label: Label | None = Field(default=None, examples=["role=clients"])
     """A label `KEY=VALUE` of these hosts."""
 
 
-class FleetHosts(Part):
+class FleetHosts(FilePart):
     """The hosts for clients, and the hosts on which the servers run."""
 
     clients: HostGroup = Field(
@@ -171,8 +171,8 @@ class FleetHosts(Part):
     )
 
 
-class Fleet(Part):
-    """Where engines run, and how many."""
+class FleetKeys(FilePart):
+    """The place and number of engines."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
     """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
@@ -197,8 +197,8 @@ class Fleet(Part):
     )
 
 
-class Repeats(Part):
-    """How often each variant is tried. A number sets both bounds."""
+class Repeats(FilePart):
+    """The number of repeats of each variant. A number sets both bounds."""
 
     at_least: Count = Field(default=6, examples=[6])
     """Repeats of each variant; with fewer than 6 no claim is made, and a single one has no interval."""
@@ -211,14 +211,14 @@ class Repeats(Part):
     alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
 
 
-class Compare(Part):
+class Compare(FilePart):
     """What the report compares."""
 
     by: Text | None = Field(default=None, examples=["system"])
     """The dimension to compare. Default: `system` if it varies, else the first."""
 
     baseline: Value | None = Field(default=None, examples=["lmdb"])
-    """The value that the others are compared with. Default: the first."""
+    """The value with which the other values are compared. Default: the first."""
 
     guarantees: tuple[Text, ...] = Field(default=(), examples=[["durability"]])
     """Facts that differ on purpose, because their cost is compared: guarantees, or any other fact of results."""
@@ -236,7 +236,7 @@ class Compare(Part):
     """The smallest difference that matters: smaller ones are not claimed."""
 
 
-class Search(Part):
+class FindKeys(FilePart):
     """A search for the load at which the systems saturate."""
 
     max: Literal["throughput"] = Field(default="throughput", examples=["throughput"])
@@ -247,7 +247,7 @@ class Search(Part):
     Without it, the search finds the knee."""
 
     over: SearchedLoad = Field(default="clients", examples=["rate"])
-    """What is increased: the clients of a closed loop, or the rate."""
+    """The load that is increased: the clients of a closed loop, or the rate."""
 
 
 # The bounds of a search, with their meanings and examples; `from` is a keyword of Python.
@@ -256,22 +256,22 @@ BOUNDS: dict[str, tuple[str, int]] = {
     "to": ("The last. Default: 1024 clients, or 1000000 a second.", 64),
 }
 if TYPE_CHECKING:
-    Find = Search
+    Find = FindKeys
 else:
     bounds = {
         key: (Bound | None, Field(default=None, description=meaning, examples=[example]))
         for key, (meaning, example) in BOUNDS.items()
     }
-    Find = create_model("Find", __base__=Search, __doc__=Search.__doc__, **bounds)
+    Find = create_model("Find", __base__=FindKeys, __doc__=FindKeys.__doc__, **bounds)
 
 
-class Experiment(Part):
-    """An experiment: a question, and how to answer it."""
+class Experiment(FilePart):
+    """An experiment: a question, and the way to answer it."""
 
     question: Text = Field(default="", examples=["Which store is faster?"])
-    """What you want to know."""
+    """Your question."""
 
-    systems: dict[str, System] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
+    systems: dict[str, SystemKeys] = Field(examples=[{"rocksdb": {}, "lmdb": {"store": "lmdb"}}], min_length=1)
     """The systems, by names that you choose; or a list of stores."""
 
     workload: Workload = Field(description=str(Workload.__doc__), examples=[{"file": "../workloads/workloada"}])
@@ -281,7 +281,7 @@ class Experiment(Part):
     """Several workloads, by names that you choose, instead of `workload`; the names are the dimension `workload`."""
 
     durability: Durability = Field(default="os", examples=["device"])
-    """What an acknowledged write survives: nothing (none), a crash of the process (os), or of the machine (device)."""
+    """The event that an acknowledged write survives: none, a crash of the process (os), or of the machine (device)."""
 
     clients: Count = Field(default=1, examples=[8])
     """Number of clients, each with at most one operation in flight."""
@@ -293,16 +293,16 @@ class Experiment(Part):
     """Spacing of due times at a rate."""
 
     vary: Vary = Field(default=Vary(), description=str(Vary.__doc__), examples=[{"system": ["rocksdb", "lmdb"]}])
-    find: Find | None = Field(default=None, description=str(Search.__doc__), examples=[{"such_that": "p99 < 10ms"}])
+    find: Find | None = Field(default=None, description=str(FindKeys.__doc__), examples=[{"such_that": "p99 < 10ms"}])
     measure: Measure = Field(
         default=Measure(), description=str(Measure.__doc__), examples=[{"warmup": "1s", "duration": "5s"}]
     )
-    faults: tuple[Fault, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
+    faults: tuple[FaultKeys, ...] = Field(default=(), examples=[[{"do": "kill", "at": "60s", "lift": "10s"}]])
     """Faults in the measured window: the servers and instants are drawn from seed and repeat, equally for all variants
     of a block."""
 
-    load: Load = Field(default=Load(), description=str(Load.__doc__), examples=[{"reuse": "copy"}])
-    fleet: Fleet = Field(default=Fleet(), description=str(Fleet.__doc__), examples=[{"engines": 4}])
+    load: LoadKeys = Field(default=LoadKeys(), description=str(LoadKeys.__doc__), examples=[{"reuse": "copy"}])
+    fleet: FleetKeys = Field(default=FleetKeys(), description=str(FleetKeys.__doc__), examples=[{"engines": 4}])
     repeats: Repeats = Field(
         default=Repeats(), description=str(Repeats.__doc__), examples=[{"at_least": 6, "at_most": 20, "until": "5%"}]
     )
@@ -328,7 +328,7 @@ class Experiment(Part):
     """Directory for the data of trials. Default: `$TMPDIR`, else `/var/tmp`."""
 
     seed: Natural = 1
-    """Seed for the order of trials and for everything random in them."""
+    """Seed for the order of trials and for all random choices in them."""
 
     timeout: Length | None = Field(default=None, examples=["10m"])
     """Time limit of one phase of a trial."""
@@ -362,11 +362,11 @@ class Experiment(Part):
 
     @property
     def warmup_seconds(self) -> float:
-        """How long trials warm up; 0 until the pilot has found it."""
+        """The length of the warm-up; 0 until the pilot has found it."""
         return self.measure.warmup or 0.0
 
     def question_for_judge(self) -> Question:
-        """What the judge and the report need of the experiment."""
+        """The parts of the experiment that the judge and the report need."""
         return Question(
             text=self.question,
             **self.compare.model_dump(exclude={"guarantees", "promises"}),
@@ -380,7 +380,7 @@ class Experiment(Part):
         )
 
 
-def add_kinds(plain: str, kinds: Mapping[str, type[Part]]) -> None:
+def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
     """Adds the keys of kinds to `workload`: below the kind's name, or directly for the `plain` one."""
     for name, model in kinds.items():
         if name == plain:

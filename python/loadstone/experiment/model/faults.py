@@ -9,48 +9,48 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, cre
 
 from loadstone.experiment.model.values import (
     DURATION_PATTERN,
+    FilePart,
     Length,
     LengthOrNone,
-    Part,
     Share,
     Text,
     VariedCount,
-    parsed,
-    refuse,
+    parse_quantity,
+    quote_value,
+    refuse_value,
 )
-from loadstone.experiment.model.values import shown as quote_value
 from loadstone.format import quantity
 
 # The kinds of faults; `none` is the twin of a trial with a fault.
 KINDS = ("none", "kill", "stop", "pause", "restart", "power", "cut", "full", "slow")
 ANY, ALL, NEVER = "any", "all", "never"
-# After which time a fault is lifted, unless the file sets it.
+# Time after which a fault is lifted, unless the file sets it.
 LIFT_SECONDS = 10.0
 FRACTION = re.compile(r"([0-9]+)\s*/\s*([0-9]+)")
 HINT = "write a length such as 20s, or a share of the window: 1/3 or 33%"
 
 
-def instant(value: Any) -> str:
+def parse_instant(value: Any) -> str:
     """An instant of the window: a length since its start as `20s`, or a share of it as `0.25 of the window`."""
     if isinstance(value, str) and (match := FRACTION.fullmatch(value)) and int(match[2]):
         share = int(match[1]) / int(match[2])
     elif isinstance(value, str) and value.endswith("%"):
-        share = parsed(quantity.share, value, "an instant of the window", HINT)
+        share = parse_quantity(quantity.parse_share, value, "an instant of the window", HINT)
     else:
-        seconds = parsed(quantity.seconds, value, "an instant of the window", HINT)
+        seconds = parse_quantity(quantity.parse_seconds, value, "an instant of the window", HINT)
         if seconds < 0:
-            refuse(f"must be 0 or later, got {quote_value(value)}", HINT)
-        return quantity.written(seconds)
+            refuse_value(f"must be 0 or later, got {quote_value(value)}", HINT)
+        return quantity.format_seconds(seconds)
     if not 0 <= share < 1:
-        refuse(f"must be within the window, got {quote_value(value)}", HINT)
+        refuse_value(f"must be within the window, got {quote_value(value)}", HINT)
     return str(value)
 
 
 def seconds_of(written: str, window_s: float) -> float:
-    """The instant that `instant` returned, in seconds since the start of a window."""
+    """The instant that `parse_instant` returned, in seconds since the start of a window."""
     if match := FRACTION.fullmatch(written):
         return window_s * int(match[1]) / int(match[2])
-    return quantity.share(written) * window_s if written.endswith("%") else quantity.seconds(written)
+    return quantity.parse_share(written) * window_s if written.endswith("%") else quantity.parse_seconds(written)
 
 
 INSTANT_SCHEMA: dict[str, Any] = {
@@ -59,22 +59,22 @@ INSTANT_SCHEMA: dict[str, Any] = {
         {"type": "string", "pattern": rf"{DURATION_PATTERN}|^[0-9.]+\s*%$|^[0-9]+\s*/\s*[0-9]+$"},
     ]
 }
-Instant = Annotated[str, PlainValidator(instant), WithJsonSchema(INSTANT_SCHEMA)]
+Instant = Annotated[str, PlainValidator(parse_instant), WithJsonSchema(INSTANT_SCHEMA)]
 
 
 def length_or_never(value: Any) -> float | str:
     """Seconds, or `never`."""
     if value == NEVER:
         return NEVER
-    seconds = parsed(quantity.seconds, value, "a length", "write 30s, or never")
+    seconds = parse_quantity(quantity.parse_seconds, value, "a length", "write 30s, or never")
     if seconds < 0:
-        refuse(f"must be 0 or longer, got {quote_value(value)}", "write 30s, or never")
+        refuse_value(f"must be 0 or longer, got {quote_value(value)}", "write 30s, or never")
     return seconds
 
 
 def format_length(value: float | str) -> str:
     """A length or `never`, as text."""
-    return value if isinstance(value, str) else quantity.written(value)
+    return value if isinstance(value, str) else quantity.format_seconds(value)
 
 
 NEVER_SCHEMA: dict[str, Any] = {
@@ -91,16 +91,16 @@ LengthOrNever = Annotated[
 ]
 
 
-class At(Part):
-    """When the fault begins: drawn between two instants. A single value is an exact instant."""
+class At(FilePart):
+    """The beginning of the fault: drawn between two instants. A single value is an exact instant."""
 
     if TYPE_CHECKING:
         # `from` is a keyword of Python.
         def __getattr__(self, key: str) -> Any: ...
 
 
-class Lift(Part):
-    """How long after its start the fault is lifted: drawn between two lengths. A single value is an exact length."""
+class Lift(FilePart):
+    """Time from the fault to its lift: drawn between two lengths. A single value is an exact length."""
 
     if TYPE_CHECKING:
 
@@ -134,8 +134,8 @@ else:
     )
 
 
-class Recovered(Part):
-    """When the service counts as recovered."""
+class Recovered(FilePart):
+    """The conditions under which the service counts as recovered."""
 
     share: Share = Field(default=0.95, examples=["95%"])
     """The share of the level before the fault that must be reached."""
@@ -144,10 +144,10 @@ class Recovered(Part):
     """The length of the windows that are compared; at least 12 must fit before the fault."""
 
     hold: LengthOrNone = Field(default=30.0, examples=["30s"])
-    """How long the level must be held."""
+    """Time for which the level must be held."""
 
 
-class Fault(Part):
+class FaultKeys(FilePart):
     """A fault in the measured window of each trial."""
 
     do: Text = Field(examples=["kill"])
@@ -159,7 +159,7 @@ class Fault(Part):
     which they are drawn: a name without its number, as `region-server`, or `meta` of HBase."""
 
     count: VariedCount = Field(default=1, examples=[2])
-    """How many servers are drawn at once from `any` or a role."""
+    """Number of servers that are drawn at once from `any` or a role."""
 
     at: AtSpan = Field(description=str(At.__doc__), examples=[{"from": "1/3", "to": "2/3"}])
     lift: LiftSpan | None = Field(

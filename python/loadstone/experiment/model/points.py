@@ -1,4 +1,4 @@
-"""The points of an experiment: the combinations of its dimensions' values that are tried."""
+"""The points of an experiment: the tested combinations of its dimensions' values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.experiment.model.values import Scalar
 Point = dict[str, Scalar]
 
 
-def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
+def distinct_values(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
     """Every dimension with its distinct values, in the order of the file."""
     distinct: dict[str, dict[Scalar, None]] = {
         name: dict.fromkeys(values) for name, values in {**vary.combine_dimensions(), **vary.zip}.items()
@@ -23,13 +23,13 @@ def dimensions(vary: Vary) -> dict[str, tuple[Scalar, ...]]:
     return {name: tuple(values) for name, values in distinct.items()}
 
 
-def size(vary: Vary) -> int:
-    """The number of points before any is excluded."""
+def count_points(vary: Vary) -> int:
+    """The number of points before exclusions."""
     rows = min((len(values) for values in vary.zip.values()), default=1)
     return math.prod(len(values) for values in vary.combine_dimensions().values()) * rows + len(vary.include)
 
 
-def points(vary: Vary) -> list[Point]:
+def list_points(vary: Vary) -> list[Point]:
     """All points, in the order of the file: the last dimension changes first."""
     found: list[Point] = []
     if vary.combine_dimensions() or vary.zip:
@@ -37,25 +37,25 @@ def points(vary: Vary) -> list[Point]:
         names = [*vary.combine_dimensions(), *vary.zip]
         for crossed, row in itertools.product(itertools.product(*vary.combine_dimensions().values()), rows):
             point = dict(zip(names, (*crossed, *row), strict=True))
-            if not any(matches(point, each) for each in vary.exclude):
+            if not any(has_values(point, each) for each in vary.exclude):
                 found.append(point)
-    order = list(dimensions(vary))
+    order = list(distinct_values(vary))
     found += [{name: point[name] for name in order if name in point} for point in vary.include]
     return found
 
 
 def drop_fraction(value: float | None) -> float | None:
-    """A whole number as an integer, as commands take it: 10, not 10.0."""
+    """An integral number as an integer, as commands require: 10, not 10.0."""
     return int(value) if value is not None and value == int(value) else value
 
 
-def matches(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
+def has_values(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bool:
     """Whether a point has all these values."""
     return all(name in point and point[name] == value for name, value in partial.items())
 
 
-def duplicates(values: Sequence[Scalar]) -> list[int]:
-    """The indexes of values that repeat an earlier one: equal, or the same as text."""
+def find_duplicates(values: Sequence[Scalar]) -> list[int]:
+    """The indexes of values that repeat an earlier one: equal values, or equal texts."""
     seen: set[Scalar] = set()
     repeated = []
     for i, value in enumerate(values):
@@ -66,8 +66,8 @@ def duplicates(values: Sequence[Scalar]) -> list[int]:
     return repeated
 
 
-def values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The values of template names in a variant, without those known at run time; `rate` and `operations` if set."""
+def template_values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The values of template names in a variant, except those known at run time; `rate` and `operations` if set."""
     system = experiment.systems.get(str(point.get("system", "")))
     by_name = {
         "clients": experiment.clients,

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.values import DURATION_PATTERN, VARIED_PATTERN, flow
+from loadstone.experiment.model.values import DURATION_PATTERN, VARIED_PATTERN, flow_yaml
 from loadstone.experiment.model.ycsb_properties import KEYS
 
 SCALES = (
@@ -17,10 +17,10 @@ SCALES = (
 )
 
 
-def regenerated(page: str) -> str:
+def regenerate_page(page: str) -> str:
     """A page with its generated parts regenerated. Raises ValueError if a marker is missing."""
     parts = {
-        "keys": f"\n\n{keys()}\n\n",
+        "keys": f"\n\n{render_keys()}\n\n",
         "own keys": ", ".join(f"`{name}` (`{key}`)" for name, key in KEYS.items()),
     }
     for name, text in parts.items():
@@ -32,41 +32,41 @@ def regenerated(page: str) -> str:
     return page
 
 
-def keys() -> str:
+def render_keys() -> str:
     """Every key of the file: a table for each part."""
     root = Experiment.model_json_schema()
-    lines = [*table(Experiment, root, root), SCALES]
-    for path, model in parts():
-        lines += [f"\n### {path}\n", *table(model, root["$defs"][model.__name__], root)]
+    lines = [*render_table(Experiment, root, root), SCALES]
+    for path, model in list_parts():
+        lines += [f"\n### {path}\n", *render_table(model, root["$defs"][model.__name__], root)]
     return "\n".join(lines)
 
 
-def parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths; one that is used in several places by the shortest."""
-    every = list(below(Experiment))
+def list_parts() -> list[tuple[str, type[BaseModel]]]:
+    """The parts of the file by their paths; a part that is used in several places by the shortest."""
+    every = list(parts_below(Experiment))
     return [(path, model) for path, model in every if path == min((p for p, each in every if each is model), key=len)]
 
 
-def below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+def parts_below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
     """The parts below a model's keys, by their paths."""
     for key, field in model.model_fields.items():
         for each in (field.annotation, *get_args(field.annotation)):
             if isinstance(each, type) and issubclass(each, BaseModel):
                 path = f"{above}{key}" + (".NAME" if get_origin(field.annotation) is dict else "")
                 yield path, each
-                yield from below(each, f"{path}.")
+                yield from parts_below(each, f"{path}.")
 
 
-def table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
+def render_table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
     """The keys of one part."""
     lines = ["| key | type | default | meaning |", "|---|---|---|---|"]
     for key, field in model.model_fields.items():
         schema = part["properties"][key]
         meaning, _, worked_out = " ".join((field.description or "").split()).partition(" Default: ")
         default = worked_out.rstrip(".") or ("**required**" if field.is_required() else default_of(schema))
-        if field.examples and not plain(schema):
-            meaning += f" Example: `{key}: {flow(field.examples[0])}`"
-        cells = (f"`{key}`", kind(schema), default, meaning)
+        if field.examples and not needs_no_example(schema):
+            meaning += f" Example: `{key}: {flow_yaml(field.examples[0])}`"
+        cells = (f"`{key}`", describe_type(schema), default, meaning)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return lines
 
@@ -76,31 +76,33 @@ def default_of(schema: dict[str, Any]) -> str:
     default = schema.get("default")
     if isinstance(default, dict) or default is None or default in ("", [], {}) or "$ref" in schema:
         return ""
-    return f"`{flow(default)}`"
+    return f"`{flow_yaml(default)}`"
 
 
-def plain(schema: dict[str, Any]) -> bool:
+def needs_no_example(schema: dict[str, Any]) -> bool:
     """Whether a key needs no example: it is a single value, or a mapping whose keys have examples."""
-    return "enum" in schema or "const" in schema or kind(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
+    return (
+        "enum" in schema or "const" in schema or describe_type(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
+    )
 
 
 LENGTH, SHARE, SIZE, PART = "duration", "share", "size", "keys below"
 WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
 
 
-def kind(schema: dict[str, Any], *, many: bool = False) -> str:
-    """The type of a value in words; in the plural if `many`."""
+def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
+    """The type of a value as text; in the plural if `many`."""
     ending = "s" if many else ""
     if "$ref" in schema:
         return PART
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
-        return " or ".join(f"`{flow(word)}`" for word in choices)
+        return " or ".join(f"`{flow_yaml(word)}`" for word in choices)
     if "anyOf" in schema:
-        # Skip the pattern for templates: any value may be one.
+        # Skips the pattern for templates: any value may be one.
         others = [
             each for each in schema["anyOf"] if each.get("type") != "null" and each.get("pattern") != VARIED_PATTERN
         ]
-        kinds = [kind(other) for other in others]
+        kinds = [describe_type(other) for other in others]
         if kinds == ["integer", "string"]:
             return SIZE
         if kinds[:2] == ["number", "string"]:
@@ -113,8 +115,10 @@ def kind(schema: dict[str, Any], *, many: bool = False) -> str:
             kinds += [SHARE] if is_length and "%" in pattern else ["`never`"] if "never" in pattern else []
         return " or ".join(kinds)
     if schema["type"] == "array":
-        return f"list{ending} of {kind(schema['items'], many=True)}"
+        return f"list{ending} of {describe_type(schema['items'], many=True)}"
     if schema["type"] == "object":
         values = schema["additionalProperties"]
-        return f"mapping{ending}" + ("" if isinstance(values.get("type"), list) else f" of {kind(values, many=True)}")
+        return f"mapping{ending}" + (
+            "" if isinstance(values.get("type"), list) else f" of {describe_type(values, many=True)}"
+        )
     return ("value" if isinstance(schema["type"], list) else WORDS[schema["type"]]) + ending

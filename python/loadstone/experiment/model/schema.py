@@ -1,7 +1,7 @@
 """`python -m loadstone.workloads`: writes the JSON Schema of experiment files, and their reference page.
 
-Both are generated from the model; a test checks that the committed files are up to date. Of the page only the parts
-between markers are generated.
+Both are generated from the model; a test checks that the committed files are up to date. Of the page, only the
+parts between markers are generated.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SCHEMA, PAGE = "docs/reference/schemas/experiment.json", "docs/reference/experim
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema() -> Schema:
+def experiment_schema() -> Schema:
     """The JSON Schema of an experiment file, with its short forms and its scales."""
-    result = tidied(Experiment.model_json_schema())
+    result = tidy_schema(Experiment.model_json_schema())
     parts: Schema = result["$defs"]
     for key, field in Experiment.model_fields.items():
         # Pydantic omits a description that equals the part's; editors show the key's.
@@ -48,7 +48,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     for name, short in (
         ("workload", {"type": "string"}),
         ("repeats", {"type": "integer", "minimum": parts["Repeats"]["properties"]["at_least"]["minimum"]}),
-        ("systems", {"type": "array", "items": {"enum": stores()}, "minItems": 1}),
+        ("systems", {"type": "array", "items": {"enum": list_stores()}, "minItems": 1}),
     ):
         long = {
             key: keys[name].pop(key) for key in list(keys[name]) if key not in ("description", "examples", "default")
@@ -59,19 +59,19 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     first = {KIND_OF_KEY[key]: key for key in reversed(parts["Workload"]["properties"])}
     parts["Workload"]["oneOf"] = [{"required": [key]} for key in reversed(first.values())]
     for name, span in (("at", "AtSpan"), ("lift", "LiftSpan")):
-        plain = parts["Fault"]["properties"][name]
+        plain = parts["FaultKeys"]["properties"][name]
         described = {key: plain[key] for key in plain if key not in ("$ref", "anyOf")}
         exact = parts[span]["properties"]["from"]["anyOf"]
         described = {"description": parts[span]["description"], **described}
-        parts["Fault"]["properties"][name] = {**described, "anyOf": [*exact, {"$ref": f"#/$defs/{span}"}]}
-    servers = parts["Fault"]["properties"]["server"]
-    parts["Fault"]["properties"]["server"] = {
+        parts["FaultKeys"]["properties"][name] = {**described, "anyOf": [*exact, {"$ref": f"#/$defs/{span}"}]}
+    servers = parts["FaultKeys"]["properties"]["server"]
+    parts["FaultKeys"]["properties"]["server"] = {
         **{key: servers.pop(key) for key in ("description", "default", "examples")},
         "anyOf": [{"type": "string"}, servers],
     }
-    parts["System"]["type"] = ["object", "null"]
-    parts["System"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
-    parts["System"]["properties"]["store"] = {**parts["System"]["properties"]["store"], "enum": stores()}
+    parts["SystemKeys"]["type"] = ["object", "null"]
+    parts["SystemKeys"]["properties"]["start"]["anyOf"].insert(0, {"type": "string"})
+    parts["SystemKeys"]["properties"]["store"] = {**parts["SystemKeys"]["properties"]["store"], "enum": list_stores()}
     parts["Attach"]["required"] = ["hosts"]
     parts["Attach"]["properties"]["hosts"]["minItems"] = 1
     for name in ("matrix", "zip"):
@@ -84,7 +84,7 @@ def short_forms(keys: Schema, parts: Schema) -> None:
     keys["vary"]["anyOf"] = [{**matrix, "propertyNames": {"not": {"enum": [*LONG]}}}, long]
 
 
-def stores() -> list[str]:
+def list_stores() -> list[str]:
     """Every store that any workload kind can use."""
     return list(dict.fromkeys(name for kind in KINDS.values() for name in kind.stores()))
 
@@ -93,9 +93,9 @@ def as_overlay(node: Schema) -> Schema:
     """The schema of a scale: nothing is required, and null removes any key."""
     result = {key: value for key, value in node.items() if key != "required"}
     if "properties" in node:
-        result["properties"] = {key: nullable(as_overlay(each)) for key, each in node["properties"].items()}
+        result["properties"] = {key: allow_null(as_overlay(each)) for key, each in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
-        result["additionalProperties"] = nullable(as_overlay(node["additionalProperties"]))
+        result["additionalProperties"] = allow_null(as_overlay(node["additionalProperties"]))
     # It lists required keys.
     result.pop("oneOf", None)
     if "anyOf" in node:
@@ -105,26 +105,28 @@ def as_overlay(node: Schema) -> Schema:
     return result
 
 
-def nullable(node: Schema) -> Schema:
-    """A schema that also accepts null; what editors show stays at the top level."""
+def allow_null(node: Schema) -> Schema:
+    """A schema that also accepts null; the keywords that editors show stay at the top level."""
     shown: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
     rest = {key: value for key, value in node.items() if key not in shown}
     return {**shown, "anyOf": [rest, {"type": "null"}]}
 
 
-def tidied(node: Any) -> Any:
+def tidy_schema(node: Any) -> Any:
     """Removes titles, which only repeat the keys, and puts each description on one line."""
     if isinstance(node, dict):
-        kept = {key: tidied(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+        kept = {
+            key: tidy_schema(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))
+        }
         if isinstance(description := kept.get("description"), str):
             kept["description"] = " ".join(description.split())
         return kept
-    return [tidied(each) for each in node] if isinstance(node, list) else node
+    return [tidy_schema(each) for each in node] if isinstance(node, list) else node
 
 
-def document() -> str:
+def render_schema() -> str:
     """The content of the schema's file."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(experiment_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(arguments: list[str]) -> int:
@@ -136,6 +138,6 @@ def main(arguments: list[str]) -> int:
         hint = "name the root of the repository: python -m loadstone.workloads DIRECTORY"
         print(LoadstoneError(f"cannot read {base / PAGE}: {error.strerror}", hint), file=sys.stderr)
         return 2
-    (base / PAGE).write_text(reference.regenerated(page))
-    (base / SCHEMA).write_text(document())
+    (base / PAGE).write_text(reference.regenerate_page(page))
+    (base / SCHEMA).write_text(render_schema())
     return 0

@@ -20,14 +20,14 @@ from loadstone.experiment.model.values import (
     LENGTH_SCHEMA,
     RATE_SCHEMA,
     WRITTEN,
-    Part,
+    FilePart,
     Varied,
     in_digits,
-    rate,
+    parse_rate,
+    quote_value,
     rate_number,
-    refuse,
+    refuse_value,
 )
-from loadstone.experiment.model.values import shown as quote_value
 from loadstone.format import quantity
 from loadstone.results.value import THROUGHPUT
 
@@ -40,7 +40,7 @@ def stage_rate(value: Any) -> float:
     value = rate_number(value)
     if not quantity.is_finite(value) or value < 0:
         hint = in_digits(value) or "write digits, like 5000; 0 is a pause"
-        refuse(f"must be a number of operations per second, got {quote_value(value)}", hint)
+        refuse_value(f"must be a number of operations per second, got {quote_value(value)}", hint)
     return float(value)
 
 
@@ -48,16 +48,16 @@ def stage_length(value: Any) -> float:
     """The length of a stage, s."""
     hint = "write 500ms, 30s or 2m"
     try:
-        seconds = quantity.seconds(value)
+        seconds = quantity.parse_seconds(value)
     except ValueError:
-        refuse(f"must be a duration, got {quote_value(value)}", hint)
+        refuse_value(f"must be a duration, got {quote_value(value)}", hint)
     if seconds <= 0:
-        refuse(
+        refuse_value(
             f"must be longer than 0, got {quote_value(value)}",
             f"{hint}; a step is a stage that begins with `at` or `from`",
         )
     if round(seconds * 1e3, 3) % STEP_MS:
-        refuse(
+        refuse_value(
             f"must be a multiple of {STEP_MS}ms, got {quote_value(value)}",
             f"{hint}: counting intervals end with a stage",
         )
@@ -69,7 +69,7 @@ STAGE_RATE_SCHEMA: dict[str, Any] = {"anyOf": [{"type": "number", "minimum": 0},
 StageRate = Annotated[float, PlainValidator(stage_rate), WithJsonSchema(STAGE_RATE_SCHEMA), Varied()]
 
 
-class StageKeys(Part):
+class StageKeys(FilePart):
     """A part of the window: a constant rate with `at`, or a ramp with `to`."""
 
     if TYPE_CHECKING:
@@ -98,7 +98,7 @@ else:
     Stage = create_model("Stage", __base__=StageKeys, __doc__=StageKeys.__doc__, **fields)
 
 
-class Stages(Part):
+class Stages(FilePart):
     """A rate that changes during the window, which is as long as all stages together. The warm-up has the first rate
     above 0."""
 
@@ -124,8 +124,8 @@ class NumberOrStages:
     def check(value: Any, handler: Any) -> Any:
         """The number, or the stages."""
         if isinstance(value, list):
-            refuse("must be a number or a mapping, got a list", "write `rate: {stages: [{for: 30s, at: 5000}]}`")
-        return handler(value) if isinstance(value, dict | Stages) else rate(value)
+            refuse_value("must be a number or a mapping, got a list", "write `rate: {stages: [{for: 30s, at: 5000}]}`")
+        return handler(value) if isinstance(value, dict | Stages) else parse_rate(value)
 
 
 def write(value: Any) -> Any:

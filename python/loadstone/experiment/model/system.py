@@ -1,4 +1,4 @@
-"""A system in an experiment file: its store, its servers, and the commands around its trials."""
+"""A system in an experiment file: its store, its servers, and the commands before and after its trials."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from loadstone.experiment.model.values import Boolean, Count, Fresh, Part, Property, Size, Text
+from loadstone.experiment.model.values import Boolean, Count, FilePart, Fresh, Property, Size, Text
 
-# Systems that store their data on another one.
+# Systems that store their data on another system.
 OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh", "stop", "pause", "resume", "cut", "uncut", "verify")
@@ -22,18 +22,18 @@ ATTACH_FAULTS = {
 }
 
 
-class Hooks(Part):
-    """Shell commands around each trial. If one fails, the trial fails."""
+class Hooks(FilePart):
+    """Shell commands before and after each trial. If one fails, the trial fails."""
 
     before: tuple[Text, ...] = Field(default=(), examples=[["sync; echo 3 > /proc/sys/vm/drop_caches"]])
     """Before the store is opened."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["cp {directory}/LOG ."]])
-    """After the trial, failed or not."""
+    """After the trial, even if it failed."""
 
 
-class Over(Part):
-    """The system that this one stores its data on."""
+class Over(FilePart):
+    """The system on which this one stores its data."""
 
     nodes: Property | None = Field(default=None, examples=[3])
     """Number of nodes. Default: the system's."""
@@ -42,7 +42,7 @@ class Over(Part):
     """Settings, as for `loadstone systems up --set`."""
 
 
-class Start(Part):
+class Start(FilePart):
     """Servers that the lab starts and stops. A string is the `system`."""
 
     system: Text = Field(default="", examples=["redis"])
@@ -70,10 +70,10 @@ class Start(Part):
     """Commands to run before the servers start, for example to mount their storage. If one fails, the trial fails."""
 
     after: tuple[Text, ...] = Field(default=(), examples=[["umount /mnt/bench"]])
-    """Commands to run after they have stopped and their data are deleted; not at the end if `keep` is set."""
+    """Commands to run after they have stopped and their data is deleted; not at the end if `keep` is set."""
 
 
-class Attach(Part):
+class Attach(FilePart):
     """Servers that you run. Commands are run for each `{host}`."""
 
     hosts: tuple[Text, ...] = Field(default=(), examples=[["10.0.0.1", "10.0.0.2"]])
@@ -92,29 +92,30 @@ class Attach(Part):
     """Kills a server: the fault `kill`."""
 
     stop: Text = Field(default="", examples=["ssh {host} sudo systemctl stop cassandra"])
-    """Stops a server in order: the faults `stop` and `restart`."""
+    """Stops a server in an orderly way: the faults `stop` and `restart`."""
 
     pause: Text = Field(default="", examples=["ssh {host} sudo systemctl freeze cassandra"])
     """Pauses a server: the fault `pause`."""
 
     resume: Text = Field(default="", examples=["ssh {host} sudo systemctl thaw cassandra"])
-    """Resumes a paused server. Must succeed also if it is not paused."""
+    """Resumes a paused server. Must also succeed if it is not paused."""
 
     cut: Text = Field(default="", examples=["ssh {host} sudo nft -f /root/cut.nft"])
     """Cuts a server off the network: the fault `cut`."""
 
     uncut: Text = Field(default="", examples=["ssh {host} sudo nft delete table inet cut"])
-    """Connects it again. Must succeed also if it is connected."""
+    """Connects it again. Must also succeed if it is connected."""
 
     verify: Text = Field(default="", examples=["ssh {host} systemctl is-active cassandra"])
-    """Exits with 0 if the server is not affected by a fault, and otherwise if it is. Needed for each fault."""
+    """Exits with 0 if the server is not affected by a fault, and with another status if it is. Needed for each
+    fault."""
 
     fresh: Text = Field(default="", examples=["redis-cli -h {host} flushall"])
     """Empties the table `{table}`; run once, on the first host."""
 
 
-class System(Part):
-    """How a system is reached."""
+class SystemKeys(FilePart):
+    """The connection to a system."""
 
     store: Text = Field(default="", examples=["rocksdb"])
     """The engine's driver. Default: the system's name, else that of `start.system`."""
@@ -128,7 +129,7 @@ class System(Part):
     start: Start | None = Field(default=None, description=str(Start.__doc__), examples=[{"system": "redis"}])
     attach: Attach | None = Field(default=None, description=str(Attach.__doc__), examples=[{"hosts": ["10.0.0.1"]}])
     fresh: Fresh | None = Field(default=None, examples=["table"])
-    """What each load starts from: new servers (`system`), a new table on running servers (`table`), or existing data
+    """The start of each load: new servers (`system`), a new table on running servers (`table`), or existing data
     (`none`). Default: `table` where supported, else `system`; `none` for `attach` without `fresh`."""
 
     table: dict[str, Property] = Field(default={}, examples=[{"family": "cf", "splits": 200}])

@@ -18,7 +18,7 @@ TOKEN = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}|\{\{|\}\}|\{([^{}]*)\}|[{}]")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
-def names(text: str) -> list[str]:
+def template_names(text: str) -> list[str]:
     """The distinct names in a template, in order. Raises ValueError with a hint at an unmatched brace."""
     distinct: dict[str, None] = {}
     for token in TOKEN.finditer(text):
@@ -31,67 +31,67 @@ def names(text: str) -> list[str]:
     return list(distinct)
 
 
-def variables(text: str) -> list[str]:
+def environment_names(text: str) -> list[str]:
     """The environment variables in a template."""
     return VARIABLE.findall(text)
 
 
-def render(text: str, values: Mapping[str, Scalar], *, for_shell: bool = False) -> str:
+def render_template(text: str, values: Mapping[str, Scalar], *, for_shell: bool = False) -> str:
     """Replaces all names and variables; in a command, variables are left to its shell.
 
     Raises KeyError for a name without a value. A variable that is not set stays as it is.
     """
 
-    def replaced(token: re.Match[str]) -> str:
+    def replace_token(token: re.Match[str]) -> str:
         if token.group()[0] == "$":
-            return token.group() if for_shell else _variable(token.group())
+            return token.group() if for_shell else _read_variable(token.group())
         return token.group()[0] if token[1] is None else as_text(values[token[1]])
 
-    return TOKEN.sub(replaced, text)
+    return TOKEN.sub(replace_token, text)
 
 
 def render_partly(text: str, values: Mapping[str, Scalar]) -> str:
-    """Replaces the names that have values; the rest stays a template."""
+    """Replaces the names that have values; other names remain in the template."""
 
-    def known(token: re.Match[str]) -> str:
+    def replace_known(token: re.Match[str]) -> str:
         name = token[1]
-        return escape(as_text(values[name])) if name is not None and name in values else token.group()
+        return escape_braces(as_text(values[name])) if name is not None and name in values else token.group()
 
-    return TOKEN.sub(known, text)
+    return TOKEN.sub(replace_known, text)
 
 
-def rendered(value: Any, render: Callable[[str], str]) -> Any:
+def render_strings(value: Any, render: Callable[[str], str]) -> Any:
     """Plain values with every string in them rendered."""
     if isinstance(value, str):
         return render(value)
     if isinstance(value, dict):
-        return {key: rendered(each, render) for key, each in value.items()}
-    return [rendered(each, render) for each in value] if isinstance(value, list | tuple) else value
+        return {key: render_strings(each, render) for key, each in value.items()}
+    return [render_strings(each, render) for each in value] if isinstance(value, list | tuple) else value
 
 
-def strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def list_strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Every string in plain values, with its path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list | tuple):
         for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from strings(each, (*path, key))
+            yield from list_strings(each, (*path, key))
 
 
-def escape(text: str) -> str:
+def escape_braces(text: str) -> str:
     """A template that renders to this string."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def as_text(value: Scalar) -> str:
-    """A value as it is written in commands, paths and properties: `true`, not `True`."""
+    """A value in the form of commands, paths and properties: `true`, not `True`."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _variable(token: str) -> str:
+def _read_variable(token: str) -> str:
     variable = token[2:-1]
     value = os.environ.get(variable)
     if value is None:
         return token
-    secrets.keep(variable, value)
+    secrets.keep_secret(variable, value)
     return value

@@ -27,19 +27,19 @@ Read = TypeVar("Read")
 NOT_STORABLE = re.compile("[\0\ud800-\udfff]")
 
 
-class Part(BaseModel):
+class FilePart(BaseModel):
     """A part of the file: unknown keys are mistakes. The docstring below a key is its description."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-def refuse(what: str, hint: str) -> NoReturn:
-    """Refuses a value. `what` follows the key's name."""
+def refuse_value(what: str, hint: str) -> NoReturn:
+    """Refuses a value. `what` is the text after the key's name."""
     raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
 
 
-def shown(value: object) -> str:
-    """A value as it is written in a message."""
+def quote_value(value: object) -> str:
+    """A value as written in a message."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -50,78 +50,82 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def flow(value: Any) -> str:
+def flow_yaml(value: Any) -> str:
     """A value as YAML on one line."""
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000).strip()
     return text.removesuffix("\n...").strip()
 
 
-def text(value: Any) -> str:
+def parse_text(value: Any) -> str:
     """A string."""
     if not isinstance(value, str):
         hint = f'quote it: "{value}"'
         if isinstance(value, dict | list):
             hint = 'quote a string with braces or brackets, as in "{letter}"'
-        refuse(f"must be a string, got {shown(value)}", hint)
-    storable(value)
+        refuse_value(f"must be a string, got {quote_value(value)}", hint)
+    require_storable(value)
     return value
 
 
-def storable(value: str) -> None:
-    """Refuses what cannot be in a command, path or result file: NUL, and lone surrogates."""
+def require_storable(value: str) -> None:
+    """Refuses characters that are invalid in a command, path or result file: NUL, and lone surrogates."""
     if NOT_STORABLE.search(value):
-        refuse(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
+        refuse_value(f"must not contain NUL or a lone surrogate, got {ascii(value)[:60]}", "remove the character")
 
 
-def label(value: Any) -> str:
+def parse_label(value: Any) -> str:
     """A label of hosts, `KEY=VALUE`."""
     if not isinstance(value, str) or not re.fullmatch(LABEL_PATTERN, value):
-        refuse(f"must be a label KEY=VALUE, got {shown(value)}", "write a label of the hosts, like role=clients")
+        refuse_value(
+            f"must be a label KEY=VALUE, got {quote_value(value)}", "write a label of the hosts, like role=clients"
+        )
     return value
 
 
-def placement(value: Any) -> str:
+def parse_placement(value: Any) -> str:
     """A placement of engines on hosts."""
     if value not in PLACEMENTS and not (isinstance(value, str) and re.fullmatch(LABEL_PATTERN, value)):
         hint = "write apart or beside, or a label of hosts like role=clients"
-        refuse(f"must be a placement, got {shown(value)}", hint)
+        refuse_value(f"must be a placement, got {quote_value(value)}", hint)
     return str(value)
 
 
 def property_value(value: Any) -> str:
     """A property's value, as a string."""
     if isinstance(value, dict | list):
-        refuse(f"must be a single value, got {shown(value)}", 'quote a template or list: "{letter}", "[1, 2]"')
+        refuse_value(
+            f"must be a single value, got {quote_value(value)}", 'quote a template or list: "{letter}", "[1, 2]"'
+        )
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    storable(text)
+    require_storable(text)
     return text
 
 
-def scalar(value: Any) -> Scalar:
+def parse_scalar(value: Any) -> Scalar:
     """A dimension's value."""
     if not isinstance(value, Scalar) or (isinstance(value, float) and not quantity.is_finite(value)):
         hint = "give a list of single values, like [1, 2]"
-        refuse(f"must be a string, a number, true or false, got {shown(value)}", hint)
+        refuse_value(f"must be a string, a number, true or false, got {quote_value(value)}", hint)
     if isinstance(value, str):
-        storable(value)
+        require_storable(value)
     return value
 
 
-def whole(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
-    """A whole number of at least this."""
+def number_validator(least: int, hint: str = "write digits only, like 12") -> PlainValidator:
+    """An integer of at least this value."""
 
-    def check(value: Any) -> int:
+    def check_number(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            refuse(f"must be a whole number of at least {least}, got {shown(value)}", hint)
+            refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", hint)
         return value
 
-    return PlainValidator(check)
+    return PlainValidator(check_number)
 
 
-def number(value: Any) -> float:
+def parse_number(value: Any) -> float:
     """A number."""
     if not quantity.is_finite(value):
-        refuse(f"must be a number, got {shown(value)}", "write it with digits, like 0.85")
+        refuse_value(f"must be a number, got {quote_value(value)}", "write it with digits, like 0.85")
     return float(value)
 
 
@@ -135,97 +139,104 @@ def rate_number(value: Any) -> Any:
     return float(match[1].replace(",", "").replace("_", "")) if match else value
 
 
-def rate(value: Any) -> float:
+def parse_rate(value: Any) -> float:
     """Operations per second."""
     value = rate_number(value)
     if not quantity.is_finite(value) or value <= 0:
         closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
-        refuse(f"must be a number of operations per second above 0, got {shown(value)}", in_digits(value) or closed)
+        refuse_value(
+            f"must be a number of operations per second above 0, got {quote_value(value)}", in_digits(value) or closed
+        )
     return float(value)
 
 
 def in_digits(value: Any) -> str:
-    """A hint how to write a load such as `10k`; empty for anything else."""
+    """A hint on the notation of a load such as `10k`; empty for other values."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
     return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
 
 
-def bound(value: Any) -> int | float:
+def parse_bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
     if not quantity.is_finite(value) or value <= 0:
         hint = in_digits(value) or "write clients, or operations per second, as digits"
-        refuse(f"must be a number above 0, got {shown(value)}", hint)
+        refuse_value(f"must be a number above 0, got {quote_value(value)}", hint)
     return int(value) if value == int(value) else value
 
 
-def parsed(read: Callable[[Any], Read], value: Any, what: str, hint: str) -> Read:
+def parse_quantity(read: Callable[[Any], Read], value: Any, what: str, hint: str) -> Read:
     """A quantity, read by one of `loadstone.format.quantity`."""
     try:
         return read(value)
     except ValueError:
-        refuse(f"must be {what}, got {shown(value)}", hint)
+        refuse_value(f"must be {what}, got {quote_value(value)}", hint)
 
 
-def length(above: bool) -> PlainValidator:
+def duration_validator(above: bool) -> PlainValidator:
     """A duration in seconds; greater than 0 if `above`, else 0 or more."""
 
-    def check(value: Any) -> float:
-        seconds = parsed(quantity.seconds, value, "a duration", "write 500ms, 5s, 2m, 1h or a number of seconds")
+    def check_duration(value: Any) -> float:
+        seconds = parse_quantity(
+            quantity.parse_seconds, value, "a duration", "write 500ms, 5s, 2m, 1h or a number of seconds"
+        )
         if seconds < 0 or (above and seconds == 0):
-            refuse(
-                f"must be {'longer than 0' if above else '0 or longer'}, got {shown(value)}", "write 500ms, 5s, 2m, 1h"
+            refuse_value(
+                f"must be {'longer than 0' if above else '0 or longer'}, got {quote_value(value)}",
+                "write 500ms, 5s, 2m, 1h",
             )
         return seconds
 
-    return PlainValidator(check)
+    return PlainValidator(check_duration)
 
 
-def share(value: Any) -> float:
+def parse_share(value: Any) -> float:
     """A fraction greater than 0 and less than 1."""
-    fraction = parsed(quantity.share, value, "a fraction", "write 5% or 0.05")
+    fraction = parse_quantity(quantity.parse_share, value, "a fraction", "write 5% or 0.05")
     if not 0 < fraction < 1:
         likely = f"; for {value} percent write {value}%" if not isinstance(value, str) and 1 <= fraction < 100 else ""
-        refuse(f"must be above 0 and below 100%, got {shown(value)}", f"write 5% or 0.05{likely}")
+        refuse_value(f"must be above 0 and below 100%, got {quote_value(value)}", f"write 5% or 0.05{likely}")
     return fraction
 
 
-def shares(value: Any) -> float | dict[str, float]:
-    """A fraction, or one for each figure."""
+def parse_shares(value: Any) -> float | dict[str, float]:
+    """A fraction, or one fraction per figure."""
     if not isinstance(value, dict):
-        return share(value)
+        return parse_share(value)
     if not value:
-        refuse("names no figure", "write 5%, or {throughput: 5%, read.p99: 10%}")
-    return {text(metric): share(each) for metric, each in value.items()}
+        refuse_value("names no figure", "write 5%, or {throughput: 5%, read.p99: 10%}")
+    return {parse_text(metric): parse_share(each) for metric, each in value.items()}
 
 
-def size(value: Any) -> int:
+def parse_size(value: Any) -> int:
     """A number of bytes."""
-    return parsed(quantity.size, value, "a size", "write 64KB, 128MB, 1GB or a number of bytes")
+    return parse_quantity(quantity.parse_size, value, "a size", "write 64KB, 128MB, 1GB or a number of bytes")
 
 
 class Varied:
-    """Accepts a template in place of a value; the value is validated at each point."""
+    """Accepts a template instead of a value; the value is validated at each point."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         unchanged = core_schema.plain_serializer_function_ser_schema(lambda value: value)
-        return core_schema.no_info_wrap_validator_function(self.check, handler(source), serialization=unchanged)
+        return core_schema.no_info_wrap_validator_function(
+            self.check_template, handler(source), serialization=unchanged
+        )
 
     def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"anyOf": [handler(given), {"type": "string", "pattern": VARIED_PATTERN}]}
 
     @staticmethod
-    def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    def check_template(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         """The value; a string of digits, such as a rendered template, is parsed as a number."""
         if isinstance(value, str):
             if "{" in value:
-                return text(value)
+                return parse_text(value)
             value = (
                 int(value) if value.isascii() and value.isdigit() else {"true": True, "false": False}.get(value, value)
             )
         return handler(value)
 
 
-def schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
+def value_schema(kind: str | list[str], **more: Any) -> WithJsonSchema:
     """The JSON Schema of a value."""
     return WithJsonSchema({"type": kind, **more})
 
@@ -235,37 +246,39 @@ LABEL_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?=[A-Za-z0-9]([A-Za-z0
 PLACEMENTS = ("apart", "beside")
 VARIED_PATTERN = r"\{"
 DURATION_PATTERN = r"^\s*([0-9.]+\s*(us|µs|ms|s|m|h|d)\s*)+$"
-Text = Annotated[str, PlainValidator(text), schema("string")]
-Property = Annotated[str, PlainValidator(property_value), schema(["string", "number", "boolean"])]
-Value = Annotated[Scalar, PlainValidator(scalar), schema(["string", "number", "boolean"])]
+Text = Annotated[str, PlainValidator(parse_text), value_schema("string")]
+Property = Annotated[str, PlainValidator(property_value), value_schema(["string", "number", "boolean"])]
+Value = Annotated[Scalar, PlainValidator(parse_scalar), value_schema(["string", "number", "boolean"])]
 THOUSANDS = {"k": 1e3, "m": 1e6}
-Count = Annotated[int, whole(1), schema("integer", minimum=1)]
-Natural = Annotated[int, whole(0), schema("integer", minimum=0)]
-Number = Annotated[float, PlainValidator(number), schema("number")]
+Count = Annotated[int, number_validator(1), value_schema("integer", minimum=1)]
+Natural = Annotated[int, number_validator(0), value_schema("integer", minimum=0)]
+Number = Annotated[float, PlainValidator(parse_number), value_schema("number")]
 RATE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0},
         {"type": "string", "pattern": r"^\s*[0-9][0-9,_.]*\s*ops?/s\s*$"},
     ]
 }
-Bound = Annotated[int | float, PlainValidator(bound), schema("number", exclusiveMinimum=0)]
+Bound = Annotated[int | float, PlainValidator(parse_bound), value_schema("number", exclusiveMinimum=0)]
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
 )
-WRITTEN = PlainSerializer(quantity.written, when_used="json")
-Length = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN]
-LengthOrNone = Annotated[float, length(above=False), LENGTH_SCHEMA, WRITTEN]
+WRITTEN = PlainSerializer(quantity.format_seconds, when_used="json")
+Length = Annotated[float, duration_validator(above=True), LENGTH_SCHEMA, WRITTEN]
+LengthOrNone = Annotated[float, duration_validator(above=False), LENGTH_SCHEMA, WRITTEN]
 SHARE_SCHEMA: dict[str, Any] = {
     "anyOf": [
         {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
         {"type": "string", "pattern": r"^[0-9.]+\s*%$"},
     ]
 }
-Share = Annotated[float, PlainValidator(share), WithJsonSchema(SHARE_SCHEMA)]
+Share = Annotated[float, PlainValidator(parse_share), WithJsonSchema(SHARE_SCHEMA)]
 SHARES_SCHEMA = {"anyOf": [*SHARE_SCHEMA["anyOf"], {"type": "object", "additionalProperties": SHARE_SCHEMA}]}
-Shares = Annotated[float | dict[str, float], PlainValidator(shares), WithJsonSchema(SHARES_SCHEMA)]
-Label = Annotated[str, PlainValidator(label), schema("string", pattern=f"^{LABEL_PATTERN}$")]
-Placement = Annotated[str, PlainValidator(placement), schema("string", pattern=f"^(apart|beside|{LABEL_PATTERN})$")]
+Shares = Annotated[float | dict[str, float], PlainValidator(parse_shares), WithJsonSchema(SHARES_SCHEMA)]
+Label = Annotated[str, PlainValidator(parse_label), value_schema("string", pattern=f"^{LABEL_PATTERN}$")]
+Placement = Annotated[
+    str, PlainValidator(parse_placement), value_schema("string", pattern=f"^(apart|beside|{LABEL_PATTERN})$")
+]
 Boolean = StrictBool
 Durability = Literal["none", "os", "device"]
 Arrival = Literal["uniform", "poisson"]
@@ -276,7 +289,7 @@ SearchedLoad = Literal["clients", "rate"]
 SIZE_SCHEMA: dict[str, Any] = {
     "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+\s*[kKmMgGtT]?i?[bB]?$"}]
 }
-Size = Annotated[int, PlainValidator(size), WithJsonSchema(SIZE_SCHEMA), Varied()]
-VariedCount = Annotated[int, whole(1), schema("integer", minimum=1), Varied()]
-VariedLength = Annotated[float, length(above=True), LENGTH_SCHEMA, WRITTEN, Varied()]
+Size = Annotated[int, PlainValidator(parse_size), WithJsonSchema(SIZE_SCHEMA), Varied()]
+VariedCount = Annotated[int, number_validator(1), value_schema("integer", minimum=1), Varied()]
+VariedLength = Annotated[float, duration_validator(above=True), LENGTH_SCHEMA, WRITTEN, Varied()]
 VariedBoolean = Annotated[StrictBool, Varied()]

@@ -1,9 +1,9 @@
-"""What the lab knows about YCSB properties beyond what the engine describes (loadstone.engine.describe)."""
+"""Facts about YCSB properties that the engine does not describe (loadstone.engine.describe)."""
 
 from __future__ import annotations
 
 
-def names(text: str) -> frozenset[str]:
+def split_names(text: str) -> frozenset[str]:
     """The names in a text."""
     return frozenset(text.split())
 
@@ -23,16 +23,16 @@ KEYS: dict[str, str] = {
     "db": "systems",
 }
 # Properties that affect only one command: its output, its segment, its exit status.
-OF_A_COMMAND = names("""
+OF_A_COMMAND = split_names("""
     status status.interval label exporter exportfile measurementtype measurement.interval measurement.histogram.verbose
     hdrhistogram.percentiles hdrhistogram.fileoutput hdrhistogram.output.path histogram.buckets timeseries.granularity
     measurement.raw.output_file measurement.raw.no_summary reportlatencyforeacherror latencytrackederrors segment
     failures.tolerated dotransactions measurement.trackjvm debug test ledger versions
     """)
-# Changing rates: they give due times as `rate` does.
+# Changing rates, which define due times as `rate` does.
 CHANGING_RATES = frozenset({"rate.ramp", "rate.steps"})
-# Properties that affect a run, but not what a load writes (CoreWorkload's init and doInsert).
-OF_A_RUN = OF_A_COMMAND | names("""
+# Properties that affect a run, but not the data of a load (CoreWorkload's init and doInsert).
+OF_A_RUN = OF_A_COMMAND | split_names("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     requestdistribution readallfields writeallfields minscanlength maxscanlength scanlengthdistribution
     hotspotdatafraction hotspotopnfraction exponential.percentile exponential.frac zipfian.theta insertlag
@@ -40,11 +40,11 @@ OF_A_RUN = OF_A_COMMAND | names("""
     settle seed
     """)
 
-WHOLE_NUMBERS = names("""
+WHOLE_NUMBERS = split_names("""
     recordcount insertcount insertstart fieldcount fieldlength minfieldlength zeropadding minscanlength maxscanlength
     core_workload_insertion_retry_limit insertlag executors
     """)
-SHARES = names("""
+SHARES = split_names("""
     readproportion updateproportion insertproportion scanproportion readmodifywriteproportion deleteproportion
     hotspotdatafraction hotspotopnfraction exponential.frac
     """)

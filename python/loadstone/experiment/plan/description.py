@@ -6,15 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import kind_of
 from loadstone.experiment.mistake import Mistake
 from loadstone.experiment.model.template import as_text
-from loadstone.experiment.plan.forecast import assumptions, estimate, rule_of, space, starts
+from loadstone.experiment.plan.forecast import (
+    describe_assumptions,
+    estimate_seconds,
+    estimate_space,
+    list_starts,
+    rule_of,
+)
 from loadstone.experiment.plan.servers import Attached, StartRequest
 from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS, sort_metrics
-from loadstone.search.sentence import asked
+from loadstone.search.sentence import describe_rule
 
 if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Plan, Variant
@@ -23,70 +29,70 @@ ROWS_MAX = 40
 SHOWN = 6
 
 
-def describe(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
+def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     """The plan as plain text, without a trailing newline."""
     experiment = plan.experiment
-    first = [trial.trial for trial in next(plan.blocks())]
+    first = [trial.trial for trial in next(plan.plan_blocks())]
     directories = list(dict.fromkeys(str(variant.directory) for variant in plan.variants))
     lines = [f"question   {experiment.question}"] if experiment.question else []
     lines += [
-        f"trials     {trials(plan)}",
-        f"each       {each(plan)}",
-        *(f"stages     {stage}" for stage in stages(plan)),
-        *(f"servers    {each}" for each in servers(plan)),
-        f"compared   {compared(plan)}",
+        f"trials     {describe_trials(plan)}",
+        f"each       {describe_trial(plan)}",
+        *(f"stages     {stage}" for stage in describe_stages(plan)),
+        *(f"servers    {each}" for each in describe_servers(plan)),
+        f"compared   {describe_comparison(plan)}",
         f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",
-        f"time       {units.rough_span(*estimate(plan))}, if a system {assumptions(plan)}",
-        f"space      up to {units.size(space(plan))} in {first_few(directories)}",
+        f"time       {units.rough_span(*estimate_seconds(plan))}, if a system {describe_assumptions(plan)}",
+        f"space      up to {units.format_size(estimate_space(plan))} in {first_few(directories)}",
         "",
-        *table(plan),
+        *variant_table(plan),
     ]
     for warning in warnings:
         lines += ["", str(warning)]
     return "\n".join(lines)
 
 
-def trials(plan: Plan) -> str:
-    """How many trials or searches there are."""
+def describe_trials(plan: Plan) -> str:
+    """The number of trials or searches."""
     repeats = plan.experiment.repeats
     if (rule := rule_of(plan)) is not None:
-        count = units.many(len(plan.variants), "search", "searches")
+        count = units.count_noun(len(plan.variants), "search", "searches")
         most = f"at most {rule.probes_most} probes of {rule.at_least} to {rule.at_most} trials each"
-        return f"{count} for {asked(rule)}: {most}"
-    count = units.many(len(plan.variants), "variant")
+        return f"{count} for {describe_rule(rule)}: {most}"
+    count = units.count_noun(len(plan.variants), "variant")
     if repeats.until is None or plan.trials_most == plan.trials_least:
-        return f"{count} × {repeats.at_least} repeats = {units.count(plan.trials_least)} trials"
-    limits = repeats.until if isinstance(repeats.until, dict) else {deciding(plan): repeats.until}
+        return f"{count} × {repeats.at_least} repeats = {units.format_count(plan.trials_least)} trials"
+    limits = repeats.until if isinstance(repeats.until, dict) else {deciding_metric(plan): repeats.until}
     widths = [f"that of {metric} is {quantity.share_written(share)}" for metric, share in limits.items()]
-    until = f"until the interval {units.listed(widths, len(widths)).removeprefix('that ')} of the figure wide"
-    most = f"{units.count(plan.trials_least)} to {units.count(plan.trials_most)} trials"
+    until = f"until the interval {units.list_items(widths, len(widths)).removeprefix('that ')} of the figure wide"
+    most = f"{units.format_count(plan.trials_least)} to {units.format_count(plan.trials_most)} trials"
     return f"{count} × {repeats.at_least} to {repeats.at_most} repeats, {until} = {most}"
 
 
-def deciding(plan: Plan) -> str:
-    """The figure that decides when there are enough repeats, as far as it is known before the run (`first_metric`)."""
+def deciding_metric(plan: Plan) -> str:
+    """The figure that decides when there are enough repeats, if it is known before the run (`first_metric`)."""
     is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     if plan.experiment.compare.metrics:
         return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
     return "the first latency" if is_at_rate else "throughput"
 
 
-def each(plan: Plan) -> str:
-    """What happens in a trial."""
+def describe_trial(plan: Plan) -> str:
+    """The phases of a trial."""
     experiment, measure = plan.experiment, plan.experiment.measure
     steps = ["load", "settle"] if measure.settle else ["load"]
     if not any(variant.data.records for variant in plan.variants):
         steps = []
     elif experiment.load.reuse:
-        networked = {description().networked(variant.store) for variant in plan.variants}
+        networked = {describe_engine().is_networked(variant.store) for variant in plan.variants}
         steps = ["copy what was loaded"] if False in networked else []
         steps += ["use the table that was loaded"] if True in networked else []
         steps = [" or ".join(steps)]
     if measure.warmup is None:
         steps.append("warm up as long as a pilot block finds")
     elif measure.warmup:
-        steps.append(f"warm up {quantity.written(measure.warmup)}")
-    steps.append(f"measure {amount(plan)}")
+        steps.append(f"warm up {quantity.format_seconds(measure.warmup)}")
+    steps.append(f"measure {describe_window(plan)}")
     if measure.verify:
         steps[-1] += ", verifying every read"
     if measure.ledger:
@@ -95,19 +101,19 @@ def each(plan: Plan) -> str:
     return ", ".join(steps)
 
 
-def amount(plan: Plan) -> str:
+def describe_window(plan: Plan) -> str:
     """The length of a window."""
     duration = plan.experiment.measure.duration
     if duration is not None:
-        return quantity.written(duration)
+        return quantity.format_seconds(duration)
     counts = sorted({variant.operations for variant in plan.variants if variant.operations is not None})
-    return " or ".join(map(units.count, counts)) + " operations" if counts else "all of it"
+    return " or ".join(map(units.format_count, counts)) + " operations" if counts else "all of it"
 
 
-def servers(plan: Plan) -> list[str]:
-    """The servers, a line each, and how often the lab starts them."""
-    counts = Counter(map(server_text, starts(plan, plan.experiment.repeats.at_least)))
-    times = {name: "once" if count == 1 else units.many(count, "time") for name, count in counts.items()}
+def describe_servers(plan: Plan) -> list[str]:
+    """The servers, one per line, and the number of times that the lab starts them."""
+    counts = Counter(map(server_text, list_starts(plan, plan.experiment.repeats.at_least)))
+    times = {name: "once" if count == 1 else units.count_noun(count, "time") for name, count in counts.items()}
     started = [f"{name}, started {often}" for name, often in times.items()]
     attached = dict.fromkeys(
         each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
@@ -115,17 +121,17 @@ def servers(plan: Plan) -> list[str]:
     return [*started, *(f"attached, at {', '.join(each.hosts)}" for each in attached)]
 
 
-def stages(plan: Plan) -> list[str]:
+def describe_stages(plan: Plan) -> list[str]:
     """The stages of the first variant, a line each."""
     of_first = plan.variants[0].stages if plan.variants else ()
-    return [f"{stage.number}: {stage.rate} for {quantity.written(stage.length_ns / 1e9)}" for stage in of_first]
+    return [f"{stage.number}: {stage.rate} for {quantity.format_seconds(stage.length_ns / 1e9)}" for stage in of_first]
 
 
 def format_rate(variant: Variant) -> str:
     """The rate of a variant, and the arrival of its operations."""
     if variant.stages:
         rates = [rate for stage in variant.stages for rate in (stage.rate_from, stage.rate_to)]
-        count = units.many(len(variant.stages), "stage")
+        count = units.count_noun(len(variant.stages), "stage")
         return f"{count}, {min(rates):,.10g} to {max(rates):,.10g} op/s {variant.arrival}"
     return "closed loop" if variant.rate is None else f"{variant.rate:,.10g} op/s {variant.arrival}"
 
@@ -138,12 +144,16 @@ def first_few(names: Sequence[str]) -> str:
 def server_text(start: StartRequest) -> str:
     """Servers as text: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
     return ", ".join(
-        [start.system, units.many(start.nodes, "node"), *(f"{key}={value}" for key, value in start.settings.items())]
+        [
+            start.system,
+            units.count_noun(start.nodes, "node"),
+            *(f"{key}={value}" for key, value in start.settings.items()),
+        ]
     )
 
 
-def compared(plan: Plan) -> str:
-    """What is compared with what."""
+def describe_comparison(plan: Plan) -> str:
+    """The compared values."""
     compare = plan.experiment.compare
     figures = ", ".join(compare.metrics or DEFAULT_METRICS)
     if compare.by is None:
@@ -151,14 +161,14 @@ def compared(plan: Plan) -> str:
     return f"{compare.by}, with {as_text(compare.baseline if compare.baseline is not None else '')}: {figures}"
 
 
-def table(plan: Plan) -> list[str]:
-    """The variants: their dimensions and their other main parameters."""
+def variant_table(plan: Plan) -> list[str]:
+    """The variants: their dimensions and their main other parameters."""
     rows = [
         {
             **{name: as_text(value) for name, value in variant.config.items()},
             "store": variant.store,
             "durability": variant.durability,
-            "clients": units.count(variant.clients),
+            "clients": units.format_count(variant.clients),
             "rate": "" if variant.data.moved_bytes or variant.data.seconds else format_rate(variant),
             "work" if plan.experiment.workloads else "workload": kind_of(variant).title(variant.work),
         }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, Fault, seconds_of
+from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, FaultKeys, seconds_of
 
 # Fractional parts of the golden ratio and of the square root of 2. They are independent, so that lengths do not follow
 # instants.
@@ -24,7 +24,7 @@ class PlannedFault:
     """A fault of a variant, with the ranges of its draws in seconds since the start of the measured window."""
 
     kind: str
-    # The position in the experiment file: part of the draw.
+    # The position in the experiment file, which is part of the draw.
     number: int
     servers: tuple[str, ...]
     count: int
@@ -33,14 +33,14 @@ class PlannedFault:
     lift_s: tuple[float, float] | None
     cpu: float
     how: str
-    # When the service counts as recovered.
+    # The conditions under which the service counts as recovered.
     share: float
     hold_s: float
     window_s: float
 
     @property
     def end_s(self) -> float:
-        """The latest end, without the time that the system needs to start again."""
+        """The latest end, without the time that the system needs for its restart."""
         return self.at_s[1] + (self.lift_s[1] if self.lift_s else 0.0)
 
 
@@ -53,20 +53,20 @@ class Draw:
     lift_ns: int | None
 
 
-def fraction(text: str) -> float:
-    """A number from 0 (included) to 1 (excluded), evenly distributed over texts."""
+def hash_fraction(text: str) -> float:
+    """A number from 0 (inclusive) to 1 (exclusive), evenly distributed over texts."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 
 def draw_instants(fault: PlannedFault, seed: int, repeat: int) -> Draw:
     """The instants of a fault in a repeat."""
     label = f"{seed}/fault/{fault.number}"
-    at_s = value_within(fault.at_s, fraction(label) + repeat * INSTANT_STEP)
+    at_s = value_within(fault.at_s, hash_fraction(label) + repeat * INSTANT_STEP)
     if fault.kind == "restart":
         return Draw(round(at_s * 1e9), round(at_s * 1e9))
     if fault.lift_s is None:
         return Draw(round(at_s * 1e9), None)
-    lift_s = value_within(fault.lift_s, fraction(f"{label}/lift") + repeat * LIFT_STEP)
+    lift_s = value_within(fault.lift_s, hash_fraction(f"{label}/lift") + repeat * LIFT_STEP)
     return Draw(round(at_s * 1e9), round((at_s + lift_s) * 1e9))
 
 
@@ -85,7 +85,7 @@ def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence
         return []
     round_number, position = divmod(repeat - 1, len(names))
     label = f"{seed}/fault/{fault.number}/round/{round_number}"
-    first = sorted(range(len(names)), key=lambda rank: fraction(f"{label}/{rank}"))[position]
+    first = sorted(range(len(names)), key=lambda rank: hash_fraction(f"{label}/{rank}"))[position]
     return [names[(first + i) % len(names)] for i in range(min(fault.count, len(names)))]
 
 
@@ -95,7 +95,7 @@ def plan_faults(experiment: Experiment, render: Callable[[str], str]) -> tuple[P
     return tuple(plan_fault(fault, number, window_s, render) for number, fault in enumerate(experiment.faults))
 
 
-def plan_fault(fault: Fault, number: int, window_s: float, render: Callable[[str], str]) -> PlannedFault:
+def plan_fault(fault: FaultKeys, number: int, window_s: float, render: Callable[[str], str]) -> PlannedFault:
     """One fault with its templates rendered."""
     first = getattr(fault.at, "from")
     at_s = (seconds_of(first, window_s), seconds_of(fault.at.to or first, window_s))

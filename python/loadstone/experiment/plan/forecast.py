@@ -1,4 +1,4 @@
-"""How long a plan takes and how much space it needs: guesses from stated assumptions, not measurements."""
+"""The time and space that a plan needs: estimates from stated assumptions, not measurements."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
-from loadstone.experiment.plan.servers import Started, StartRequest
+from loadstone.experiment.plan.servers import StartedSystems, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import CONFIRMATIONS, Rule
 
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from loadstone.experiment.kind import Data
     from loadstone.experiment.plan.plan import Plan, Variant
 
-# Each is a fast and a slow guess.
+# A fast and a slow estimate.
 BYTES_PER_SECOND = (200e6, 50e6)
-# A synchronous write took 0.1 to 0.5 ms on the SSDs that we measured; stores without group commit do one at a time.
+# A synchronous write took 0.1 to 0.5 ms on measured SSDs; stores without group commit do one at a time.
 DEVICE_WRITES_PER_SECOND = (10_000.0, 2_000.0)
 OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
-# The response time of servers: we measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
+# The response time of servers: measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
 # Starting two engines, opening and closing the store, flushing the file system, settling, judging. The quickstart took
-# 0.6 s a trial on two idle processors; on two for which 25 processes competed, a trial took 8 s more than its window.
+# 0.6 s a trial on two idle processors; with 25 processes competing for two, a trial took 8 s more than its window.
 OVERHEAD_SECONDS = (0.4, 8.0)
-# Stopping the last servers and starting new ones; systems that are not named here run in Java.
+# Time to stop the last servers and start new ones; systems that are not listed run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
-# The number of starts depends on the order of trials; it is counted for this many repeats, and extrapolated.
+# The number of starts depends on the order of trials; it is counted for this number of repeats, and extrapolated.
 START_BLOCKS = 20
-# A log-structured store keeps its logs, and both old and new files while it compacts.
+# A log-structured store keeps its logs, and during compactions both old and new files.
 SPACE_FACTOR, SPACE_OVERHEAD_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
 # A search tries at least this many loads.
 PROBES_LEAST = 3
 
 
-def estimate(plan: Plan) -> tuple[float, float]:
+def estimate_seconds(plan: Plan) -> tuple[float, float]:
     """Seconds for the whole run: for a fast system with the fewest repeats, and for a slow one with the most."""
     repeats = plan.experiment.repeats
     least, most = repeats.at_least, repeats.at_most or repeats.at_least
     if (rule := rule_of(plan)) is not None:
         least, most = least * PROBES_LEAST, rule.trials_most
-    return seconds(plan, least, 0), seconds(plan, most, 1)
+    return plan_seconds(plan, least, 0), plan_seconds(plan, most, 1)
 
 
 def trial_seconds(plan: Plan) -> float:
     """Seconds for a trial with its share of loads and starts: the geometric mean of the fast and the slow estimate."""
     repeats = plan.experiment.repeats.at_least
-    return math.sqrt(math.prod(seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
+    return math.sqrt(math.prod(plan_seconds(plan, repeats, slow) for slow in (0, 1))) / (repeats * len(plan.variants))
 
 
 def rule_of(plan: Plan) -> Rule | None:
@@ -60,36 +60,36 @@ def rule_of(plan: Plan) -> Rule | None:
     find, repeats = plan.experiment.find, plan.experiment.repeats
     if find is None:
         return None
-    return Rule.of({**find.model_dump(), "confirmations": CONFIRMATIONS}, repeats.at_least, repeats.at_most)
+    return Rule.from_find({**find.model_dump(), "confirmations": CONFIRMATIONS}, repeats.at_least, repeats.at_most)
 
 
-def assumptions(plan: Plan) -> str:
-    """What the guess assumes; the text follows "if a system"."""
-    parts = [f"loads at {between(BYTES_PER_SECOND, units.bandwidth)}"]
+def describe_assumptions(plan: Plan) -> str:
+    """The assumptions of the estimate; the text follows "if a system"."""
+    parts = [f"loads at {range_text(BYTES_PER_SECOND, units.format_bandwidth)}"]
     if any(variant.durability == "device" for variant in plan.variants):
-        parts.append(f"writes {between(DEVICE_WRITES_PER_SECOND, units.count)} records/s to the device")
+        parts.append(f"writes {range_text(DEVICE_WRITES_PER_SECOND, units.format_count)} records/s to the device")
     if any(map(is_copied, plan.variants)) and plan.experiment.load.reuse:
-        parts.append(f"is copied at {between(COPY_BYTES_PER_SECOND, units.bandwidth)}")
+        parts.append(f"is copied at {range_text(COPY_BYTES_PER_SECOND, units.format_bandwidth)}")
     if any(variant.operations is not None for variant in plan.variants):
-        parts.append(f"does {between(OPERATIONS_PER_SECOND, units.rate)} unless a rate is set")
-    if any(description().networked(variant.store) for variant in plan.variants):
+        parts.append(f"does {range_text(OPERATIONS_PER_SECOND, units.format_rate)} unless a rate is set")
+    if any(describe_engine().is_networked(variant.store) for variant in plan.variants):
         fast, slow = ANSWER_SECONDS
         parts.append(f"answers a client over the network in {fast * 1e3:g} to {slow * 1e3:g} ms")
-    if systems := sorted({start.system for start in starts(plan, 1)}):
+    if systems := sorted({start.system for start in list_starts(plan, 1)}):
         fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
         parts.append(f"starts in {fast:g} to {slow:g} s")
     fast, slow = OVERHEAD_SECONDS
     return ", ".join([*parts, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
 
 
-def between(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
-    """The slow guess and the fast one: `50 to 200 MB/s`."""
+def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
+    """The slow and the fast estimate: `50 to 200 MB/s`."""
     fast, slow = guesses
     return wording.join_ends(write(slow), write(fast), " to ")
 
 
-def seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """Seconds by the fast (0) or the slow (1) guess."""
+def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
+    """Seconds by the fast (0) or the slow (1) estimate."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
@@ -114,40 +114,40 @@ def seconds(plan: Plan, repeats: int, slow: int) -> float:
                 total += writing
         total += each * repeats + pilot
     sampled = min(repeats, START_BLOCKS)
-    return total + sum(start_seconds(start.system, slow) for start in starts(plan, sampled)) * repeats / sampled
+    return total + sum(start_seconds(start.system, slow) for start in list_starts(plan, sampled)) * repeats / sampled
 
 
-def starts(plan: Plan, repeats: int) -> list[StartRequest]:
-    """Every start of a system, in order: it stays up while the next trials need the same."""
+def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
+    """Every start of a system, in order: it stays up while the next trials need the same system."""
     started: list[StartRequest] = []
     if not any(variant.servers for variant in plan.variants):
         return started
     up: tuple[StartRequest, ...] = ()
-    for _, block in zip(range(repeats), plan.blocks(), strict=False):
+    for _, block in zip(range(repeats), plan.plan_blocks(), strict=False):
         for trial in block:
             servers = trial.variant.servers
-            needed = servers.how.systems if servers and isinstance(servers.how, Started) else ()
+            needed = servers.how.systems if servers and isinstance(servers.how, StartedSystems) else ()
             replaced = servers is not None and servers.fresh == "system" and not plan.experiment.load.reuse
-            started += needed if replaced else needed[shared(up, needed) :]
+            started += needed if replaced else needed[count_shared(up, needed) :]
             up = needed
     return started
 
 
-def shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
-    """How many of the systems that are up the next trial can use: the leading ones that are equal."""
+def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
+    """The number of running systems that the next trial can use: the leading ones that are equal."""
     same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
 
 def start_seconds(system: str, slow: int) -> float:
-    """How long a system takes to start."""
+    """The start time of a system."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)[slow]
 
 
 def operations_per_second(variant: Variant, slow: int) -> float:
     """The throughput of a closed loop: over a network, response times limit it unless writes are buffered."""
     most = OPERATIONS_PER_SECOND[slow]
-    if not description().networked(variant.store) or is_buffered(variant):
+    if not describe_engine().is_networked(variant.store) or is_buffered(variant):
         return most
     return min(most, variant.clients / ANSWER_SECONDS[slow])
 
@@ -159,27 +159,27 @@ def is_buffered(variant: Variant) -> bool:
 
 
 def is_copied(variant: Variant) -> bool:
-    """Whether reused data are copied for each trial: data on servers are used in place."""
-    return not description().networked(variant.store)
+    """Whether reused data is copied for each trial: data on servers is used in place."""
+    return not describe_engine().is_networked(variant.store)
 
 
 def load_seconds(variant: Variant, data: Data, slow: int) -> float:
-    """How long a load takes."""
+    """The duration of a load."""
     by_bytes = data.size / BYTES_PER_SECOND[slow]
-    if not description().keeps_data(variant.store):
+    if not describe_engine().keeps_data(variant.store):
         return 0.0
     if data.moved_bytes:
-        # Files and rows go many to a request.
+        # Requests contain many files or rows.
         return by_bytes
-    if description().networked(variant.store):
+    if describe_engine().is_networked(variant.store):
         return max(by_bytes, data.records / operations_per_second(variant, slow))
     if variant.durability == "device":
         return max(by_bytes, data.records / DEVICE_WRITES_PER_SECOND[slow])
     return by_bytes
 
 
-def space(plan: Plan) -> int:
-    """Bytes that the directory must have free: for the largest data of one trial, and for the originals of copies."""
+def estimate_space(plan: Plan) -> int:
+    """Bytes that must be free in the directory: for the largest data of one trial, and for the originals of copies."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
     kept = {variant.load_key: variant.data.size for variant in copied}

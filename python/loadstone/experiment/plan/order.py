@@ -15,12 +15,12 @@ UNSAFE = re.compile(r"[^a-z0-9._+]+")
 DIGITS_MIN = 4
 
 
-def key(config: Mapping[str, Scalar]) -> str:
-    """A variant's key in the draw, which does not depend on its position in the file."""
+def draw_key(config: Mapping[str, Scalar]) -> str:
+    """A variant's key in the draw, which is independent of its position in the file."""
     return json.dumps(dict(config), sort_keys=True, separators=(",", ":"))
 
 
-def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
+def draw_order(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     """A random order of the variants, as indexes.
 
     Sorting by SHA-256 of seed, repeat and key makes every order equally likely, and gives the same order in every
@@ -30,8 +30,8 @@ def permutation(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     return sorted(range(len(keys)), key=draws.__getitem__)
 
 
-def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
-    """A variant as part of a file name: `lmdb-a-clients2`. Not unique by itself."""
+def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
+    """A variant as part of a file name: `lmdb-a-clients2`. It need not be unique."""
     parts = []
     for dimension in varied:
         value = config[dimension]
@@ -40,12 +40,12 @@ def slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
         parts.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
     text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in parts)
     if len(text) > SLUG_MAX:
-        # Do not cut within a number: it would be read as another.
+        # Do not cut within a number, which would be misread.
         whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")
         text = whole or cut[:SLUG_MAX]
     return text.strip("-.") or "trial"
 
 
 def trial_name(order: int, digits: int, slug: str, repeat: int) -> str:
-    """`0012-lmdb-a-r3`: the order number makes it unique, the rest describes it."""
+    """`0012-lmdb-a-r3`: the order number makes it unique, the other parts describe it."""
     return f"{order:0{digits}}-{slug}-r{repeat}"

@@ -16,18 +16,18 @@ from typing import Any
 from loadstone.experiment.kind import KINDS, Data
 from loadstone.experiment.model import template
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.model.points import dimensions, points, values
+from loadstone.experiment.model.points import distinct_values, list_points, template_values
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.faults import PlannedFault, plan_faults
-from loadstone.experiment.plan.servers import Servers, servers
+from loadstone.experiment.plan.servers import VariantServers, resolve_servers
 from loadstone.experiment.plan.stages import plan_stages
 from loadstone.results.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One point of the experiment with everything filled in; plain data, shared by all its repeats."""
+    """One point of the experiment with all values filled in; plain data, shared by all its repeats."""
 
     # Each dimension's value, in the order of the file.
     config: Mapping[str, Scalar]
@@ -39,13 +39,13 @@ class Variant:
     work: Any
     clients: int
     rate: float | None
-    # Of the measured window; None if it has a duration.
+    # Number of operations in the measured window; None if it has a duration.
     operations: int | None
     arrival: Arrival
     durability: Durability
-    # Where the data go.
+    # The place of the data.
     directory: Path
-    # Commands in which only names known at run time are left.
+    # Commands in which only names known at run time remain.
     hooks_before: tuple[str, ...]
     hooks_after: tuple[str, ...]
     # Variants with equal keys load equal data.
@@ -53,24 +53,24 @@ class Variant:
     data: Data
     # Its part of the trials' names.
     slug: str
-    # While data are loaded: the number of clients, and properties that override the store's.
+    # For the load: the number of clients, and properties that override the store's.
     load_clients: int
     load_properties: Mapping[str, str]
     # None if the store has no servers, or the file names none.
-    servers: Servers | None = None
+    servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
     faults: tuple[PlannedFault, ...] = ()
     # Of a rate that changes during the window.
     stages: tuple[Stage, ...] = ()
 
-    def before(self, names: Mapping[str, Scalar]) -> list[str]:
+    def commands_before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
-        return [template.render(command, names, for_shell=True) for command in self.hooks_before]
+        return [template.render_template(command, names, for_shell=True) for command in self.hooks_before]
 
-    def after(self, names: Mapping[str, Scalar]) -> list[str]:
+    def commands_after(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands after a trial: the system's, then the experiment's."""
-        return [template.render(command, names, for_shell=True) for command in self.hooks_after]
+        return [template.render_template(command, names, for_shell=True) for command in self.hooks_after]
 
     @property
     def loading(self) -> Variant:
@@ -107,19 +107,19 @@ class Plan:
     @property
     def trials_most(self) -> int:
         """The number of trials if the intervals stay wide."""
-        return len(self.variants) * most(self.experiment)
+        return len(self.variants) * repeats_most(self.experiment)
 
     @cached_property
     def keys(self) -> list[str]:
-        """The keys of the variants, for drawing their order."""
-        return [order.key(variant.config) for variant in self.variants]
+        """The keys of the variants, for the draw of their order."""
+        return [order.draw_key(variant.config) for variant in self.variants]
 
-    def blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
+    def plan_blocks(self, seed: int | None = None) -> Iterator[tuple[PlannedTrial, ...]]:
         """Each block is one repeat of every variant; the seed is the experiment's unless another is given."""
         seed = self.experiment.seed if seed is None else seed
         count = len(self.variants)
         digits = max(order.DIGITS_MIN, len(str(self.trials_most - 1)))
-        for repeat in range(1, most(self.experiment) + 1):
+        for repeat in range(1, repeats_most(self.experiment) + 1):
             first = (repeat - 1) * count
             yield tuple(
                 PlannedTrial(
@@ -128,34 +128,34 @@ class Plan:
                     repeat,
                     first + i,
                 )
-                for i, index in enumerate(order.permutation(self.keys, seed, repeat))
+                for i, index in enumerate(order.draw_order(self.keys, seed, repeat))
             )
 
 
-def most(experiment: Experiment) -> int:
+def repeats_most(experiment: Experiment) -> int:
     """The most repeats."""
     return experiment.repeats.at_most or experiment.repeats.at_least
 
 
-def plan(experiment: Experiment) -> Plan:
-    """The plan of a loaded experiment. Raises OSError if a workload file has been removed since."""
-    planned = points(experiment.vary)
-    varied = [name for name, values in dimensions(experiment.vary).items() if len(values) > 1] or ["system"]
+def plan_experiment(experiment: Experiment) -> Plan:
+    """The plan of a loaded experiment. Raises OSError if a workload file has been removed in the meantime."""
+    planned = list_points(experiment.vary)
+    varied = [name for name, values in distinct_values(experiment.vary).items() if len(values) > 1] or ["system"]
     if (find := experiment.find) is not None:
-        # Each search has one variant, at its first load; `Builder` makes those of other loads.
+        # Each search has one variant, at its first load; `Builder` creates the variants of other loads.
         varied.append(find.over)
         planned = [{**point, find.over: scalar_of(float(getattr(find, "from")))} for point in planned]
     builder = Builder(experiment, varied)
-    return Plan(experiment, tuple(builder.variant(point) for point in planned))
+    return Plan(experiment, tuple(builder.build_variant(point) for point in planned))
 
 
 def scalar_of(load: float) -> int | float:
-    """A load as it is written in a config."""
+    """A load in the notation of a config."""
     return int(load) if load.is_integer() else load
 
 
 class Builder:
-    """Makes variants; parts that many of them share are made once."""
+    """Creates variants; parts that several variants share are created once."""
 
     def __init__(self, experiment: Experiment, varied: list[str]) -> None:
         self._experiment = experiment
@@ -163,13 +163,13 @@ class Builder:
         # The rendered workloads, by path and values.
         self._works: dict[tuple[object, ...], tuple[str, Any, Data]] = {}
 
-    def variant(self, point: Mapping[str, Scalar]) -> Variant:
+    def build_variant(self, point: Mapping[str, Scalar]) -> Variant:
         """The variant of a point."""
         experiment = self._experiment
-        names = values(experiment, point)
+        names = template_values(experiment, point)
         name = str(point["system"])
         system = experiment.systems[name]
-        render = partial(template.render, values=names)
+        render = partial(template.render_template, values=names)
         # Nested: the inner hooks run last before a trial and first after it.
         outer, inner = experiment.hooks, system.hooks
         before, after = (
@@ -178,11 +178,11 @@ class Builder:
         )
         rate = names.get("rate")
         durability = str(names["durability"])
-        kind, work, data = self._work(point, names)
+        kind, work, data = self._resolve_work(point, names)
         own = {key: render(text) for key, text in system.properties.items()}
         loading = {key: render(text) for key, text in experiment.load.properties.items()}
         directory = render(experiment.directory or ".")
-        needed = servers(system, names, data.table, render)
+        needed = resolve_servers(system, names, data.table, render)
         servers_key = [] if needed is None else [needed.key]
         clients, operations = names["clients"], names.get("operations")
         assert isinstance(clients, int), "checked by validation"
@@ -202,7 +202,7 @@ class Builder:
             directory=Path.cwd() / directory,
             hooks_before=before,
             hooks_after=after,
-            load_key=digest(
+            load_key=load_digest(
                 system.store,
                 {**own, **loading},
                 durability,
@@ -214,7 +214,7 @@ class Builder:
                 *servers_key,
             ),
             data=data,
-            slug=order.slug(point, self._varied),
+            slug=order.variant_slug(point, self._varied),
             load_clients=experiment.load.clients or clients,
             load_properties=loading,
             servers=needed,
@@ -223,31 +223,31 @@ class Builder:
             stages=plan_stages(experiment, render),
         )
 
-    def _work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
+    def _resolve_work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
         """The workload kind of a point, its keys and its data; variants with the same workload share them."""
         path = self._experiment.workload_at(point)
         workload = self._experiment.each_workload[path]
         (name,) = workload.kinds
         kind = KINDS[name]
-        given = workload.keys(name).model_dump(exclude_unset=True)
+        given = workload.keys_of_kind(name).model_dump(exclude_unset=True)
         literal = {key: given.pop(key) for key in kind.literal if key in given}
         commands = {key: given.pop(key) for key in kind.commands if key in given}
-        # Names in commands may also be known at run time only.
-        used = [names[word] for _, text in template.strings(given) for word in template.names(text)]
-        used += [names.get(word, "") for text in commands.values() for word in template.names(text)]
+        # Names in commands may also have values that are only known at run time.
+        used = [names[word] for _, text in template.list_strings(given) for word in template.template_names(text)]
+        used += [names.get(word, "") for text in commands.values() for word in template.template_names(text)]
         key = (path, *used)
         if key not in self._works:
-            keys = template.rendered(given, partial(template.render, values=names)) | literal
+            keys = template.render_strings(given, partial(template.render_template, values=names)) | literal
             keys |= {key: template.render_partly(text, names) for key, text in commands.items()}
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)
         return self._works[key]
 
 
-def digest(*parts: object) -> str:
-    """A hash of everything that determines what is loaded.
+def load_digest(*parts: object) -> str:
+    """A hash of everything that determines the loaded data.
 
-    Hooks and directory are included: a command may create the volume that the data go to.
+    Hooks and directory are included: a command may create the volume for the data.
     """
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,13 +1,13 @@
-"""The servers that a variant needs: which to start or attach to, and what a load starts from."""
+"""The servers that a variant needs: the systems to start or attach, and the starting point of a load."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import template
-from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, System
+from loadstone.experiment.model.system import ATTACH_COMMANDS, OVER, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
 from loadstone.format import quantity
 
@@ -21,20 +21,20 @@ class StartRequest:
 
     system: str
     nodes: int
-    # Only those given; the others have defaults.
+    # Only explicit settings; all other settings have defaults.
     settings: Mapping[str, str]
     # Commands before it starts, and after it has stopped.
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
-    # The size of each node's file system; 0: they are in a directory of the host's.
+    # The size of each node's file system; 0 if it is in a directory of the host.
     file_system_bytes: int = 0
     # Whether each node has a network namespace.
     isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """Systems that the lab starts, in order: the store's is last, after those that it depends on."""
+class StartedSystems:
+    """Systems that the lab starts, in order: the store's is last, after the systems on which it depends."""
 
     systems: tuple[StartRequest, ...]
     # Whether they stay up after the run.
@@ -42,13 +42,13 @@ class Started:
 
     @property
     def system(self) -> StartRequest:
-        """The one that the store connects to."""
+        """The system to which the store connects."""
         return self.systems[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: none."""
+    """Servers that the user runs. Commands are templates, because `{host}` differs; empty: no command."""
 
     hosts: tuple[str, ...]
     port: int | None
@@ -63,9 +63,9 @@ class Attached:
     uncut: str = ""
     verify: str = ""
 
-    def properties(self, store: str) -> dict[str, str]:
-        """The store's properties that contain their address."""
-        address = description().address(store)
+    def store_properties(self, store: str) -> dict[str, str]:
+        """The store's properties with their address."""
+        address = describe_engine().address_properties(store)
         if address is None:
             return {}
         hosts, port = address
@@ -73,11 +73,11 @@ class Attached:
 
 
 @dataclass(frozen=True, slots=True)
-class Servers:
+class VariantServers:
     """A variant's servers."""
 
-    how: Started | Attached
-    # What a load starts from: `system`, `table` or `none`.
+    how: StartedSystems | Attached
+    # The starting point of a load: `system`, `table` or `none`.
     fresh: str
     table: str
     # Options of a new table.
@@ -85,10 +85,10 @@ class Servers:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What of the servers determines which data are loaded."""
+        """The properties of the servers that determine the loaded data."""
         how = self.how
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
-        if isinstance(how, Started):
+        if isinstance(how, StartedSystems):
             where = tuple(
                 (one.system, one.nodes, dict(one.settings), one.before, one.after, one.file_system_bytes, one.isolated)
                 for one in how.systems
@@ -101,17 +101,19 @@ def start_request(name: str, given: Start | Over, render: Callable[[str], str]) 
     settings = {key: render(text) for key, text in given.settings.items()}
     before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
     size, isolate = getattr(given, "file_system", None), getattr(given, "isolate", None)
-    size_bytes = 0 if size is None else quantity.size(render(str(size)))
+    size_bytes = 0 if size is None else quantity.parse_size(render(str(size)))
     return StartRequest(name, int(render(given.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 
-def servers(system: System, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]) -> Servers | None:
+def resolve_servers(
+    system: SystemKeys, names: Mapping[str, Scalar], table: str, render: Callable[[str], str]
+) -> VariantServers | None:
     """The servers of a variant; None if the system names none. `table` is the workload's."""
-    how: Started | Attached
+    how: StartedSystems | Attached
     if system.start is not None:
         given = system.start
         below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
-        how = Started((*below, start_request(given.system, given, render)), given.keep)
+        how = StartedSystems((*below, start_request(given.system, given, render)), given.keep)
     elif system.attach is not None:
         attach = system.attach
         commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)
@@ -119,4 +121,4 @@ def servers(system: System, names: Mapping[str, Scalar], table: str, render: Cal
     else:
         return None
     options = {key: render(text) for key, text in system.table.items()}
-    return Servers(how, system.fresh or "none", table, options)
+    return VariantServers(how, system.fresh or "none", table, options)

@@ -1,4 +1,4 @@
-"""What overrides an experiment file: a scale, then each `--set`."""
+"""The layers that override an experiment file: a scale, then each `--set`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from loadstone.experiment.mistake import ExperimentError, Location, Mistake
 from loadstone.experiment.model.experiment import LONG
-from loadstone.experiment.reading.short_forms import expand
-from loadstone.experiment.reading.tree import Node, Scalar, Table, read_value
+from loadstone.experiment.reading.short_forms import expand_tree
+from loadstone.experiment.reading.tree import MappingNode, Node, Scalar, read_value
 
 Path = tuple[str, ...]
-# Keys of `measure` of which only one may be set: one in a later layer removes the other.
+# Keys of `measure` of which only one may be set: one key in a later layer removes the other.
 WINDOW = {"duration", "operations"}
-# Mappings whose keys the user chooses or that contain dots: `--set` takes the rest of the name as one key.
+# Mappings whose keys the user chooses or that contain dots: `--set` uses the remainder of the name as one key.
 OPEN = ("properties", "settings", "table", "matrix", "zip")
 SET_RANK = 1_000_000_000
 
 
-def merge(base: Table, over: Table, path: Path = ()) -> Table:
-    """Both trees in one: mappings are merged, everything else is replaced, null removes (as in RFC 7396)."""
-    merged = Table({**base.entries}, {**base.keys, **over.keys}, base.location)
+def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> MappingNode:
+    """Both trees in one: mappings are merged, other values are replaced, null removes (as in RFC 7396)."""
+    merged = MappingNode({**base.entries}, {**base.keys, **over.keys}, base.location)
     if path == ("measure",):
         given = {key for key in WINDOW & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
         for key in WINDOW - given if given else ():
@@ -27,14 +27,14 @@ def merge(base: Table, over: Table, path: Path = ()) -> Table:
     for key, value in over.entries.items():
         below = merged.entries.get(key)
         if isinstance(below, Scalar) and below.value is not None and (*path, key) == ("repeats",):
-            below = Table.of("at_least", below)
-        if isinstance(below, Table) and isinstance(value, Table):
-            value = merge(below, value, (*path, key))
+            below = MappingNode.from_entry("at_least", below)
+        if isinstance(below, MappingNode) and isinstance(value, MappingNode):
+            value = merge_trees(below, value, (*path, key))
         merged.entries[key] = value
     return merged
 
 
-def apply_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mistake]]:
+def apply_settings(tree: MappingNode, settings: Sequence[str]) -> tuple[MappingNode, list[Mistake]]:
     """The tree with each `key=value` merged into it, and the mistakes in them."""
     mistakes: list[Mistake] = []
     for i, setting in enumerate(settings):
@@ -55,13 +55,13 @@ def apply_settings(tree: Table, settings: Sequence[str]) -> tuple[Table, list[Mi
             continue
         layer = value
         for key in reversed(path):
-            layer = Table.of(key, layer)
-        assert isinstance(layer, Table), "a path has at least one key"
-        tree = merge(tree, expand(layer))
+            layer = MappingNode.from_entry(key, layer)
+        assert isinstance(layer, MappingNode), "a path has at least one key"
+        tree = merge_trees(tree, expand_tree(layer))
     return tree, mistakes
 
 
-def path_of(tree: Table, name: str) -> Path:
+def path_of(tree: MappingNode, name: str) -> Path:
     """The keys of a dotted name. A key that itself contains dots is recognised if the tree has it."""
     rest = name
     path: Path = ()
@@ -75,10 +75,10 @@ def path_of(tree: Table, name: str) -> Path:
             key = key if key in LONG else "matrix"
             if key == "matrix" and not rest.startswith("matrix."):
                 rest = rest if rest == "matrix" else f"matrix.{rest}"
-        elif isinstance(node, Table):
+        elif isinstance(node, MappingNode):
             existing = [each for each in node.entries if rest == each or rest.startswith(f"{each}.")]
             key = max(existing, key=len, default=key)
         path = (*path, key)
         rest = rest[len(key) + 1 :]
-        node = node.entries.get(key) if isinstance(node, Table) else None
+        node = node.entries.get(key) if isinstance(node, MappingNode) else None
     return path

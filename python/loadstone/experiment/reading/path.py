@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from loadstone.experiment.mistake import Location
-from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
+from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar
 
 Path = tuple[str | int, ...]
 
 
-def locate(tree: Node, path: Path) -> Location:
+def locate_path(tree: Node, path: Path) -> Location:
     """The location of a path, or of its nearest ancestor in the tree."""
     location = tree.location
     for part in path:
-        if isinstance(tree, Table) and isinstance(part, str) and part in tree.entries:
+        if isinstance(tree, MappingNode) and isinstance(part, str) and part in tree.entries:
             location, tree = tree.keys[part], tree.entries[part]
         elif isinstance(tree, Items) and isinstance(part, int) and part < len(tree.items):
             tree = tree.items[part]
@@ -24,8 +24,8 @@ def locate(tree: Node, path: Path) -> Location:
     return tree.location if isinstance(tree, Scalar) else location
 
 
-def name(path: Iterable[str | int]) -> str:
-    """A path as it is written: `vary.letter`, `hooks.before[1]`."""
+def format_path(path: Iterable[str | int]) -> str:
+    """A path in its notation: `vary.letter`, `hooks.before[1]`."""
     text = ""
     for part in path:
         if isinstance(part, int):

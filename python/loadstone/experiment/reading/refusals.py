@@ -1,4 +1,4 @@
-"""Translates pydantic's errors into mistakes: what is wrong, on which line, and what to write."""
+"""Translates pydantic's errors into mistakes: the problem, the line, and a remedy."""
 
 from __future__ import annotations
 
@@ -11,54 +11,60 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.experiment import LONG, Experiment
-from loadstone.experiment.model.values import flow, shown
+from loadstone.experiment.model.values import flow_yaml, quote_value
 from loadstone.experiment.model.ycsb_properties import KEYS
-from loadstone.experiment.reading.path import Path, locate, name
-from loadstone.experiment.reading.tree import Table
-from loadstone.format.suggestion import guessed, near, suggestion
+from loadstone.experiment.reading.path import Path, format_path, locate_path
+from loadstone.experiment.reading.tree import MappingNode
+from loadstone.format.suggestion import nearest_name, suggest_name, suggest_names
 
-# Pydantic's errors about containers, and what each expects.
+# Pydantic's errors about containers, and the expectation of each.
 CONTAINERS = {"model_type": "a mapping", "dict_type": "a mapping", "tuple_type": "a list"}
 
 
-def translate(tree: Table, error: ErrorDetails, path: Path) -> Mistake:
+def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mistake:
     """The mistake for a pydantic error at a path."""
     kind, value = error["type"], error["input"]
-    location = locate(tree, path)
+    location = locate_path(tree, path)
     context = error.get("ctx", {})
     if kind == "mistake":
-        return Mistake(location, f"{name(path)} {context['what']}", context["hint"])
+        return Mistake(location, f"{format_path(path)} {context['what']}", context["hint"])
     if kind == "extra_forbidden":
         return unknown_key(location, path)
     if kind == "missing":
-        return Mistake(location, f"`{name(path)}` is missing", example(path))
+        return Mistake(location, f"`{format_path(path)}` is missing", example_hint(path))
     if path == ("systems",) and isinstance(value, list) and None in value:
         message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
         return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
-        hint = guessed(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
-        return Mistake(location, f"{name(path)} must be {CONTAINERS[kind]}, got {shown(value)}", hint or example(path))
+        hint = suggest_name(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
+        return Mistake(
+            location,
+            f"{format_path(path)} must be {CONTAINERS[kind]}, got {quote_value(value)}",
+            hint or example_hint(path),
+        )
     if kind == "literal_error":
         # "'none', 'os' or 'device'"
         listed = context["expected"].replace("'", "").lower()
         names = re.split(", | or ", listed)
-        hint = suggestion(str(value), names, "the values are") if names[1:] else f"write {listed}, or leave the key out"
-        return Mistake(location, f"{name(path)} must be {listed}, got {shown(value)}", hint)
+        hint = (
+            suggest_names(str(value), names, "the values are") if names[1:] else f"write {listed}, or leave the key out"
+        )
+        return Mistake(location, f"{format_path(path)} must be {listed}, got {quote_value(value)}", hint)
     if kind == "bool_type":
         hint = "write true or false, without quotes"
-        return Mistake(location, f"{name(path)} must be true or false, got {shown(value)}", hint)
+        return Mistake(location, f"{format_path(path)} must be true or false, got {quote_value(value)}", hint)
     if kind == "too_short":
-        return Mistake(location, f"{name(path)} is empty", example(path))
-    return Mistake(location, f"{name(path)}: {error['msg'].lower()}", example(path))
+        return Mistake(location, f"{format_path(path)} is empty", example_hint(path))
+    return Mistake(location, f"{format_path(path)}: {error['msg'].lower()}", example_hint(path))
 
 
 def unknown_key(location: Location, path: Path) -> Mistake:
     """The mistake for an unknown key."""
     key, above = str(path[-1]), path[:-1]
-    message = f'there is no key "{key}"' + (f" in {name(above)}" if above else "")
+    message = f'there is no key "{key}"' + (f" in {format_path(above)}" if above else "")
     if above == ("vary",):
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
@@ -68,15 +74,15 @@ def unknown_key(location: Location, path: Path) -> Mistake:
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:
         return Mistake(location, message, f"did you mean `{elsewhere[0]}`?")
-    if near(key, keys) is None:
+    if nearest_name(key, keys) is None:
         if key in KEYS:
             return Mistake(location, message, f"write `{KEYS[key]}` instead of YCSB's {key}")
-        if key in description().properties:
+        if key in describe_engine().properties:
             hint = f"it is a property of the workload: write `workload: {{properties: {{{key}: …}}}}`"
             return Mistake(location, message, hint)
         if above[:1] == ("systems",) and "." in key:
             return Mistake(location, message, f"it is a property of the store: write `properties: {{{key}: …}}`")
-    return Mistake(location, message, suggestion(key, keys, "the keys are"))
+    return Mistake(location, message, suggest_names(key, keys, "the keys are"))
 
 
 def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
@@ -85,7 +91,7 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
     for part in path:
         if isinstance(at, type) and issubclass(at, BaseModel):
             field = at.model_fields.get(str(part))
-            at = present(field.annotation) if field else None
+            at = type_without_none(field.annotation) if field else None
         elif typing.get_origin(at) is dict:
             at = typing.get_args(at)[1]
         elif typing.get_origin(at) is tuple:
@@ -95,7 +101,7 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
     return at if isinstance(at, type) and issubclass(at, BaseModel) else None
 
 
-def present(annotation: Any) -> Any:
+def type_without_none(annotation: Any) -> Any:
     """The type of an optional key's value; of a value or a part, the part."""
     kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
     if parts := [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]:
@@ -104,7 +110,7 @@ def present(annotation: Any) -> Any:
 
 
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
-    """Every key of a model that is not below a name of the user's, as a dotted path."""
+    """Every key of a model that is not below a user's name, as a dotted path."""
     paths = []
     for key, each in model.model_fields.items():
         path = f"{above}{key}"
@@ -114,7 +120,7 @@ def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
     return paths
 
 
-def example(path: Path) -> str:
+def example_hint(path: Path) -> str:
     """A hint that shows an example of the key."""
     if path[:1] == ("systems",) and len(path) <= 2:
         return "write `systems: {rocksdb: {}, lmdb: {}}`"
@@ -123,6 +129,6 @@ def example(path: Path) -> str:
     model = model_at(path[:-1])
     field = model.model_fields.get(str(path[-1])) if model else None
     if field is None:
-        return example(path[:-1])
+        return example_hint(path[:-1])
     assert field.examples, "every key that can have a wrong type has an example"
-    return f"write `{path[-1]}: {flow(field.examples[0])}`"
+    return f"write `{path[-1]}: {flow_yaml(field.examples[0])}`"

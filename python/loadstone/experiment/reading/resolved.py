@@ -1,4 +1,4 @@
-"""The resolved document: an experiment as a file with every default written out."""
+"""The resolved document: an experiment as a file with all defaults."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model.experiment import KIND_OF_KEY, Experiment
-from loadstone.experiment.reading.scalars import ambiguous
-from loadstone.experiment.reading.scalars import resolved as meaning
+from loadstone.experiment.reading.scalars import explain_ambiguity
+from loadstone.experiment.reading.scalars import resolve_scalar as meaning
 
 # Keys of a system that apply only to servers.
 OF_SERVERS = ("start", "attach", "fresh", "table")
@@ -17,7 +17,7 @@ HEAD = "# The experiment as it was run, with every default spelled out.\n"
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `loadstone.experiment.reading.scalars` reads: ambiguous scalars are quoted."""
+    """Writes documents for `loadstone.experiment.reading.scalars`: ambiguous scalars are quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write equal parts twice instead of using anchors."""
@@ -26,27 +26,27 @@ class Dumper(yaml.SafeDumper):
 
 def represent_text(dumper: Dumper, text: str) -> yaml.ScalarNode:
     """A string, in double quotes unless it can only be read as a string."""
-    plain = text and ambiguous(text) is None and meaning(text) == text and text[0].isalpha()
+    plain = text and explain_ambiguity(text) is None and meaning(text) == text and text[0].isalpha()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, None if plain else '"')
 
 
 Dumper.add_representer(str, represent_text)
 
 
-def document(experiment: Experiment) -> dict[str, Any]:
-    """The experiment as plain values, as in a file."""
+def resolve_document(experiment: Experiment) -> dict[str, Any]:
+    """The experiment as plain values, like those in a file."""
     plain = experiment.model_dump(mode="json")
     for system in plain["systems"].values():
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
     for path, workload in experiment.each_workload.items():
-        # Without the keys of other kinds.
+        # Omits the keys of other kinds.
         above: Any = plain if path == ("workload",) else plain["workloads"]
         above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     if not experiment.expect:
-        # Runs of earlier versions, which lack the key, can be resumed.
+        # Runs of earlier versions lack the key, and must be resumable.
         del plain["expect"]
     hide_secrets(plain)
     # The key that is searched over has no fixed value.
@@ -55,30 +55,35 @@ def document(experiment: Experiment) -> dict[str, Any]:
 
 
 def hide_secrets(part: dict[str, Any]) -> None:
-    """Masks passwords, which must not be kept with results."""
+    """Masks passwords, which must not be stored with results."""
     for key, value in part.items():
         if isinstance(value, dict):
             hide_secrets(value)
-            part[key] = description().without_secrets(value) if key in ("properties", "settings") else value
+            part[key] = describe_engine().without_secrets(value) if key in ("properties", "settings") else value
 
 
-def text(experiment: Experiment) -> str:
-    """The resolved document as YAML; `load` reads it as an equal experiment."""
+def resolve_text(experiment: Experiment) -> str:
+    """The resolved document as YAML; `load_experiment` reads it as an equal experiment."""
     return HEAD + yaml.dump(
-        document(experiment), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None
+        resolve_document(experiment),
+        Dumper=Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        default_flow_style=None,
     )
 
 
 def changed_keys(before: str, after: str) -> list[str]:
     """The keys in which two resolved documents differ, as dotted paths, in the order of the file."""
-    return list(differences(yaml.load(before, StringLoader), yaml.load(after, StringLoader), ""))
+    return list(list_differences(yaml.load(before, StringLoader), yaml.load(after, StringLoader), ""))
 
 
 class StringLoader(yaml.BaseLoader):
     """Reads every scalar as a string: for a trial `1` and `"1"` are the same."""
 
 
-def differences(before: Any, after: Any, path: str) -> list[str]:
+def list_differences(before: Any, after: Any, path: str) -> list[str]:
     """The paths of values that differ; dictionaries are compared key by key."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return [] if before == after else [path or "everything"]
@@ -88,5 +93,5 @@ def differences(before: Any, after: Any, path: str) -> list[str]:
         if key not in before or key not in after:
             paths.append(inner)
         else:
-            paths += differences(before[key], after[key], inner)
+            paths += list_differences(before[key], after[key], inner)
     return paths

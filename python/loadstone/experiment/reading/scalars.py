@@ -1,4 +1,4 @@
-"""Plain scalars of YAML: their values where YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors, schemas) agree."""
+"""Plain scalars of YAML: their values if YAML 1.1 (PyYAML, Ruby) and YAML 1.2 (most editors, schemas) agree."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 TRUE, FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 NULL = ("", "~", "null", "Null", "NULL")
-# The core schema of YAML 1.2 (section 10.3.2), where YAML 1.1 agrees with it.
+# The core schema of YAML 1.2 (section 10.3.2), as far as YAML 1.1 agrees with it.
 WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.([eE][-+][0-9]+)?")
 INFINITE_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-# Where they disagree: https://yaml.org/type/bool.html, int.html and float.html against 1.2.
+# Scalars on which they disagree: https://yaml.org/type/bool.html, int.html and float.html compared with 1.2.
 TRUTH = re.compile(r"yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF")
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]+(\.[0-9]*)?")
 OCTAL = re.compile(r"0o[0-7]+")
@@ -22,7 +22,7 @@ SEXAGESIMAL = re.compile(r"[-+]?[0-9]+(:[0-5]?[0-9])+(\.[0-9]*)?")
 EXPONENT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+")
 
 
-def resolved(text: str) -> Any:
+def resolve_scalar(text: str) -> Any:
     """The value of a plain scalar."""
     if text in NULL:
         return None
@@ -39,7 +39,7 @@ def resolved(text: str) -> Any:
     return text
 
 
-def ambiguous(text: str) -> tuple[str, str] | None:
+def explain_ambiguity(text: str) -> tuple[str, str] | None:
     """Message and hint for a scalar that YAML 1.1 and 1.2 read differently."""
     if TRUTH.fullmatch(text):
         truth = "true" if text.lower() in ("yes", "on") else "false"

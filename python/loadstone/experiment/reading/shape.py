@@ -1,4 +1,4 @@
-"""From a tree to a model of its valid parts."""
+"""Builds a model from the valid parts of a tree."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pydantic import ValidationError
 
 from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.experiment import Experiment
-from loadstone.experiment.reading.path import Path, locate
-from loadstone.experiment.reading.refusals import translate
-from loadstone.experiment.reading.tree import Items, Node, Scalar, Table, Unclear
+from loadstone.experiment.reading.path import Path, locate_path
+from loadstone.experiment.reading.refusals import translate_error
+from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar, Unclear
 
-# Each round removes the values that the last one found invalid.
+# Each round removes the values that the previous one found invalid.
 ROUNDS = 10
 REPLACEMENT = "-"
-# A version loses its last zero as a number: 7.10 becomes 7.1.
+# A version loses its last zero if it is read as a number: 7.10 becomes 7.1.
 ENDS_IN_0 = re.compile(r"[-+]?[0-9]*\.[0-9]+0")
-# Mappings whose values are taken as strings, exactly as written.
+# Mappings whose values are read as strings, exactly as written.
 TEXTS = ("properties", "settings", "table")
 REQUIRED: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 
@@ -29,47 +29,47 @@ REQUIRED: dict[str, Any] = {"systems": {"none": {}}, "workload": {}}
 class Shaped:
     """A model of the valid parts of a file, and the paths of invalid parts, on which no further check depends."""
 
-    tree: Table
+    tree: MappingNode
     experiment: Experiment
     mistakes: list[Mistake] = field(default_factory=list)
     lost: set[Path] = field(default_factory=set)
 
-    def knows(self, *path: str | int) -> bool:
+    def is_valid(self, *path: str | int) -> bool:
         """Whether everything at and below this path is valid, so that further checks make sense."""
         return not any(lost[: len(path)] == path or path[: len(lost)] == lost for lost in self.lost)
 
-    def location(self, path: Iterable[str | int]) -> Location:
-        """The location of this path, or where it would have to be."""
-        return locate(self.tree, tuple(path))
+    def location_of(self, path: Iterable[str | int]) -> Location:
+        """The location of this path, or its expected location."""
+        return locate_path(self.tree, tuple(path))
 
 
-def shape(tree: Table) -> Shaped:
+def shape_tree(tree: MappingNode) -> Shaped:
     """The model of a tree."""
     repeats = tree.entries.get("repeats")
     if isinstance(repeats, Scalar) and repeats.value is not None:
         # `at_most` then defaults to the same number.
-        tree = replace(tree, entries={**tree.entries, "repeats": Table.of("at_least", repeats)})
+        tree = replace(tree, entries={**tree.entries, "repeats": MappingNode.from_entry("at_least", repeats)})
     mistakes: list[Mistake] = []
     lost: set[Path] = set()
-    document = plain(tree, (), mistakes, lost)
+    document = plain_values(tree, (), mistakes, lost)
     if document.get("workloads"):
         document.setdefault("workload", {})
     for _ in range(ROUNDS):
         try:
             return Shaped(tree, Experiment.model_validate(document), mistakes, lost)
         except ValidationError as error:
-            errors = [(shortened(document, each["loc"]), each) for each in error.errors(include_url=False)]
+            errors = [(shorten_path(document, each["loc"]), each) for each in error.errors(include_url=False)]
             for path, each in errors:
                 if path not in lost:
-                    mistakes.append(translate(tree, each, path))
+                    mistakes.append(translate_error(tree, each, path))
                 lost.add(path)
-            # A part without a required key is invalid as a whole; what is inside it is removed before.
+            # A part without a required key is invalid as a whole, so its contents are removed first.
             wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
-            # Faults and stages are checked together; without one of them the numbers of later ones would change.
+            # Faults and stages are checked together, since removing one would change the numbers of later ones.
             wrong = {path[:1] if path[0] in ("faults", "rate") else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
-                remove(document, path)
-            # The next round needs the required keys.
+                remove_value(document, path)
+            # The next round requires these keys.
             for key, minimal in REQUIRED.items():
                 if not document.get(key):
                     lost.add((key,))
@@ -77,12 +77,12 @@ def shape(tree: Table) -> Shaped:
     raise AssertionError(f"no model of {document}")
 
 
-def plain(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
+def plain_values(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
     """The tree as dicts, lists and values. Null counts as not set; ambiguous words are recorded as lost."""
     if isinstance(node, Items):
-        return [plain(each, (*path, i), mistakes, lost) for i, each in enumerate(node.items)]
-    if isinstance(node, Table):
-        every = {key: plain(each, (*path, key), mistakes, lost) for key, each in node.entries.items()}
+        return [plain_values(each, (*path, i), mistakes, lost) for i, each in enumerate(node.items)]
+    if isinstance(node, MappingNode):
+        every = {key: plain_values(each, (*path, key), mistakes, lost) for key, each in node.entries.items()}
         if path == ("systems",):
             # A system needs no keys.
             return {key: {} if each is None else each for key, each in every.items()}
@@ -99,7 +99,7 @@ def plain(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> A
     return node.value
 
 
-def shortened(document: Any, loc: tuple[str | int, ...]) -> Path:
+def shorten_path(document: Any, loc: tuple[str | int, ...]) -> Path:
     """The part of pydantic's path that is in the document; pydantic appends the alternative that it tried."""
     path: list[str | int] = []
     for i, part in enumerate(loc):
@@ -111,8 +111,8 @@ def shortened(document: Any, loc: tuple[str | int, ...]) -> Path:
     return tuple(path)
 
 
-def remove(document: Any, path: Path) -> None:
-    """Removes a value. In a list it is replaced, so that the others keep their indexes."""
+def remove_value(document: Any, path: Path) -> None:
+    """Removes a value. In a list it is replaced, so that the other elements keep their indexes."""
     for part in path[:-1]:
         document = document[part]
     if isinstance(document, dict):

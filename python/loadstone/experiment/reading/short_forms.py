@@ -7,44 +7,44 @@ from dataclasses import replace
 from loadstone.experiment.model.experiment import LONG
 from loadstone.experiment.model.values import rate_number
 from loadstone.experiment.reading.path import Path
-from loadstone.experiment.reading.tree import Items, Node, Scalar, Table
+from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar
 
 
-def expand(tree: Table) -> Table:
+def expand_tree(tree: MappingNode) -> MappingNode:
     """The document with its short forms expanded."""
     return expanded_entries(tree, ())
 
 
-def expanded_entries(table: Table, path: Path) -> Table:
+def expanded_entries(table: MappingNode, path: Path) -> MappingNode:
     """A mapping with the long form of each of its values."""
-    return replace(table, entries={key: expanded(value, (*path, key)) for key, value in table.entries.items()})
+    return replace(table, entries={key: expand_value(value, (*path, key)) for key, value in table.entries.items()})
 
 
-def expanded(node: Node, path: Path) -> Node:
+def expand_value(node: Node, path: Path) -> Node:
     """The long form of the value at a path."""
     match path, node:
         case ((("faults", int(), "at") | ("faults", int(), "lift")), Scalar()) if node.value is not None:
-            return Table.of("from", node)
+            return MappingNode.from_entry("from", node)
         case ("faults", int(), "server"), Scalar() if node.value is not None:
             return Items([node], node.location)
         case ("systems",), Items():
             return listed_systems(node)
         case ((("workload",) | ("workloads", _)), Scalar(value=str())):
-            return Table.of("file", node)
+            return MappingNode.from_entry("file", node)
         case ("systems", _, "start"), Scalar(value=str()):
-            return Table.of("system", node)
+            return MappingNode.from_entry("system", node)
         case ("expect",), Scalar(value=str()):
             return Items([node], node.location)
         case ("vary", "matrix" | "zip", _), Scalar() if node.value is not None:
-            return expanded(Items([node], node.location), path)
+            return expand_value(Items([node], node.location), path)
         case ("vary", "matrix" | "zip", "rate"), Items():
             return replace(node, items=[plain_rate(item) for item in node.items])
-        case ("vary",), Table() if not any(name in LONG for name in node.entries):
-            return expanded_entries(Table.of("matrix", node), path)
-        case _, Table():
+        case ("vary",), MappingNode() if not any(name in LONG for name in node.entries):
+            return expanded_entries(MappingNode.from_entry("matrix", node), path)
+        case _, MappingNode():
             return expanded_entries(node, path)
         case ("faults",), Items():
-            return replace(node, items=[expanded(fault, (*path, i)) for i, fault in enumerate(node.items)])
+            return replace(node, items=[expand_value(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
 
 
@@ -54,11 +54,11 @@ def plain_rate(node: Node) -> Node:
 
 
 def listed_systems(value: Items) -> Node:
-    """A list of names as a mapping; anything else is left to the model to reject."""
-    systems = Table({}, {}, value.location)
+    """A list of names as a mapping; other values are left to the model to reject."""
+    systems = MappingNode({}, {}, value.location)
     for each in value.items:
         if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in systems.entries:
             return value
-        systems.entries[each.value] = Table({}, {}, each.location)
+        systems.entries[each.value] = MappingNode({}, {}, each.location)
         systems.keys[each.value] = each.location
     return systems

@@ -15,18 +15,18 @@ from typing import Any
 
 import yaml
 
-from loadstone.experiment.mistake import ExperimentError, Location, Mistake, refuse
-from loadstone.experiment.reading.scalars import ambiguous, resolved
+from loadstone.experiment.mistake import ExperimentError, Location, Mistake, raise_mistake
+from loadstone.experiment.reading.scalars import explain_ambiguity, resolve_scalar
 from loadstone.format import units
-from loadstone.format.suggestion import near
+from loadstone.format.suggestion import nearest_name
 
-# Against nested aliases that expand exponentially ("billion laughs").
+# Protects against nested aliases that expand exponentially ("billion laughs").
 NODES_MAX = 100_000
 
 
 @dataclass(slots=True)
 class Scalar:
-    """A scalar: its value (None, bool, int, float or str) and its text as written."""
+    """A scalar: its value (None, bool, int, float or str) and its text."""
 
     value: Any
     text: str
@@ -42,7 +42,7 @@ class Items:
 
 
 @dataclass(slots=True)
-class Table:
+class MappingNode:
     """A mapping; `keys` has the location of each key."""
 
     entries: dict[str, Node]
@@ -50,12 +50,12 @@ class Table:
     location: Location
 
     @classmethod
-    def of(cls, key: str, value: Node) -> Table:
+    def from_entry(cls, key: str, value: Node) -> MappingNode:
         """A mapping with a single key, at the location of its value."""
         return cls({key: value}, {key: value.location}, value.location)
 
 
-Node = Scalar | Items | Table
+Node = Scalar | Items | MappingNode
 
 
 class Loader(yaml.SafeLoader):
@@ -69,98 +69,101 @@ class Reader:
     """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
 
     source: str
-    # The location of everything in a text without lines of its own.
+    # The location of everything in a text without lines.
     fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _count: int = 0
 
-    def location(self, line: int) -> Location:
-        """The location of a line, counted from 0 as PyYAML does."""
+    def location_of(self, line: int) -> Location:
+        """The location of a line, counted from 0 as in PyYAML."""
         return self.fixed or Location(line, self.source, line + 1)
 
-    def wrong(self, location: Location, message: str, hint: str) -> None:
+    def add_mistake(self, location: Location, message: str, hint: str) -> None:
         """Records a mistake."""
         self.mistakes.append(Mistake(location, message, hint))
 
-    def compose(self, text: str) -> yaml.Node | None:
+    def compose_yaml(self, text: str) -> yaml.Node | None:
         """Parses a text with PyYAML. Raises ExperimentError if it is not YAML."""
         try:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line if error.problem_mark else 0
             begun = error.context_mark.line if error.context_mark else line
-            message, hint = explained(error, text, line)
+            message, hint = explain_error(error, text, line)
             # An unclosed bracket or quote is reported later, often on the last line.
             where = f" (opened on line {begun + 1})" if "not closed" in message and begun != line else ""
-            refuse(self.location(line), message + where, hint)
+            raise_mistake(self.location_of(line), message + where, hint)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
-            refuse(self.location(line), "there is a character that YAML does not allow", "remove the control character")
+            raise_mistake(
+                self.location_of(line), "there is a character that YAML does not allow", "remove the control character"
+            )
 
-    def tree(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
-        """Converts a PyYAML node, below others. Raises ExperimentError if it is too large or recursive."""
-        location = self.location(node.start_mark.line)
+    def read_node(self, node: yaml.Node, above: tuple[yaml.Node, ...] = ()) -> Node:
+        """Converts a PyYAML node, whose ancestors are `above`. Raises ExperimentError if it is too large or
+        recursive."""
+        location = self.location_of(node.start_mark.line)
         self._count += 1
         if self._count > NODES_MAX:
-            message = f"the file has more than {units.count(NODES_MAX)} values"
-            refuse(location, message, "remove aliases that contain aliases: they multiply")
+            message = f"the file has more than {units.format_count(NODES_MAX)} values"
+            raise_mistake(location, message, "remove aliases that contain aliases: they multiply")
         if any(node is each for each in above):
-            refuse(location, "an alias contains itself", "do not use an anchor inside the value that it names")
+            raise_mistake(location, "an alias contains itself", "do not use an anchor inside the value that it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
-            self.wrong(location, f"the tag {node.tag} is not supported", "remove it")
+            self.add_mistake(location, f"the tag {node.tag} is not supported", "remove it")
         if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node, location)
+            return self.read_scalar(node, location)
         above = (*above, node)
         if isinstance(node, yaml.SequenceNode):
-            return Items([self.tree(each, above) for each in node.value], location)
-        return self.table(node, location, above)
+            return Items([self.read_node(each, above) for each in node.value], location)
+        return self.read_table(node, location, above)
 
-    def table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> Table:
+    def read_table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> MappingNode:
         """A mapping; its own keys override those of its merge key `<<`."""
-        table = Table({}, {}, location)
+        table = MappingNode({}, {}, location)
         merged: list[tuple[Location, Node]] = []
         for key, value in node.value:
-            at = self.location(key.start_mark.line)
+            at = self.location_of(key.start_mark.line)
             if not isinstance(key, yaml.ScalarNode):
-                self.wrong(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
+                self.add_mistake(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
             elif key.value == "<<" and key.style is None:
-                tree = self.tree(value, above)
+                tree = self.read_node(value, above)
                 merged += [(at, each) for each in (tree.items if isinstance(tree, Items) else [tree])]
             elif key.value in table.entries:
                 first = table.keys[key.value]
                 where = f" on line {first.line}" if first.line is not None else ""
-                self.wrong(at, f'the key "{key.value}" is already set{where}', "keep one of them")
+                self.add_mistake(at, f'the key "{key.value}" is already set{where}', "keep one of them")
             else:
                 table.keys[key.value] = at
-                table.entries[key.value] = self.tree(value, above)
+                table.entries[key.value] = self.read_node(value, above)
         for at, each in merged:
-            if not isinstance(each, Table):
-                self.wrong(at, "the merge key << needs a mapping", "write <<: *name, where &name names a mapping")
+            if not isinstance(each, MappingNode):
+                self.add_mistake(at, "the merge key << needs a mapping", "write <<: *name, where &name names a mapping")
                 continue
             for name, value in each.entries.items():
                 if name not in table.entries:
                     table.entries[name], table.keys[name] = value, each.keys[name]
         return table
 
-    def scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
+    def read_scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
         """A scalar; an ambiguous word is a mistake."""
         text: str = node.value
         if node.style is not None:
             return Scalar(text, text, location)
-        if ambiguity := ambiguous(text):
-            self.wrong(location, *ambiguity)
+        if ambiguity := explain_ambiguity(text):
+            self.add_mistake(location, *ambiguity)
             # Its value is unknown, and must not be reported again.
             return Scalar(Unclear(text), text, location)
-        return Scalar(resolved(text), text, location)
+        return Scalar(resolve_scalar(text), text, location)
 
 
 class Unclear(str):
-    """An ambiguous word, which has been reported."""
+    """An ambiguous word, which has already been reported."""
 
     __slots__ = ()
 
 
-# PyYAML's messages, with ours and a hint for each.
+# PyYAML's messages, with Loadstone's message and a hint for each.
 PROBLEMS = (
     (r"found character '\\t'", "a line is indented with a tab", "indent with spaces"),
     (
@@ -195,7 +198,7 @@ PROBLEMS = (
 )
 
 
-def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
+def explain_error(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, str]:
     """Message and hint for a text that is not YAML."""
     problem = f"{error.context or ''} {error.problem or ''}"
     lines = text.splitlines()
@@ -208,7 +211,7 @@ def explained(error: yaml.MarkedYAMLError, text: str, line: int) -> tuple[str, s
     return f"the file is not valid YAML: {error.problem}", "see https://yaml.org/spec/1.1/ for the syntax"
 
 
-def read(path: Path) -> tuple[Table, list[Mistake]]:
+def read_tree(path: Path) -> tuple[MappingNode, list[Mistake]]:
     """The tree of a file, and the mistakes that allow further checks. Raises ExperimentError for others."""
     source = str(path)
     start = Location(0, source)
@@ -216,25 +219,25 @@ def read(path: Path) -> tuple[Table, list[Mistake]]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n")
-        refuse(Location(line, source, line + 1), "the file is not UTF-8", "save it as UTF-8")
+        raise_mistake(Location(line, source, line + 1), "the file is not UTF-8", "save it as UTF-8")
     except OSError as error:
-        refuse(start, f"cannot read the experiment: {error.strerror}", "name a YAML file" + similar_file(path))
+        raise_mistake(start, f"cannot read the experiment: {error.strerror}", "name a YAML file" + similar_file(path))
     reader = Reader(source)
-    node = reader.compose(text)
-    tree = reader.tree(node) if node is not None else None
-    if isinstance(tree, Table):
+    node = reader.compose_yaml(text)
+    tree = reader.read_node(node) if node is not None else None
+    if isinstance(tree, MappingNode):
         return tree, reader.mistakes
     if tree is None:
-        refuse(start, "the file is empty", "write at least `systems` and `workload`")
-    reader.wrong(tree.location, "an experiment must be a mapping", "start it with `systems:` and `workload:`")
+        raise_mistake(start, "the file is empty", "write at least `systems` and `workload`")
+    reader.add_mistake(tree.location, "an experiment must be a mapping", "start it with `systems:` and `workload:`")
     raise ExperimentError(reader.mistakes)
 
 
 def read_value(text: str, location: Location) -> tuple[Node, list[Mistake]]:
     """The tree of a value on the command line. Raises ExperimentError if it is not YAML."""
     reader = Reader(location.source, location)
-    node = reader.compose(text)
-    return (Scalar(None, "", location) if node is None else reader.tree(node)), reader.mistakes
+    node = reader.compose_yaml(text)
+    return (Scalar(None, "", location) if node is None else reader.read_node(node)), reader.mistakes
 
 
 def similar_file(path: Path) -> str:
@@ -243,15 +246,15 @@ def similar_file(path: Path) -> str:
         names = [entry.name for entry in os.scandir(path.parent)]
     except OSError:
         return f"; there is no directory {path.parent}"
-    guess = near(path.name, names)
+    guess = nearest_name(path.name, names)
     return f"; did you mean {path.parent / guess}?" if guess else ""
 
 
-def locations(node: Node) -> Iterator[Location]:
+def list_locations(node: Node) -> Iterator[Location]:
     """The locations of all keys and values in a tree."""
     yield node.location
-    if isinstance(node, Table):
+    if isinstance(node, MappingNode):
         yield from node.keys.values()
     if not isinstance(node, Scalar):
-        for each in node.entries.values() if isinstance(node, Table) else node.items:
-            yield from locations(each)
+        for each in node.entries.values() if isinstance(node, MappingNode) else node.items:
+            yield from list_locations(each)

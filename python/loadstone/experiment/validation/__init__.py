@@ -1,1 +1,1 @@
-"""What must fit together in an experiment, a part of the file a module; defaults are filled in on the way."""
+"""Checks of the consistency of an experiment, one module per part of the file; they also fill in defaults."""

@@ -16,22 +16,22 @@ from loadstone.experiment.model.system import ATTACH_COMMANDS
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.model.ycsb_properties import CHANGING_RATES
 from loadstone.experiment.reading.path import Path as Keys
-from loadstone.experiment.reading.path import name as written
+from loadstone.experiment.reading.path import format_path as written
 from loadstone.experiment.reading.shape import Shaped
 from loadstone.experiment.reading.tree import Node
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 from loadstone.systems import registry
 from loadstone.systems.registry import SERVED_BY
 
 # Dimensions that override the key of the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
-# What every template may name in addition to the dimensions.
+# Names that every template may use in addition to the dimensions.
 GIVEN = (*ACTING[:-1], "store")
-# What only commands may name: it is known at run time.
+# Names that only commands may use, as their values are known only at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
-# What only commands of a workload may name in addition: the address of servers.
+# Further names that only commands of a workload may use: the address of servers.
 ADDRESS = ("host", "hosts", "port", "table")
-# What the commands of `attach` may name.
+# Names that the commands of `attach` may use.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
 WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults", "rate")
@@ -46,12 +46,12 @@ class Template:
 
     @property
     def system(self) -> str | None:
-        """The system that it belongs to."""
+        """The system to which it belongs."""
         return str(self.path[1]) if self.path[0] == "systems" else None
 
     @property
     def later(self) -> tuple[str, ...]:
-        """Further names, whose values are known at run time: those of commands."""
+        """Further names for commands, whose values are known at run time."""
         if "hooks" in (self.path[0], *self.path[2:3]):
             return AT_RUN_TIME
         if self.is_command:
@@ -69,30 +69,30 @@ class Template:
 class Context(Shaped):
     """An experiment during validation. Checks fill in its defaults; without mistakes it is then complete and valid."""
 
-    # The directories that relative paths are tried in: the file's, the current one.
+    # The directories in which relative paths are searched: the file's, the current one.
     bases: tuple[Path, ...] = ()
     warnings: list[Mistake] = field(default_factory=list)
     dimensions: dict[str, tuple[Scalar, ...]] = field(default_factory=dict)
     points: list[points.Point] = field(default_factory=list)
 
-    def wrong(self, path: Keys, message: str, hint: str) -> None:
+    def add_mistake(self, path: Keys, message: str, hint: str) -> None:
         """Adds a mistake."""
-        self.mistakes.append(Mistake(self.location(path), message, hint))
+        self.mistakes.append(Mistake(self.location_of(path), message, hint))
 
-    def warn(self, path: Keys, message: str, hint: str) -> None:
+    def add_warning(self, path: Keys, message: str, hint: str) -> None:
         """Adds a warning."""
-        self.warnings.append(Mistake(self.location(path), message, hint))
+        self.warnings.append(Mistake(self.location_of(path), message, hint))
 
-    def complete(self, **keys: object) -> None:
+    def fill_in(self, **keys: object) -> None:
         """Fills in keys of the experiment."""
         self.experiment = self.experiment.model_copy(update=keys)
 
     def complete_workload(self, path: Keys, workload: Workload) -> None:
         """Fills in keys of a workload."""
         value = workload if path == ("workload",) else {**self.experiment.workloads, str(path[-1]): workload}
-        self.complete(**{str(path[0]): value})
+        self.fill_in(**{str(path[0]): value})
 
-    def given(self, *path: str) -> bool:
+    def is_set(self, *path: str) -> bool:
         """Whether the file sets this key."""
         node: Node = self.tree
         for part in path:
@@ -110,46 +110,47 @@ class Context(Shaped):
 
     def changing_rates(self) -> Iterator[Keys]:
         """The paths of changing rates in workloads."""
-        for each in self.templates():
+        for each in self.list_templates():
             if str(each.path[0]).startswith("workload") and each.path[-1] in CHANGING_RATES:
                 yield each.path
 
-    def templates(self) -> Iterator[Template]:
+    def list_templates(self) -> Iterator[Template]:
         """Every valid string that may contain names."""
         for each in all_templates(self.experiment):
-            if self.knows(*each.path):
+            if self.is_valid(*each.path):
                 yield each
 
     def can_render(self, each: Template) -> bool:
-        """Whether a template and the values that it names are valid."""
-        return self.knows(*each.path) and bool(self.points or not template.names(each.text))
+        """Whether a template and the values of its names are valid."""
+        return self.is_valid(*each.path) and bool(self.points or not template.template_names(each.text))
 
-    def values(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    def values_at(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The values of names in a variant."""
-        return points.values(self.experiment, point)
+        return points.template_values(self.experiment, point)
 
 
 def all_templates(experiment: Experiment) -> Iterator[Template]:
     """Every string that may contain names."""
     plain = experiment.model_dump(include=set(WITH_TEMPLATES), exclude_none=True)
     plain.pop("workload" if experiment.workloads else "workloads", None)
-    for path, text in template.strings({key: plain.get(key) for key in WITH_TEMPLATES}):
+    for path, text in template.list_strings({key: plain.get(key) for key in WITH_TEMPLATES}):
         kind = KINDS.get(str(path[1 if path[0] == "workload" else 2])) if str(path[0]).startswith("workload") else None
         is_literal = kind is not None and not set(path).isdisjoint(kind.literal)
         if not is_literal and (path[0] != "systems" or path[2:] not in (("store",), ("start", "system"))):
             yield Template(path, text)
 
 
-def rendered(context: Context, each: Template) -> set[str]:
-    """All values of a template, over the points that it applies to."""
-    if not template.names(each.text):
-        return {template.render(each.text, {})}
+def list_template_values(context: Context, each: Template) -> set[str]:
+    """All values of a template, over the points to which it applies."""
+    if not template.template_names(each.text):
+        return {template.render_template(each.text, {})}
     applies = [point for point in context.points if each.system in (None, point.get("system"))]
-    return {template.render(each.text, context.values(point)) for point in applies}
+    return {template.render_template(each.text, context.values_at(point)) for point in applies}
 
 
 def names_of_servers(context: Context) -> Iterator[str]:
-    """What commands may name if every system has servers: addresses; and settings and properties of started ones."""
+    """Names that commands may use if every system has servers: addresses; and settings and properties of started
+    ones."""
     systems = context.experiment.systems
     if not all(part.start or (part.attach and part.attach.hosts) for part in systems.values()):
         return
@@ -163,18 +164,18 @@ def names_of_servers(context: Context) -> Iterator[str]:
 
 
 def check_templates(context: Context) -> set[str]:
-    """Every name in a template is defined. Returns the names that are used."""
+    """Checks that every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
-    for each in context.templates():
-        for variable in () if each.later == AT_RUN_TIME or each.is_command else template.variables(each.text):
+    for each in context.list_templates():
+        for variable in () if each.later == AT_RUN_TIME or each.is_command else template.environment_names(each.text):
             if variable not in os.environ:
                 hint = f"set it before the run: export {variable}=…"
-                context.wrong(each.path, f"{written(each.path)} uses ${{{variable}}}, which is not set", hint)
+                context.add_mistake(each.path, f"{written(each.path)} uses ${{{variable}}}, which is not set", hint)
         try:
-            named = template.names(each.text)
+            named = template.template_names(each.text)
         except ValueError as error:
             message, hint = error.args
-            context.wrong(each.path, f"{written(each.path)} has {message}", hint)
+            context.add_mistake(each.path, f"{written(each.path)} has {message}", hint)
             context.lost.add(each.path)
             continue
         used |= set(named)
@@ -184,7 +185,7 @@ def check_templates(context: Context) -> set[str]:
 
 
 def check_named(context: Context, each: Template, word: str) -> None:
-    """One name in a template."""
+    """Checks one name in a template."""
     given = {"rate": context.experiment.constant_rate, "operations": context.experiment.measure.operations}
     given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
     named = context.experiment.vary.named.values()
@@ -194,7 +195,9 @@ def check_named(context: Context, each: Template, word: str) -> None:
     if word in known:
         return
     context.lost.add(each.path)
-    hint = suggestion(word, known, "the names are") + "; write {{ and }} for braces" if context.knows("vary") else ""
+    hint = (
+        suggest_names(word, known, "the names are") + "; write {{ and }} for braces" if context.is_valid("vary") else ""
+    )
     if word in AT_RUN_TIME:
         hint = f"use {{{word}}} only in commands of `hooks`"
     elif word in ("rate", "operations"):
@@ -204,4 +207,4 @@ def check_named(context: Context, each: Template, word: str) -> None:
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:
-        context.wrong(each.path, f"{{{word}}} in {written(each.path)} is not defined", hint)
+        context.add_mistake(each.path, f"{{{word}}} in {written(each.path)} is not defined", hint)

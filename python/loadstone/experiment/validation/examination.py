@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from loadstone.experiment.model.directory import default_directory
-from loadstone.experiment.model.template import escape
-from loadstone.experiment.reading.shape import shape
-from loadstone.experiment.reading.tree import Table
+from loadstone.experiment.model.template import escape_braces
+from loadstone.experiment.reading.shape import shape_tree
+from loadstone.experiment.reading.tree import MappingNode
 from loadstone.experiment.validation import (
     compare,
     faults,
@@ -24,25 +24,25 @@ from loadstone.experiment.validation import (
 from loadstone.experiment.validation.context import Context, check_templates
 
 
-def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
-    """Runs all checks. `bases`: the directories that relative paths are tried in."""
-    context = Context(**vars(shape(tree)), bases=bases)
+def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
+    """Runs all checks. `bases`: the directories in which relative paths are searched."""
+    context = Context(**vars(shape_tree(tree)), bases=bases)
     properties.check_systems(context)
-    vary.check(context)
+    vary.check_vary(context)
     used = check_templates(context)
-    if context.knows("vary"):
+    if context.is_valid("vary"):
         vary.check_use(context, used)
-    workload.check(context)
-    servers.check(context)
-    compare.check(context)
-    figures.check(context)
+    workload.check_workloads(context)
+    servers.check_servers(context)
+    compare.check_compare(context)
+    figures.check_metrics(context)
     figures.check_expectations(context)
     compare.check_thresholds(context)
-    stages.check(context)
-    measure.check(context)
-    fleet.check(context)
-    faults.check(context)
-    find.check(context)
+    stages.check_stages(context)
+    measure.check_window(context)
+    fleet.check_fleet(context)
+    faults.check_faults(context)
+    find.check_find(context)
     measure.check_repeats(context)
     measure.check_pace(context)
     check_directory(context)
@@ -50,10 +50,10 @@ def examine(tree: Table, bases: tuple[Path, ...]) -> Context:
 
 
 def check_directory(context: Context) -> None:
-    """Makes the directory absolute, so that it does not depend on where the experiment is run."""
+    """Makes the directory absolute, so that it does not depend on the working directory of the run."""
     given = context.experiment.directory
-    here = Path(escape(str(Path.cwd())))
+    here = Path(escape_braces(str(Path.cwd())))
     # A path that begins with a template may turn out to be absolute (`Builder`).
     template = given is not None and given.startswith("{") and not given.startswith("{{")
-    absolute = given if template else escape(default_directory()) if given is None else str(here / given)
-    context.complete(directory=absolute)
+    absolute = given if template else escape_braces(default_directory()) if given is None else str(here / given)
+    context.fill_in(directory=absolute)

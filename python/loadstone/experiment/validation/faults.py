@@ -7,30 +7,30 @@ from itertools import pairwise
 
 from loadstone.experiment.kind import KINDS as WORKLOAD_KINDS
 from loadstone.experiment.model import template
-from loadstone.experiment.model.faults import ALL, ANY, KINDS, LIFT_SECONDS, NEVER, Fault, seconds_of
-from loadstone.experiment.model.system import ATTACH_FAULTS, System
+from loadstone.experiment.model.faults import ALL, ANY, KINDS, LIFT_SECONDS, NEVER, FaultKeys, seconds_of
+from loadstone.experiment.model.system import ATTACH_FAULTS, SystemKeys
 from loadstone.experiment.reading.path import Path
-from loadstone.experiment.validation.context import Context, Template, rendered
-from loadstone.format.quantity import written
-from loadstone.format.suggestion import suggestion
+from loadstone.experiment.validation.context import Context, Template, list_template_values
+from loadstone.format.quantity import format_seconds
+from loadstone.format.suggestion import suggest_names
 
 INTERVAL_SECONDS = 0.1
 # Windows before the fault, for an estimate of the noise.
 WINDOWS_MIN = 12
-# Faults after which servers are started again, and how long that takes; other systems run in Java.
+# Faults after which servers are started again, and the duration of that; other systems run in Java.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
 # Faults of a file system that each server needs for itself.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
 
-def check(context: Context) -> None:
+def check_faults(context: Context) -> None:
     """Checks every fault, and fills in the interval. Runs after the servers and the window are known."""
     experiment = context.experiment
-    if not experiment.faults or not context.knows("faults"):
+    if not experiment.faults or not context.is_valid("faults"):
         return
     if experiment.measure.interval is None:
-        context.complete(measure=experiment.measure.model_copy(update={"interval": INTERVAL_SECONDS}))
+        context.fill_in(measure=experiment.measure.model_copy(update={"interval": INTERVAL_SECONDS}))
     check_trials(context)
     spans = []
     for number, fault in enumerate(experiment.faults):
@@ -42,38 +42,43 @@ def check(context: Context) -> None:
             spans.append((path, *check_window(context, path, fault, kinds)))
     for (_, _, before_end), (path, start, _) in pairwise(spans):
         if start < before_end:
-            message = f"this fault may begin at {written(start)}, before the fault above it has ended"
-            context.wrong((*path, "at"), message, f"begin at {written(before_end)} or later, or use two experiments")
+            message = f"this fault may begin at {format_seconds(start)}, before the fault above it has ended"
+            context.add_mistake(
+                (*path, "at"), message, f"begin at {format_seconds(before_end)} or later, or use two experiments"
+            )
 
 
 def check_trials(context: Context) -> None:
-    """Each trial has fresh data and a window of a fixed length, and the pilot block would contain no fault."""
+    """Checks that each trial has fresh data and a window of fixed length, and that there is no pilot block without a
+    fault."""
     experiment = context.experiment
     measure = experiment.measure
     if experiment.find is not None:
-        context.wrong(("find",), "`find` and `faults` cannot be combined", "find the knee in a separate experiment")
+        context.add_mistake(
+            ("find",), "`find` and `faults` cannot be combined", "find the knee in a separate experiment"
+        )
     if experiment.load.reuse:
         hint = "leave `load.reuse` out: the fault of one trial would change the data of the next"
-        context.wrong(("load", "reuse"), "`load.reuse` and `faults` cannot be combined", hint)
+        context.add_mistake(("load", "reuse"), "`load.reuse` and `faults` cannot be combined", hint)
     if experiment.pilot or measure.warmup is None:
         hint = "write the time that caches and the JIT need, for example `warmup: 30s`"
-        context.wrong(("measure", "warmup"), "an experiment with `faults` needs `measure.warmup`", hint)
-        context.complete(pilot=False)
+        context.add_mistake(("measure", "warmup"), "an experiment with `faults` needs `measure.warmup`", hint)
+        context.fill_in(pilot=False)
     if measure.operations is not None or "operations" in context.dimensions:
         hint = "set `measure.duration`: without it the instant of the fault is unknown"
-        context.wrong(("measure", "operations"), "`faults` and a number of operations cannot be combined", hint)
+        context.add_mistake(("measure", "operations"), "`faults` and a number of operations cannot be combined", hint)
     for path, workload in experiment.each_workload.items():
         if len(workload.kinds) == 1 and not is_driven_by_clients(workload.kinds[0]):
             message = f"{workload.kinds[0]} cannot have faults: it has no measured window"
-            context.wrong(path, message, "use a YCSB workload or `cassandra-stress`")
+            context.add_mistake(path, message, "use a YCSB workload or `cassandra-stress`")
     if measure.ledger:
         for name, system in experiment.systems.items():
-            if system.fresh == "none" and context.knows("systems", name):
+            if system.fresh == "none" and context.is_valid("systems", name):
                 hint = "write `fresh: table` or `fresh: system`: values of earlier trials would hide losses"
-                context.wrong(("systems", name, "fresh"), "`fresh: none` and a ledger cannot be combined", hint)
+                context.add_mistake(("systems", name, "fresh"), "`fresh: none` and a ledger cannot be combined", hint)
     if experiment.rate is None and "rate" not in context.dimensions:
         message = "in a closed loop a stall counts once per client, so there is no outage in seconds"
-        context.warn(("faults",), message, "set a `rate` of about half the knee")
+        context.add_warning(("faults",), message, "set a `rate` of about half the knee")
 
 
 def is_driven_by_clients(kind: str) -> bool:
@@ -81,80 +86,84 @@ def is_driven_by_clients(kind: str) -> bool:
     return WORKLOAD_KINDS[kind].steady and WORKLOAD_KINDS[kind].clients
 
 
-def check_kind(context: Context, path: Path, fault: Fault) -> set[str]:
+def check_kind(context: Context, path: Path, fault: FaultKeys) -> set[str]:
     """The kinds that a fault has over all variants; empty if one is unknown."""
     template_of = Template(path, fault.do)
     if not context.can_render(template_of):
         return set()
-    kinds = rendered(context, template_of)
+    kinds = list_template_values(context, template_of)
     for kind in sorted(kinds - {*KINDS}):
-        names = template.names(fault.do)
-        where: Path = ("vary", "matrix", names[0]) if names and context.given("vary", "matrix", names[0]) else path
-        context.wrong(where, f'there is no fault "{kind}"', suggestion(kind, KINDS, "the faults are"))
+        names = template.template_names(fault.do)
+        where: Path = ("vary", "matrix", names[0]) if names and context.is_set("vary", "matrix", names[0]) else path
+        context.add_mistake(where, f'there is no fault "{kind}"', suggest_names(kind, KINDS, "the faults are"))
     return kinds & {*KINDS}
 
 
-def check_lift(context: Context, path: Path, fault: Fault, kinds: set[str]) -> None:
-    """The ends of ranges are in order."""
+def check_lift(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> None:
+    """Checks that the ends of ranges are in order."""
     if fault.lift is not None:
         shortest, longest = getattr(fault.lift, "from"), fault.lift.to
         if kinds and kinds <= {"restart", "none"}:
             message = "`lift` has no effect on a restart, which ends when the server is ready"
-            context.warn((*path, "lift"), message, "leave it out")
+            context.add_warning((*path, "lift"), message, "leave it out")
         if longest is not None and (shortest == NEVER or longest < shortest):
-            context.wrong((*path, "lift", "to"), "lift.to is before lift.from", "write the shorter length first")
+            context.add_mistake((*path, "lift", "to"), "lift.to is before lift.from", "write the shorter length first")
 
 
-def check_servers(context: Context, path: Path, fault: Fault) -> None:
-    """Every system with a fault has servers, with the prerequisites of its faults."""
+def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
+    """Checks that every system with a fault has servers, with the prerequisites of its faults."""
     for server in fault.server:
         if server in (ANY, ALL) and len(fault.server) > 1:
-            context.wrong((*path, "server"), f"`{server}` cannot be combined with names", f"write `server: {server}`")
+            context.add_mistake(
+                (*path, "server"), f"`{server}` cannot be combined with names", f"write `server: {server}`"
+            )
     for name, kind in sorted(faults_of_systems(context, path, fault)):
         system = context.experiment.systems[name]
         at: Path = ("systems", name)
-        if not context.knows(*at):
+        if not context.is_valid(*at):
             continue
         if system.start is None and system.attach is None:
             hint = f"write `{name}: {{start: redis}}`, or `attach:`; an embedded store ends with its engine"
-            context.wrong(at, f"the fault {kind} needs servers, but {name} has none", hint)
+            context.add_mistake(at, f"the fault {kind} needs servers, but {name} has none", hint)
         elif system.attach is not None:
             check_attached(context, at, system, kind)
         elif system.start is not None:
             if kind in OF_FILE_SYSTEM and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
-                context.wrong((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
+                context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
             if kind == "cut" and system.start.isolate is None:
                 hint = "add `start: {isolate: network}`: a network namespace for each node"
-                context.wrong((*at, "start"), "the fault cut needs isolated servers", hint)
+                context.add_mistake((*at, "start"), "the fault cut needs isolated servers", hint)
 
 
-def check_attached(context: Context, at: Path, system: System, kind: str) -> None:
-    """A fault of servers that the user runs has its commands."""
+def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:
+    """Checks that a fault of servers that the user runs has its commands."""
     assert system.attach is not None
     for key in ATTACH_FAULTS.get(kind, ()):
         if not getattr(system.attach, key):
             message = f"the fault {kind} needs a command `attach.{key}`"
-            context.wrong((*at, "attach"), message, f"add `{key}: ssh {{host}} …`, which exits with 0 on success")
+            context.add_mistake((*at, "attach"), message, f"add `{key}: ssh {{host}} …`, which exits with 0 on success")
     if kind not in ATTACH_FAULTS:
         known = [*ATTACH_FAULTS]
-        context.wrong((*at, "attach"), f"the fault {kind} cannot be used with `attach`", f"use {', '.join(known)}")
+        context.add_mistake(
+            (*at, "attach"), f"the fault {kind} cannot be used with `attach`", f"use {', '.join(known)}"
+        )
 
 
-def faults_of_systems(context: Context, path: Path, fault: Fault) -> set[tuple[str, str]]:
+def faults_of_systems(context: Context, path: Path, fault: FaultKeys) -> set[tuple[str, str]]:
     """The systems that have a fault in some variant, with its kind."""
     if not context.can_render(Template((*path, "do"), fault.do)):
         return set()
     pairs = set()
     for point in context.points:
-        kind = template.render(fault.do, context.values(point))
+        kind = template.render_template(fault.do, context.values_at(point))
         if kind in KINDS and kind != "none":
             pairs.add((str(point["system"]), kind))
     return pairs
 
 
-def check_window(context: Context, path: Path, fault: Fault, kinds: set[str]) -> tuple[float, float]:
-    """The fault, the restart of its servers and the time for which recovery must be held fit into the window.
+def check_window(context: Context, path: Path, fault: FaultKeys, kinds: set[str]) -> tuple[float, float]:
+    """Checks that the fault, the restart of its servers and the time of a held recovery fit into the window.
 
     Returns the earliest start and the latest end of the fault, seconds.
     """
@@ -163,7 +172,7 @@ def check_window(context: Context, path: Path, fault: Fault, kinds: set[str]) ->
     from_s = seconds_of(first, duration_s)
     to_s = seconds_of(fault.at.to or first, duration_s)
     if to_s < from_s:
-        context.wrong((*path, "at", "to"), "at.to is before at.from", "write the earlier instant first")
+        context.add_mistake((*path, "at", "to"), "at.to is before at.from", "write the earlier instant first")
     lift_s = 0.0
     if kinds - {"restart", "none"}:
         lift_s = longest_lift(fault)
@@ -171,20 +180,25 @@ def check_window(context: Context, path: Path, fault: Fault, kinds: set[str]) ->
     recovered = fault.recovered
     needed_s = round(to_s + lift_s + starting_s + recovered.hold, 6)
     if needed_s > duration_s:
-        parts = f"at {written(to_s)} + lift {written(lift_s)} + start {written(starting_s)}"
-        message = f"the fault does not fit: {parts} + hold {written(recovered.hold)} is {written(needed_s)}"
-        hint = f"set `measure.duration` to {written(needed_s)} or more, or an earlier `at.to`"
-        context.wrong((*path, "at"), f"{message}, but the window is {written(duration_s)}", hint)
+        parts = f"at {format_seconds(to_s)} + lift {format_seconds(lift_s)} + start {format_seconds(starting_s)}"
+        message = (
+            f"the fault does not fit: {parts} + hold {format_seconds(recovered.hold)} is {format_seconds(needed_s)}"
+        )
+        hint = f"set `measure.duration` to {format_seconds(needed_s)} or more, or an earlier `at.to`"
+        context.add_mistake((*path, "at"), f"{message}, but the window is {format_seconds(duration_s)}", hint)
     windows_s = round(WINDOWS_MIN * recovered.window, 6)
     if from_s < windows_s:
-        message = f"only {written(from_s)} before the fault: {WINDOWS_MIN} windows of {written(recovered.window)} are"
-        hint = f"set `at.from` to {written(windows_s)} or later, or a shorter `recovered.window`"
-        context.wrong((*path, "at"), f"{message} {written(windows_s)}", hint)
+        message = (
+            f"only {format_seconds(from_s)} before the fault: {WINDOWS_MIN} windows "
+            f"of {format_seconds(recovered.window)} are"
+        )
+        hint = f"set `at.from` to {format_seconds(windows_s)} or later, or a shorter `recovered.window`"
+        context.add_mistake((*path, "at"), f"{message} {format_seconds(windows_s)}", hint)
     return from_s, to_s + lift_s + starting_s
 
 
-def longest_lift(fault: Fault) -> float:
-    """The longest time after which a fault is lifted, s; 0 if that is the end of the window."""
+def longest_lift(fault: FaultKeys) -> float:
+    """The longest time after which a fault is lifted, s; 0 if it is lifted at the end of the window."""
     if fault.lift is None:
         return LIFT_SECONDS
     shortest = getattr(fault.lift, "from")
@@ -199,5 +213,5 @@ def systems_started(context: Context, kinds: set[str]) -> Iterator[str]:
 
 
 def start_seconds(system: str) -> float:
-    """How long the restart of a server takes, roughly, s."""
+    """The approximate duration of a server's restart, s."""
     return START_SECONDS.get(system, START_SECONDS_JAVA)

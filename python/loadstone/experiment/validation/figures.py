@@ -7,10 +7,10 @@ import re
 from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.validation.context import Context
 from loadstone.format import units
-from loadstone.format.suggestion import guessed, suggestion
+from loadstone.format.suggestion import suggest_name, suggest_names
 from loadstone.results.stage import OF_STAGE, prefix_of
-from loadstone.results.value import PERCENTILES, statistic
-from loadstone.search.objective import expectations
+from loadstone.results.value import PERCENTILES, metric_statistic
+from loadstone.search.objective import parse_expectations
 
 METRIC = re.compile(r"[a-z][a-z0-9_]*([-.][a-z0-9_]+)*")
 OPERATIONS = ("all", "read", "update", "insert", "scan", "delete", "read-modify-write")
@@ -19,67 +19,69 @@ SINGLE = ("throughput", "write_amplification", "operations", "errors", "runtime"
 STATISTICS = ("mean", "min", "max", "count")
 
 
-def check(context: Context) -> None:
-    """The names of compared figures, and of those that decide when there are enough repeats, are valid."""
+def check_metrics(context: Context) -> None:
+    """Checks the names of compared figures, and of figures that decide when there are enough repeats."""
     until = context.experiment.repeats.until
     for metric in until if isinstance(until, dict) else ():
-        if context.knows("repeats", "until", metric):
+        if context.is_valid("repeats", "until", metric):
             check_metric(context, ("repeats", "until", metric), metric)
     for i, metric in enumerate(context.experiment.compare.metrics):
-        if context.knows("compare", "metrics", i):
+        if context.is_valid("compare", "metrics", i):
             check_metric(context, ("compare", "metrics", i), metric)
 
 
 def check_expectations(context: Context) -> None:
-    """Each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
+    """Checks that each expectation can be parsed, its figure is valid, and a ratio has a baseline."""
     for i, text in enumerate(context.experiment.expect):
         path = ("expect", i)
-        if not context.knows(*path):
+        if not context.is_valid(*path):
             continue
         try:
-            terms = expectations(text)
+            terms = parse_expectations(text)
         except ValueError as error:
             message, hint = error.args
-            context.wrong(path, message, hint)
+            context.add_mistake(path, message, hint)
             continue
         for condition, term in terms:
             check_metric(context, path, term.metric)
             if term.is_ratio and (context.experiment.find is not None or context.experiment.compare.by is None):
                 message = f'"{condition}" is relative to a baseline, and nothing is compared here'
                 hint = "vary the compared dimension, such as `system`, or use `loadstone compare BASE NEW`"
-                context.warn(path, message, hint)
+                context.add_warning(path, message, hint)
 
 
 def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> None:
-    """A figure's name is valid, and its percentile is recorded."""
+    """Checks that a figure's name is valid, and its percentile is recorded."""
     if metric in default_metrics(context.experiment):
         return
-    last = statistic(metric)
+    last = metric_statistic(metric)
     stages = len(context.experiment.stages)
-    if (match := OF_STAGE.match(metric)) and int(match[1]) > stages and context.knows("rate"):
-        has = f"the rate has {units.many(stages, 'stage')}" if stages else "the rate has no stages"
-        context.wrong(path, f"there is no stage {match[1]}: {has}", "write `rate: {stages: [{for: 30s, at: 5000}]}`")
+    if (match := OF_STAGE.match(metric)) and int(match[1]) > stages and context.is_valid("rate"):
+        has = f"the rate has {units.count_noun(stages, 'stage')}" if stages else "the rate has no stages"
+        context.add_mistake(path, f"there is no stage {match[1]}: {has}", "write `rate: {stages: [{for: 30s, at: 5}]}`")
         return
     bare = metric.removeprefix("load.").removeprefix(prefix_of(metric))
     operation = bare.removesuffix(f".{last}").partition(".")[0]
     if not METRIC.fullmatch(metric):
-        context.wrong(path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean")
+        context.add_mistake(
+            path, f'"{metric}" is not the name of a figure', "write throughput, read.p99 or load.insert.mean"
+        )
     elif re.fullmatch(r"p[0-9.]+", last):
         if last not in PERCENTILES:
-            hint = suggestion(last, list(PERCENTILES), "the percentiles are")
-            context.wrong(path, f"the percentile {last} is not recorded", hint)
+            hint = suggest_names(last, list(PERCENTILES), "the percentiles are")
+            context.add_mistake(path, f"the percentile {last} is not recorded", hint)
         elif bare == last:
-            context.wrong(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")
+            context.add_mistake(path, f'"{metric}" does not name an operation', f"write read.{last} or all.{last}")
         else:
             check_operation(context, path, metric, operation)
     elif last in STATISTICS and bare != last:
         check_operation(context, path, metric, operation)
-    elif "." not in bare and bare not in SINGLE and (hint := guessed(bare, SINGLE)):
-        context.wrong(path, f'there is no figure "{bare}"', hint)
+    elif "." not in bare and bare not in SINGLE and (hint := suggest_name(bare, SINGLE)):
+        context.add_mistake(path, f'there is no figure "{bare}"', hint)
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
-    """Reports an operation that looks like a misspelt one of YCSB; a store may have others."""
-    hint = guessed(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
+    """Reports an operation that looks like a misspelt YCSB operation; a store may have further ones."""
+    hint = suggest_name(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
     if operation not in OPERATIONS and hint:
-        context.wrong(path, f'there is no operation "{operation}"', hint)
+        context.add_mistake(path, f'there is no operation "{operation}"', hint)

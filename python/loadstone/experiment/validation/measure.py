@@ -6,54 +6,58 @@ from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
 from loadstone.format import units
-from loadstone.format.quantity import written
+from loadstone.format.quantity import format_seconds
 from loadstone.statistics.estimate import REPEATS_MIN
 
 
-def check(context: Context) -> None:
-    """The window has one length, and fits into the timeout."""
+def check_window(context: Context) -> None:
+    """Checks that the window has one length, and fits into the timeout."""
     measure, timeout = context.experiment.measure, context.experiment.timeout
     check_ledger(context)
     if not check_steady(context):
         return
     if measure.duration is not None and measure.operations is not None:
         hint = "keep one of them"
-        context.wrong(("measure", "operations"), "measure has both `duration` and `operations`", hint)
-    if context.given("measure", "duration") and "operations" in context.dimensions:
+        context.add_mistake(("measure", "operations"), "measure has both `duration` and `operations`", hint)
+    if context.is_set("measure", "duration") and "operations" in context.dimensions:
         hint = "leave the duration out: each variant ends after its number of operations"
-        context.wrong(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
+        context.add_mistake(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
         measure = measure.model_copy(update={"duration": DURATION_SECONDS})
-        context.complete(measure=measure)
+        context.fill_in(measure=measure)
     check_pilot(context, measure)
     needed = context.experiment.warmup_seconds + (measure.duration or 0) * (3 if context.experiment.pilot else 1)
-    if timeout is not None and timeout <= needed and context.knows("measure"):
-        message = f"timeout is {written(timeout)}, but warm-up and window alone take {written(needed)}"
-        context.warn(("timeout",), message, f"set it to more than {written(needed)}, with time for loading")
+    if timeout is not None and timeout <= needed and context.is_valid("measure"):
+        message = f"timeout is {format_seconds(timeout)}, but warm-up and window alone take {format_seconds(needed)}"
+        context.add_warning(
+            ("timeout",), message, f"set it to more than {format_seconds(needed)}, with time for loading"
+        )
 
 
-# The keys that determine how long a steady workload is measured.
+# The keys that determine the length of a steady workload's measurement.
 OF_STEADY = ("warmup", "duration", "operations")
 
 
 def check_ledger(context: Context) -> None:
-    """A ledger needs values that identify their writes, loaded with the seed of the trial."""
+    """Checks that values identify their writes, as a ledger requires, and are loaded with the seed of the trial."""
     experiment = context.experiment
     if not experiment.measure.ledger:
         return
     path = ("measure", "ledger")
     if other := sorted({*experiment.kinds} - {PLAIN}):
-        context.wrong(path, f"`measure.ledger` records writes of YCSB workloads, not of {other[0]}", "leave it out")
+        context.add_mistake(
+            path, f"`measure.ledger` records writes of YCSB workloads, not of {other[0]}", "leave it out"
+        )
     if experiment.measure.verify:
         hint = "leave `verify` out: with a ledger every value read is checked as well"
-        context.wrong(path, "`measure.ledger` and `measure.verify` cannot be combined", hint)
+        context.add_mistake(path, "`measure.ledger` and `measure.verify` cannot be combined", hint)
     if experiment.load.reuse:
         hint = "leave `load.reuse` out: values of another trial would be taken for this trial's"
-        context.wrong(path, "`measure.ledger` and `load.reuse` cannot be combined", hint)
+        context.add_mistake(path, "`measure.ledger` and `load.reuse` cannot be combined", hint)
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` determines when a trial ends; work that ends by itself has no warm-up and no steady state."""
+    """Whether `measure` determines the end of a trial; work with its own end has no warm-up and no steady state."""
     kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
@@ -61,20 +65,20 @@ def check_steady(context: Context) -> bool:
     if len(ending) < len(kinds):
         others = ", ".join(sorted(kinds - {*ending}))
         message = f"`workloads` mixes work that ends by itself ({', '.join(ending)}) with {others}"
-        context.wrong(("workloads",), message, "write two experiments: `measure` applies to one of them only")
+        context.add_mistake(("workloads",), message, "write two experiments: `measure` applies to one of them only")
     passed = {key for kind in ending for key in KINDS[kind].passed}
     for key in OF_STEADY:
         if getattr(context.experiment.measure, key) and key not in passed:
             message = f"measure.{key} has no effect: {ending[0]} ends when its work is done"
             hint = f"leave it out, and set the amount of work by the keys of `{ending[0]}`"
-            context.wrong(("measure", key), message, hint)
+            context.add_mistake(("measure", key), message, hint)
     for path in (("pilot",), ("find",), ("rate",)):
-        if context.given(*path) and context.experiment.pilot is not False and path[0] not in passed:
+        if context.is_set(*path) and context.experiment.pilot is not False and path[0] not in passed:
             message = f"`{path[0]}` needs a steady workload, but {ending[0]} ends when its work is done"
-            context.wrong(path, message, f"leave `{path[0]}` out")
+            context.add_mistake(path, message, f"leave `{path[0]}` out")
     unused = {key: None for key in ("duration", "operations") if key not in passed}
     measure = context.experiment.measure.model_copy(update={"warmup": 0.0, **unused})
-    context.complete(measure=measure, pilot=False)
+    context.fill_in(measure=measure, pilot=False)
     return False
 
 
@@ -88,31 +92,31 @@ def check_pilot(context: Context, measure: Measure) -> None:
         reason = reason or ("with `rate.stages`" if experiment.stages else "")
         reason = reason or ("" if possible else "without `measure.duration`")
         reason = reason or "with `measure.warmup`, which it would find"
-        context.wrong(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
+        context.add_mistake(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")
     pilot = possible and measure.warmup is None and experiment.pilot is not False
     if measure.warmup is None and not pilot and not experiment.faults:
         measure = measure.model_copy(update={"warmup": WARMUP_SECONDS})
-    context.complete(measure=measure, pilot=pilot)
+    context.fill_in(measure=measure, pilot=pilot)
 
 
 def check_repeats(context: Context) -> None:
-    """The bounds are in order and have an effect."""
+    """Checks that the bounds are in order and have an effect."""
     repeats = context.experiment.repeats
     # A search has its own default.
-    is_given = context.knows("repeats") and context.experiment.find is None
+    is_given = context.is_valid("repeats") and context.experiment.find is None
     if repeats.at_most is None:
         at_most = repeats.at_least * (1 if repeats.until is None else AT_MOST_FACTOR)
-        context.complete(repeats=repeats.model_copy(update={"at_most": at_most}))
+        context.fill_in(repeats=repeats.model_copy(update={"at_most": at_most}))
     elif repeats.at_most < repeats.at_least:
         message = f"repeats.at_most is {repeats.at_most}, less than at_least, {repeats.at_least}"
-        context.wrong(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
+        context.add_mistake(("repeats", "at_most"), message, f"write {repeats.at_least} or more")
     elif repeats.at_most > repeats.at_least and repeats.until is None and is_given:
         message = "repeats.at_most has no effect without `until`"
-        context.warn(("repeats", "at_most"), message, "set how narrow the interval must be: `until: 5%`")
+        context.add_warning(("repeats", "at_most"), message, "set how narrow the interval must be: `until: 5%`")
     if repeats.at_least < REPEATS_MIN and context.experiment.find is None:
         verb = "is" if repeats.at_least == 1 else "are"
-        message = f"{units.many(repeats.at_least, 'repeat')} {verb} too few for any claim"
-        context.warn(("repeats",), message, f"use at least {REPEATS_MIN}")
+        message = f"{units.count_noun(repeats.at_least, 'repeat')} {verb} too few for any claim"
+        context.add_warning(("repeats",), message, f"use at least {REPEATS_MIN}")
 
 
 def check_pace(context: Context) -> None:
@@ -125,4 +129,4 @@ def check_pace(context: Context) -> None:
         and not any(context.changing_rates())
         and (experiment.arrival != "uniform" or "arrival" in context.dimensions)
     ):
-        context.warn(("arrival",), "arrival has no effect in a closed loop", "set a `rate`")
+        context.add_warning(("arrival",), "arrival has no effect in a closed loop", "set a `rate`")

@@ -5,86 +5,91 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 
-# Properties of the engine that may differ between systems: how its clients run.
+# Properties of the engine that may differ between systems: the execution of its clients.
 OF_A_STORE = frozenset({"executors", "spin.sleep"})
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
 
 def check_systems(context: Context) -> None:
-    """Every system's store and its properties; the store defaults to the system's name, else to what it starts."""
+    """Checks every system's store and its properties; the store defaults to the system's name, else to the started
+    system."""
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.experiment.kinds or [PLAIN] for name in KINDS[kind].stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
     for system, each in systems.items():
         path = ("systems", system)
         first = next(iter(usable))
-        # Work that needs no store has one of its name.
-        only = first if len(usable) == 1 or first not in description().stores else system
+        # Work that needs no store has a store of its name.
+        only = first if len(usable) == 1 or first not in describe_engine().stores else system
         started = each.start.system if each.start is not None and each.start.system in every else only
         store = each.store or (system if system in every else started)
         systems[system] = each.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
             hint = "use only letters, digits and . _ + -"
-            context.wrong(path, f'"{system}" is not a valid name for a system', hint)
-        if not context.knows(*path, "store") or not context.knows("systems"):
+            context.add_mistake(path, f'"{system}" is not a valid name for a system', hint)
+        if not context.is_valid(*path, "store") or not context.is_valid("systems"):
             continue
         if store not in every:
-            hint = suggestion(store, tuple(usable), "the stores are")
+            hint = suggest_names(store, tuple(usable), "the stores are")
             if not each.store:
                 hint += f"; to use another name for a system, write `{system}: {{store: …}}`"
-            context.wrong((*path, "store"), f'there is no store "{store}"', hint)
+            context.add_mistake((*path, "store"), f'there is no store "{store}"', hint)
             continue
         for key in each.properties:
             check_store_property(context, (*path, "properties", key), store, key)
-    if context.knows("systems"):
-        context.complete(systems=systems)
+    if context.is_valid("systems"):
+        context.fill_in(systems=systems)
         check_load_properties(context)
 
 
 def check_load_properties(context: Context) -> None:
-    """Properties for loading: those of any of the stores. Workload properties must also apply to the run."""
-    stores = [each.store for each in context.experiment.systems.values() if each.store in description().stores]
+    """Checks the properties for loading, of any of the stores. Workload properties must also apply to the run."""
+    stores = [each.store for each in context.experiment.systems.values() if each.store in describe_engine().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
         if any(has_property(store, key) for store in stores):
             continue
         if key == "threadcount":
-            context.wrong(path, "threadcount is not a property of a store", "write `load: {clients: 32}`")
-        elif key in description().properties and key not in KEYS and key not in OF_A_COMMAND:
-            context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
+            context.add_mistake(path, "threadcount is not a property of a store", "write `load: {clients: 32}`")
+        elif key in describe_engine().properties and key not in KEYS and key not in OF_A_COMMAND:
+            context.add_mistake(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
         elif stores:
             check_store_property(context, path, stores[0], key)
 
 
 def has_property(store: str, key: str) -> bool:
     """Whether an experiment may set this property of the store."""
-    return key not in description().directories and any(fnmatchcase(key, each) for each in description().own(store))
+    return key not in describe_engine().directories and any(
+        fnmatchcase(key, each) for each in describe_engine().store_properties(store)
+    )
 
 
 def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
-    """A property of a store."""
-    own = [each for each in description().own(store) if each not in description().directories]
-    if key in description().directories:
-        context.wrong(path, f"{key} is set by the lab", "set `directory` instead: each trial has its own below it")
+    """Checks a property of a store."""
+    own = [each for each in describe_engine().store_properties(store) if each not in describe_engine().directories]
+    if key in describe_engine().directories:
+        context.add_mistake(
+            path, f"{key} is set by the lab", "set `directory` instead: each trial has its own below it"
+        )
     elif has_property(store, key):
         return
     elif key in KEYS:
-        context.wrong(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
-    elif key in description().properties and key not in OF_A_COMMAND | OF_A_STORE:
+        context.add_mistake(path, f"{key} is not a property of a store", f"write `{KEYS[key]}`")
+    elif key in describe_engine().properties and key not in OF_A_COMMAND | OF_A_STORE:
         # The sides would do different work.
-        context.wrong(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
+        context.add_mistake(path, f"{key} is a property of the workload", "write it in `workload: {properties: …}`")
     elif key in OF_A_STORE:
         return
-    elif key.partition(".")[0] in description().stores:
-        hint = suggestion(key, own, f"the properties of {store} are")
-        context.wrong(path, f"{store} has no property {key}", hint)
+    elif key.partition(".")[0] in describe_engine().stores:
+        hint = suggest_names(key, own, f"the properties of {store} are")
+        context.add_mistake(path, f"{store} has no property {key}", hint)
     else:
-        hint = suggestion(key, own, f"the properties of {store} are") if own else f"remove it: {store} has none"
-        context.warn(path, f"unknown property {key}", hint)
+        hint = suggest_names(key, own, f"the properties of {store} are") if own else f"remove it: {store} has none"
+        context.add_warning(path, f"unknown property {key}", hint)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 
-from loadstone.engine.describe import description
+from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS
-from loadstone.experiment.model.system import OVER, Attach, Over, Start, System
+from loadstone.experiment.model.system import OVER, Attach, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
-from loadstone.experiment.validation.context import Context, Template, rendered
-from loadstone.format.suggestion import suggestion
+from loadstone.experiment.validation.context import Context, Template, list_template_values
+from loadstone.format.suggestion import suggest_names
 from loadstone.systems import registry
 from loadstone.systems.base.plan import list_nodes
 from loadstone.systems.base.system import System as Kind
@@ -19,47 +19,49 @@ from loadstone.systems.registry import SERVED_BY
 Keys = tuple[str | int, ...]
 
 
-def check(context: Context) -> None:
+def check_servers(context: Context) -> None:
     """Checks every system's servers, and fills in their defaults."""
     systems = {
-        name: completed(context, name, each) if context.knows("systems", name) else each
+        name: complete_system(context, name, each) if context.is_valid("systems", name) else each
         for name, each in context.experiment.systems.items()
     }
-    context.complete(systems=systems)
+    context.fill_in(systems=systems)
     check_reuse(context)
 
 
-def completed(context: Context, name: str, system: System) -> System:
+def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKeys:
     """A system with the defaults of its servers."""
     path: Keys = ("systems", name)
     given = [key for key in ("start", "attach") if getattr(system, key) is not None]
     if len(given) == 2:
-        context.wrong((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
+        context.add_mistake((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
         return system
-    if given and description().keeps_files(system.store):
+    if given and describe_engine().keeps_files(system.store):
         hint = "name the store of these servers, as in `store: redis`, or leave the servers out"
-        context.wrong((*path, given[0]), f"{system.store} runs inside the engine and has no servers", hint)
+        context.add_mistake((*path, given[0]), f"{system.store} runs inside the engine and has no servers", hint)
         return system
     if system.start is not None:
-        return started(context, path, system, system.start)
+        return complete_start(context, path, system, system.start)
     if system.attach is not None:
-        return attached(context, path, system, system.attach)
+        return complete_attach(context, path, system, system.attach)
     for key in ("fresh", "table"):
-        if context.given("systems", name, key):
+        if context.is_set("systems", name, key):
             hint = f"write `start: {SERVED_BY.get(system.store) or 'redis'}`, or `attach: {{hosts: [10.0.0.1]}}`"
-            context.wrong((*path, key), f"`{key}` needs servers, but {name} has none", hint)
+            context.add_mistake((*path, key), f"`{key}` needs servers, but {name} has none", hint)
     return system
 
 
-def started(context: Context, path: Keys, system: System, start: Start) -> System:
-    """A system that the lab starts."""
+def complete_start(context: Context, path: Keys, system: SystemKeys, start: Start) -> SystemKeys:
+    """Checks a system that the lab starts."""
     name = start.system or SERVED_BY.get(system.store, "")
     known = list(registry.SYSTEMS)
     if name not in known:
         message = f'there is no system "{name}" to start' if name else f"{path[1]} does not name a system to start"
-        context.wrong((*path, "start", "system"), message, suggestion(name, known, "write `start:` with one of"))
+        context.add_mistake(
+            (*path, "start", "system"), message, suggest_names(name, known, "write `start:` with one of")
+        )
         return system
-    kind = registry.system(name)
+    kind = registry.load_system(name)
     where = (*path, "start")
     check_started(context, where, kind, start.nodes, start.settings)
     nodes = str(kind.nodes[0]) if start.nodes is None else start.nodes
@@ -67,22 +69,22 @@ def started(context: Context, path: Keys, system: System, start: Start) -> Syste
     if over is None and name in OVER and not is_standalone(nodes, start.settings):
         over = Over()
     if over is not None and name not in OVER:
-        context.wrong((*where, "over"), f"{name} does not run on another system", "leave `over` out")
+        context.add_mistake((*where, "over"), f"{name} does not run on another system", "leave `over` out")
         over = None
     if over is not None:
-        below = registry.system(OVER[name])
+        below = registry.load_system(OVER[name])
         check_started(context, (*where, "over"), below, over.nodes, over.settings)
         over = over.model_copy(update={"nodes": str(below.nodes[0]) if over.nodes is None else over.nodes})
     settings = start.settings
     if over is not None and "mode" not in settings and not (nodes.isdigit() and nodes != "1"):
-        # One node would be standalone by default.
+        # A single node would be standalone by default.
         settings = {**settings, "mode": "distributed"}
     has_tables = recreates_tables(kind)
     if system.fresh == "table" and not has_tables:
-        context.wrong((*path, "fresh"), f"{name} cannot recreate a table", "write `fresh: system`")
+        context.add_mistake((*path, "fresh"), f"{name} cannot recreate a table", "write `fresh: system`")
     fresh = system.fresh or ("table" if has_tables else "system")
     if system.table and (fresh != "table" or not has_tables):
-        context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
+        context.add_mistake((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
     update = {"system": name, "nodes": nodes, "over": over, "settings": settings}
     return system.model_copy(update={"start": start.model_copy(update=update), "fresh": fresh})
 
@@ -93,82 +95,86 @@ def is_standalone(nodes: str, settings: Mapping[str, str]) -> bool:
 
 
 def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
-    """The nodes and the settings of a system."""
+    """Checks the nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
     for key in settings:
         # Some are patterns: `dfs.*`.
         if not any(fnmatch.fnmatchcase(key, each) for each in names):
-            hint = suggestion(key, names, "the settings are") if names else "remove it: the system has none"
-            context.wrong((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
+            hint = suggest_names(key, names, "the settings are") if names else "remove it: the system has none"
+            context.add_mistake((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
 
 
 def recreates_tables(kind: Kind) -> bool:
     """Whether a system supports `fresh: table`."""
-    return type(kind).create is not Kind.create
+    return type(kind).create_table is not Kind.create_table
 
 
 def check_nodes(context: Context, path: Keys, kind: Kind, nodes: str | None) -> None:
-    """Every number of nodes, over all variants, is supported."""
+    """Checks that every number of nodes, over all variants, is supported."""
     where = (*path, "nodes")
     if nodes is None or not context.can_render(Template(where, nodes)):
         return
     allowed = [str(count) for count in sorted(kind.nodes)]
-    for text in sorted(rendered(context, Template(where, nodes))):
+    for text in sorted(list_template_values(context, Template(where, nodes))):
         if text not in allowed:
-            context.wrong(where, f'{kind.name} cannot have "{text}" nodes', f"use {list_nodes(kind.nodes)}")
+            context.add_mistake(where, f'{kind.name} cannot have "{text}" nodes', f"use {list_nodes(kind.nodes)}")
 
 
-def attached(context: Context, path: Keys, system: System, attach: Attach) -> System:
-    """A system that is already running."""
-    if not attach.hosts and context.knows(*path, "attach", "hosts"):
-        context.wrong((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
+def complete_attach(context: Context, path: Keys, system: SystemKeys, attach: Attach) -> SystemKeys:
+    """Checks a system that is already running."""
+    if not attach.hosts and context.is_valid(*path, "attach", "hosts"):
+        context.add_mistake((*path, "attach"), f"{path[1]} has no hosts", "write `attach: {hosts: [10.0.0.1]}`")
     if system.fresh == "system":
         hint = "write `fresh: table` with a command `attach: {fresh: …}`, or `fresh: none`"
-        context.wrong((*path, "fresh"), "the lab cannot recreate servers that you run", hint)
+        context.add_mistake((*path, "fresh"), "the lab cannot recreate servers that you run", hint)
     if system.fresh == "table" and not attach.fresh:
         hint = "add a command, for example `attach: {fresh: redis-cli -h {host} flushall}`"
-        context.wrong((*path, "fresh"), "no `fresh` command is configured", hint)
+        context.add_mistake((*path, "fresh"), "no `fresh` command is configured", hint)
     if attach.restart and not attach.status:
         hint = "write `status: ssh {host} systemctl is-active …`"
-        context.wrong((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
-    if attach.port is not None and system.store in description().stores and not description().address(system.store):
+        context.add_mistake((*path, "attach", "restart"), "`restart` has no effect without `status`", hint)
+    if (
+        attach.port is not None
+        and system.store in describe_engine().stores
+        and not describe_engine().address_properties(system.store)
+    ):
         hint = f"set the address in the properties of {system.store}"
-        context.warn((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
+        context.add_warning((*path, "attach", "port"), f"{system.store} does not take `port`", hint)
     fresh = system.fresh or ("table" if attach.fresh else "none")
     if system.table and fresh != "table":
-        context.wrong((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
-    if fresh == "none" and not context.given(*map(str, path), "fresh") and not context.experiment.load.reuse:
+        context.add_mistake((*path, "table"), "`table` has no effect without `fresh: table`", "leave it out")
+    if fresh == "none" and not context.is_set(*map(str, path), "fresh") and not context.experiment.load.reuse:
         hint = "add a command `attach: {fresh: …}`, or write `fresh: none` if that is intended"
-        context.warn((*path, "attach"), "every load adds to the data that earlier trials left", hint)
+        context.add_warning((*path, "attach"), "every load adds to the data that earlier trials left", hint)
     return system.model_copy(update={"fresh": fresh})
 
 
 def check_reuse(context: Context) -> None:
-    """Data on servers can only be shared or left unchanged; data in files can only be copied."""
+    """Checks the reuse of data: on servers it can only be shared or left unchanged, in files it can only be copied."""
     where: Keys = ("load", "reuse")
     reuse = context.experiment.load.reuse
-    if not reuse or not context.knows(*where):
+    if not reuse or not context.is_valid(*where):
         return
     stores = {name: each.store for name, each in context.experiment.systems.items()}
     if reuse == "shared":
-        files = next((name for name, store in stores.items() if description().keeps_files(store)), None)
+        files = next((name for name, store in stores.items() if describe_engine().keeps_files(store)), None)
         if files is not None:
             message = f"{files} keeps its data in files, and each trial has its own"
-            context.wrong(where, message, "write `reuse: copy`")
+            context.add_mistake(where, message, "write `reuse: copy`")
         return
     for point in context.points:
         system = str(point.get("system"))
-        if description().networked(stores.get(system, "")) and (key := changing(context, point)):
+        if describe_engine().is_networked(stores.get(system, "")) and (key := changing_key(context, point)):
             message = f"the data of {system} are on servers and cannot be copied, and the workload changes them ({key})"
             hint = "leave `reuse` out, or write `reuse: shared` if trials may use data that others changed"
-            context.wrong(where, message, hint)
+            context.add_mistake(where, message, hint)
             return
 
 
-def changing(context: Context, point: Mapping[str, Scalar]) -> str | None:
+def changing_key(context: Context, point: Mapping[str, Scalar]) -> str | None:
     """The key that makes the workload of a point change its data, if any."""
     if (work := context.work_at(point)) is None:
         return None
     path, workload, kind = work
-    return next(KINDS[kind].changing(context, path, workload.keys(kind), dict(point)), None)
+    return next(KINDS[kind].changing(context, path, workload.keys_of_kind(kind), dict(point)), None)

@@ -8,9 +8,9 @@ from pydantic_core import PydanticCustomError
 
 from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.stages import STEP_MS, Stage, Stages, stage_rate
-from loadstone.experiment.reading.path import Path, name
-from loadstone.experiment.validation.context import Context, Template, rendered
-from loadstone.format.quantity import written
+from loadstone.experiment.reading.path import Path, format_path
+from loadstone.experiment.validation.context import Context, Template, list_template_values
+from loadstone.format.quantity import format_seconds
 
 PATH: Path = ("rate", "stages")
 # Intervals are at most this long, and a stage has at least INTERVALS_MIN, unless they would be shorter than STEP_MS.
@@ -18,20 +18,20 @@ INTERVAL_MS_MAX, INTERVALS_MIN = 1000, 10
 RATES = ("at", "from", "to")
 
 
-def check(context: Context) -> None:
+def check_stages(context: Context) -> None:
     """Every stage has a rate; fills in the length of the window and of its intervals."""
     stages = context.experiment.stages
-    if not isinstance(context.experiment.rate, Stages) or not context.knows("rate"):
+    if not isinstance(context.experiment.rate, Stages) or not context.is_valid("rate"):
         return
     if not stages:
-        context.wrong(PATH, "rate.stages is empty", "write `stages: [{for: 30s, at: 5000}]`")
+        context.add_mistake(PATH, "rate.stages is empty", "write `stages: [{for: 30s, at: 5000}]`")
         return
     check_combinations(context)
     for number, stage in enumerate(stages):
         check_stage(context, (*PATH, number), stage)
     every = [rate for stage in stages for key in RATES if (rate := getattr(stage, key)) is not None]
     if every and not any(isinstance(rate, str) or rate > 0 for rate in every):
-        context.wrong(PATH, "rate.stages has no rate above 0", "write `at: 5000` in a stage")
+        context.add_mistake(PATH, "rate.stages has no rate above 0", "write `at: 5000` in a stage")
     check_interval(context, [round(getattr(stage, "for") * 1e3) for stage in stages])
 
 
@@ -40,22 +40,22 @@ def check_combinations(context: Context) -> None:
     experiment = context.experiment
     if "rate" in context.dimensions:
         hint = 'vary a name, and write it in a stage: `at: "{peak}"`'
-        context.wrong(PATH, "`rate.stages` and vary.rate cannot be combined", hint)
+        context.add_mistake(PATH, "`rate.stages` and vary.rate cannot be combined", hint)
     if experiment.find is not None:
         hint = "search with a constant load, and use its result in a second experiment with stages"
-        context.wrong(("find",), "`find` and `rate.stages` cannot be combined", hint)
+        context.add_mistake(("find",), "`find` and `rate.stages` cannot be combined", hint)
     if experiment.faults:
         hint = "use a constant rate with `faults`, and stages in a second experiment"
-        context.wrong(("faults",), "`faults` and `rate.stages` cannot be combined", hint)
-    if context.given("measure", "operations"):
+        context.add_mistake(("faults",), "`faults` and `rate.stages` cannot be combined", hint)
+    if context.is_set("measure", "operations"):
         message = "`measure.operations` and `rate.stages` cannot be combined"
-        context.wrong(("measure", "operations"), message, "leave `operations` out: the window is as long as the stages")
+        context.add_mistake(("measure", "operations"), message, "leave `operations` out")
     if "operations" in context.dimensions:
         hint = "leave vary.operations out: the window is as long as the stages"
-        context.wrong(("vary",), "vary.operations and `rate.stages` cannot be combined", hint)
+        context.add_mistake(("vary",), "vary.operations and `rate.stages` cannot be combined", hint)
     if ending := sorted(kind for kind in experiment.kinds if "rate" in KINDS[kind].passed):
         message = f"`rate.stages` needs a steady workload, but {ending[0]} ends when its work is done"
-        context.wrong(PATH, message, "leave `rate` out")
+        context.add_mistake(PATH, message, "leave `rate` out")
 
 
 def check_stage(context: Context, path: Path, stage: Stage) -> None:
@@ -63,21 +63,22 @@ def check_stage(context: Context, path: Path, stage: Stage) -> None:
     rates = {key: value for key in RATES if (value := getattr(stage, key)) is not None}
     if not rates.keys() & {"at", "to"}:
         hint = "write `at: 5000` for a constant rate, or `to: 5000` for a ramp"
-        context.wrong(path, f"{name(path)} has neither `at` nor `to`", hint)
+        context.add_mistake(path, f"{format_path(path)} has neither `at` nor `to`", hint)
     elif "at" in rates and len(rates) > 1:
         other = next(key for key in rates if key != "at")
-        message = f"{name(path)} has both `at` and `{other}`"
-        context.wrong((*path, other), message, "write `at` for a constant rate, or `from` and `to` for a ramp")
+        message = f"{format_path(path)} has both `at` and `{other}`"
+        context.add_mistake((*path, other), message, "write `at` for a constant rate, or `from` and `to` for a ramp")
     for key, value in rates.items():
         template = Template((*path, key), str(value))
         if not isinstance(value, str) or not context.can_render(template):
             continue
-        for text in sorted(rendered(context, template)):
+        for text in sorted(list_template_values(context, template)):
             try:
                 stage_rate(number_of(text))
             except PydanticCustomError as error:
                 ctx = error.context or {}
-                context.wrong((*path, key), f"{name((*path, key))} {ctx.get('what')}", str(ctx.get("hint")))
+                message = f"{format_path((*path, key))} {ctx.get('what')}"
+                context.add_mistake((*path, key), message, str(ctx.get("hint")))
 
 
 def number_of(text: str) -> float | str:
@@ -93,16 +94,18 @@ def check_interval(context: Context, lengths_ms: list[int]) -> None:
     measure, length = context.experiment.measure, sum(lengths_ms) / 1e3
     # The resolved file has both.
     if measure.duration not in (None, length):
-        message = f"measure.duration is {written(measure.duration or 0)}, but the stages take {written(length)}"
-        context.wrong(("measure", "duration"), message, "leave `duration` out")
+        own, sum_s = format_seconds(measure.duration or 0), format_seconds(length)
+        message = f"measure.duration is {own}, but the stages take {sum_s}"
+        context.add_mistake(("measure", "duration"), message, "leave `duration` out")
     measure = measure.model_copy(update={"duration": length, "operations": None})
     common = math.gcd(*lengths_ms)
     if measure.interval is None:
         longest = max(min(INTERVAL_MS_MAX, min(lengths_ms) // INTERVALS_MIN), STEP_MS)
         interval_ms = max(ms for ms in range(STEP_MS, longest + 1) if common % ms == 0)
         measure = measure.model_copy(update={"interval": interval_ms / 1e3})
-    elif common % (measure.interval * 1e3) and context.knows("measure"):
-        message = f"measure.interval is {written(measure.interval)}, which does not divide the length of each stage"
-        hint = f"leave it out, or write {written(STEP_MS / 1e3)}"
-        context.wrong(("measure", "interval"), message, hint)
-    context.complete(measure=measure)
+    elif common % (measure.interval * 1e3) and context.is_valid("measure"):
+        own = format_seconds(measure.interval)
+        message = f"measure.interval is {own}, which does not divide the length of each stage"
+        hint = f"leave it out, or write {format_seconds(STEP_MS / 1e3)}"
+        context.add_mistake(("measure", "interval"), message, hint)
+    context.fill_in(measure=measure)

@@ -10,52 +10,56 @@ from pydantic import ValidationError
 
 from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.points import Point
-from loadstone.experiment.model.template import render, rendered
+from loadstone.experiment.model.template import render_strings, render_template
 from loadstone.experiment.reading.path import Path as Keys
-from loadstone.experiment.reading.path import name
-from loadstone.experiment.reading.refusals import translate
+from loadstone.experiment.reading.path import format_path
+from loadstone.experiment.reading.refusals import translate_error
 from loadstone.experiment.validation.context import Context
-from loadstone.format.suggestion import suggestion
+from loadstone.format.suggestion import suggest_names
 
 
-def check(context: Context) -> None:
+def check_workloads(context: Context) -> None:
     """Checks every workload, and whether its kind can use the stores of its systems."""
-    if context.experiment.workloads and context.given("workload"):
-        context.wrong(("workload",), "both `workload` and `workloads` are set", "keep one of them")
+    if context.experiment.workloads and context.is_set("workload"):
+        context.add_mistake(("workload",), "both `workload` and `workloads` are set", "keep one of them")
     for path, workload in context.experiment.each_workload.items():
         kinds = workload.kinds
-        if not kinds and context.knows(*path):
+        if not kinds and context.is_valid(*path):
             others = ", ".join(f"`{kind}`" for kind in KINDS if kind != PLAIN)
             hint = f"write `file: ../workloads/workloada`; other workload kinds are {others}"
-            context.wrong(path, f"`{name(path)}.file` is missing", hint)
+            context.add_mistake(path, f"`{format_path(path)}.file` is missing", hint)
         elif len(kinds) > 1:
-            context.wrong(path, f"{name(path)} has keys of several kinds: {', '.join(kinds)}", "keep one kind")
+            context.add_mistake(
+                path, f"{format_path(path)} has keys of several kinds: {', '.join(kinds)}", "keep one kind"
+            )
         elif kinds:
             keys = path if kinds[0] == PLAIN else (*path, kinds[0])
             if kinds[0] != PLAIN:
-                check_points(context, keys, workload.keys(kinds[0]))
-            KINDS[kinds[0]].check(context, keys, workload.keys(kinds[0]))
+                check_points(context, keys, workload.keys_of_kind(kinds[0]))
+            KINDS[kinds[0]].check(context, keys, workload.keys_of_kind(kinds[0]))
     check_stores(context)
 
 
-def at(context: Context, path: Keys) -> Iterator[Point]:
-    """The points that use the workload of a path."""
+def points_using(context: Context, path: Keys) -> Iterator[Point]:
+    """The points that use the workload at a path."""
     for point in context.points:
         if context.experiment.workload_at(point) == path[: 1 if path[0] == "workload" else 2]:
             yield point
 
 
 def check_points(context: Context, path: Keys, keys: Any) -> None:
-    """The keys are valid at every point, with templates rendered."""
+    """Checks that the keys are valid at every point, with templates rendered."""
     seen: set[str] = set()
-    if not context.knows(*path):
+    if not context.is_valid(*path):
         return
     kind = KINDS[str(path[-1])]
     given = keys.model_dump(exclude_unset=True)
     unrendered = {key: given.pop(key) for key in (*kind.commands, *kind.literal) if key in given}
-    for point in at(context, path):
+    for point in points_using(context, path):
         try:
-            keys_at_point = rendered(given, partial(render, values=context.values(point))) | unrendered
+            keys_at_point = (
+                render_strings(given, partial(render_template, values=context.values_at(point))) | unrendered
+            )
         except KeyError:
             return
         if (text := repr(keys_at_point)) in seen:
@@ -65,13 +69,13 @@ def check_points(context: Context, path: Keys, keys: Any) -> None:
             type(keys).model_validate(keys_at_point)
         except ValidationError as error:
             for each in error.errors(include_url=False):
-                mistake = translate(context.tree, each, (*path, *each["loc"]))
+                mistake = translate_error(context.tree, each, (*path, *each["loc"]))
                 if mistake not in context.mistakes:
                     context.mistakes.append(mistake)
 
 
 def check_stores(context: Context) -> None:
-    """At every point the workload kind can use the system's store."""
+    """Checks that at every point the workload kind can use the system's store."""
     checked = set()
     every = {name for kind in KINDS.values() for name in kind.stores()}
     for point in context.points:
@@ -81,7 +85,7 @@ def check_stores(context: Context) -> None:
         path, _, kind = work
         checked.add((path, system))
         each, known = context.experiment.systems.get(system), list(KINDS[kind].stores())
-        if each is not None and each.store in every - {*known} and context.knows("systems", system):
+        if each is not None and each.store in every - {*known} and context.is_valid("systems", system):
             excluded = f"; or exclude the pair: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
-            hint = suggestion(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
-            context.wrong(("systems", system, "store"), f"{kind} cannot use the store {each.store}", hint)
+            hint = suggest_names(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
+            context.add_mistake(("systems", system, "store"), f"{kind} cannot use the store {each.store}", hint)

@@ -31,8 +31,8 @@ LOST_ENDS = {
 INTERRUPTED_MIN = 4
 
 
-def check(trial: TrialResult, _: Settings) -> Looks:
-    """How the trial and the attempts before it ended."""
+def check_attempts(trial: TrialResult, _: Settings) -> Looks:
+    """Findings on the end of the trial and of earlier attempts."""
     here, excludes = (trial.trial,), Effect(excludes=True)
     if (message := LOST_ENDS.get(trial.end)) is not None:
         reason, hint = note_text(trial, LOST)
@@ -48,7 +48,7 @@ def check(trial: TrialResult, _: Settings) -> Looks:
         if note.name == DIED and not is_requested(trial, note)
     )
     if trial.failures:
-        attempts = units.many(len(trial.failures), "earlier attempt")
+        attempts = units.count_noun(len(trial.failures), "earlier attempt")
         message = f"{attempts} at this trial failed, the last: {trial.failures[-1]}"
         yield Finding(RETRIED, Severity.SUSPECT, message, RETRIED_HINT, here)
     if trial.end not in ("done", *LOST_ENDS):
@@ -60,12 +60,12 @@ def check(trial: TrialResult, _: Settings) -> Looks:
 
 
 def find_cause(trial: TrialResult) -> Note | None:
-    """The last note of a trial that failed: what ended it."""
+    """The last note of a failed trial, which states the cause."""
     return trial.notes[-1] if trial.failed and trial.notes else None
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
-    """Whether a server ended by a requested fault that is not lifted; a server that was started again must run."""
+    """Whether a requested fault that is not lifted ended a server; a server that was started again must run."""
     return any(
         fault.is_verified
         and fault.kind in faults.ENDING
@@ -77,28 +77,28 @@ def is_requested(trial: TrialResult, note: Note) -> bool:
 
 
 def find_interrupted(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Attempts at a variant that the user ended: now and then that is an accident."""
+    """Attempts at a variant that the user ended; a few are an accident."""
     if count := sum(trial.interruptions for trial in trials):
         severity = Severity.SUSPECT if count >= INTERRUPTED_MIN else Severity.NOTE
         ids = tuple(trial.trial for trial in trials if trial.interruptions)
         verb = "was" if count == 1 else "were"
-        message = f"{units.many(count, 'attempt')} at {units.many(len(ids), 'trial')} {verb} interrupted"
+        message = f"{units.count_noun(count, 'attempt')} at {units.count_noun(len(ids), 'trial')} {verb} interrupted"
         yield Finding(INTERRUPTED, severity, message, INTERRUPTED_HINT, ids)
 
 
-def lacking(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
-    """A trial of Loadstone's that lacks what all of them have: a check that could not look has not passed."""
+def find_unavailable_checks(trial: TrialResult, missing: Sequence[NotLooked]) -> Iterator[Finding]:
+    """A trial of Loadstone's that lacks data that all of them have: a check that could not run has not passed."""
     reasons: dict[str, dict[str, None]] = {}
     for not_looked in missing:
         reasons.setdefault(not_looked.reason, {})[not_looked.check] = None
     for reason, names in reasons.items():
-        message = f"{reason}: {units.listed([*names], len(names))} could not look"
+        message = f"{reason}: {units.list_items([*names], len(names))} could not look"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "restore the file, or measure again", (trial.trial,))
 
 
-def repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
-    """Planned repeats of a variant that are missing; the variant has others."""
-    message = f"{len(missing)} of {units.many(len(trials) + len(missing), 'repeat')} planned are missing"
+def find_missing_repeats(trials: Sequence[TrialResult], missing: Sequence[str]) -> Iterator[Finding]:
+    """Planned repeats of a variant that are missing, if the variant has other repeats."""
+    message = f"{len(missing)} of {units.count_noun(len(trials) + len(missing), 'repeat')} planned are missing"
     yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, tuple(missing))
 
 
@@ -110,66 +110,68 @@ def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) ->
 
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """No trial at all, or none with a figure: that is never valid. A trial that failed has its cause, which leads."""
+    """Variants without any trial, or without any figure: never valid. A failed trial has its cause, which leads."""
     if not any(trial.values or trial.failed for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
 
 
-def counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
-    """Variants without a counterpart, by name, although others have one: a gap, planned or not."""
+def find_missing_counterparts(unpaired: Sequence[str], variants: int) -> Iterator[Finding]:
+    """Variants without a counterpart, by name, although other variants have one: a gap, planned or not."""
     if unpaired:
         missing = f"{len(unpaired)} of {variants} variants have no counterpart"
-        message = f"{missing} to compare with: {units.listed(unpaired)}"
+        message = f"{missing} to compare with: {units.list_items(unpaired)}"
         yield Finding(INCOMPLETE, Severity.NOTE, message, "measure the other side of these points, too")
 
 
-def metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
-    """Requested metrics that no trial has: without this note they would be missing silently."""
+def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) -> Iterator[Finding]:
+    """Requested metrics that no trial has: without this note their absence would not be noticed."""
     if missing := [metric for metric in requested if metric not in measured]:
-        message = f"requested and not measured: {units.listed(missing)}"
+        message = f"requested and not measured: {units.list_items(missing)}"
         hint = "look for a misspelt name in docs/reference/results.md; what the host hides cannot be measured"
         yield Finding(INCOMPLETE, Severity.NOTE, message, hint)
 
 
-def search(request: str) -> Iterator[Finding]:
-    """A search for something that cannot be searched for, which earlier versions accepted; its trials are kept."""
+def find_unreadable_objective(request: str) -> Iterator[Finding]:
+    """A search for an invalid target, which earlier versions accepted; its trials are kept."""
     message = f"what was searched for is not an objective: {request}"
     yield Finding(
         INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
     )
 
 
-def points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
-    """Planned variants without any trial, with their trials' ids, and how many variants were planned."""
+def find_missing_points(missing: Mapping[VariantKey, Sequence[str]], planned: int) -> Iterator[Finding]:
+    """Planned variants without any trial, with their trials' ids, and the number of planned variants."""
     if missing:
-        names = units.listed([*map(variant_name, missing)])
+        names = units.list_items([*map(variant_name, missing)])
         message = f"{len(missing)} of {planned} planned points are missing: {names}"
         trials = tuple(trial for trials in missing.values() for trial in trials)
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, RESUME, trials)
 
 
-def baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
-    """A baseline that was never measured; another one took its place."""
+def find_replaced_baseline(by: str, requested: Scalar, used: Scalar | None) -> Iterator[Finding]:
+    """A baseline that was never measured, and was replaced."""
     if str(used) != str(requested):
         message = f"the baseline {by}={requested} has no trial; {by}={used} is used instead"
         yield Finding(INCOMPLETE, Severity.SUSPECT, message, "run it, or name another baseline")
 
 
-def failures(trials: Iterable[TrialResult]) -> int:
-    """how many attempts at these trials failed, with or without a later success."""
+def count_failed_attempts(trials: Iterable[TrialResult]) -> int:
+    """The number of failed attempts at these trials, with or without a later success."""
     return sum(len(trial.failures) + trial.failed for trial in trials)
 
 
-def turns(worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float) -> bool:
-    """Whether a claim that `better` beats `worse` falls when failed attempts count as the worst possible figure.
+def failures_reverse_claim(
+    worse: Sequence[float], better: Sequence[float], failed: tuple[int, int], worst: float
+) -> bool:
+    """Whether a claim that `better` beats `worse` fails when failed attempts count as the worst possible figure.
 
-    `failed` counts the failures of each side, and `worst` is 0 where more is better, else infinity. The claim falls
+    `failed` counts the failures of each side, and `worst` is 0 if more is better, else infinity. The claim fails
     when the medians swap, or when a rank test (Mann and Whitney, Ann. Math. Statist. 18, 1947), which can take
     infinities, finds a difference without the failures but not with them.
     """
-    # Imported late: it takes nearly a second of processor time, and few trials have failed.
+    # Imported late: it takes nearly a second of CPU time, and few trials fail.
     from scipy.stats import mannwhitneyu
 
     with_worse, with_better = [*worse, *[worst] * failed[0]], [*better, *[worst] * failed[1]]

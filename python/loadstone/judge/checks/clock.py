@@ -1,4 +1,4 @@
-"""clock: the clock used for measuring did not run evenly."""
+"""clock: the measuring clock did not run evenly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ NAME = "clock"
 HINT = "look for a suspended or migrated machine, and in the kernel's log for its clock source; then measure again"
 
 
-def check(trial: TrialResult, _: Settings) -> Looks:
-    """Jumps against the kernel's clock."""
+def check_clock(trial: TrialResult, _: Settings) -> Looks:
+    """Finds jumps relative to the kernel's clock."""
     jumps = trial.value("clock.jumps")
     if jumps is None:
         yield NotLooked(NAME, "the measuring clock was not compared with another", ours=True)

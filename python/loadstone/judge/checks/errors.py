@@ -6,60 +6,60 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.checks import faults
-from loadstone.judge.figures import BESIDE, count_failed, failed, operations
+from loadstone.judge.figures import BESIDE, count_failed, count_failed_operations, count_operations
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "errors"
-# The phases by the prefix of their figures' names, with what failed there.
+# The phases by the prefix of their figures' names, with the name of the failed object.
 MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
-# A share of one kind of operation.
+# A share of the operations of one kind.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
 # Reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
-# How the engine's note continues when it quotes the system's message.
+# The text of the engine's note before the system's message.
 FIRST = ", the first: "
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
+def check_errors(trial: TrialResult, settings: Settings) -> Looks:
     """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
         yield NotLooked(NAME, "failed operations were not counted", ours=True)
     for prefix in PHASES:
-        yield from phase(trial, prefix, settings)
-    yield from sessions(trial)
+        yield from check_phase(trial, prefix, settings)
+    yield from find_unclosed_sessions(trial)
 
 
-def phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
+def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator[Finding]:
     """Failed operations of one of the PHASES."""
-    count, every, what = failed(trial, prefix), operations(trial, prefix), PHASES[prefix]
+    count, every, what = count_failed_operations(trial, prefix), count_operations(trial, prefix), PHASES[prefix]
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
-        # Failures during a requested fault are its result, also of operations that were in flight at its beginning.
+        # Failures during a requested fault are its result, including operations in flight at its beginning.
         (count, every), retried, what = outside, 0.0, "operations outside the fault"
         count = max(count - (trial.value("before.interrupted") or 0), 0)
     if count + retried <= 0:
         return
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
     if every:
-        # A retry hides a failure from the operations, and not from the users of a system without retries.
+        # A retry hides a failure from the operations, but not from users of a system without retries.
         bad, tries = count + retried, every + retried
-        message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.percent(count / every)})"
+        message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.format_percent(count / every)})"
         if retried > 0:
-            attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.percent(bad / tries)})"
+            attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.format_percent(bad / tries)})"
             message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
-        severity = Severity.INVALID if bad / tries > settings.threshold(NAME, "share") else Severity.NOTE
+        severity = Severity.INVALID if bad / tries > settings.check_threshold(NAME, "share") else Severity.NOTE
     has_kinds = prefix == MEASURED and not faults.has_fault(trial)
-    if has_kinds and severity == Severity.NOTE and (kinds := [*failing(trial)]):
-        message, severity = f"{message}, among them {units.listed(kinds)}", Severity.INVALID
+    if has_kinds and severity == Severity.NOTE and (kinds := [*list_failing_operations(trial)]):
+        message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
     hint = "see the counts by operation and status; a failed operation can be faster than one that works"
-    cause = first(trial) if prefix == MEASURED else ""
+    cause = first_failure(trial) if prefix == MEASURED else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):
         cause, hint = f"{describe_missing(trial, missing)}{cause}", MISSING_HINT
     effect = Effect(excludes=True)
@@ -73,35 +73,35 @@ def describe_missing(trial: TrialResult, missing: float) -> str:
     return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"
 
 
-def failing(trial: TrialResult) -> Iterator[str]:
-    """The kinds of operations of which many failed, though they are few of all."""
+def list_failing_operations(trial: TrialResult) -> Iterator[str]:
+    """The kinds of operations with many failures, even if these are few among all operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
         if operation.lower() not in BESIDE and every and bad / every > KIND_SHARE:
-            yield f"{units.percent(bad / every)} of {operation}"
+            yield f"{units.format_percent(bad / every)} of {operation}"
 
 
-def sessions(trial: TrialResult) -> Iterator[Finding]:
+def find_unclosed_sessions(trial: TrialResult) -> Iterator[Finding]:
     """Clients of either phase that did not close: the writes that they buffered were counted as done."""
     for prefix in PHASES:
         if clients := trial.value(f"{prefix}unclosed"):
-            message = unclosed(int(clients), "of the load " if prefix == LOAD else "")
+            message = message_on_unclosed(int(clients), "of the load " if prefix == LOAD else "")
             here, effect = (trial.trial,), Effect(excludes=True)
             yield Finding(NAME, Severity.INVALID, message, UNCLOSED_HINT, here, effect=effect, size=clients)
 
 
-def unclosed(clients: int, phase: str = "") -> str:
+def message_on_unclosed(clients: int, phase: str = "") -> str:
     """The message about clients of a phase (`of the load `) that did not close."""
     they = "it" if clients == 1 else "they"
-    return f"{units.many(clients, 'client')} {phase}did not close: writes that {they} buffered may be lost"
+    return f"{units.count_noun(clients, 'client')} {phase}did not close: writes that {they} buffered may be lost"
 
 
-def first(trial: TrialResult) -> str:
+def first_failure(trial: TrialResult) -> str:
     """The system's message about the first failure, if any."""
     cause = next((note.message for note in trial.notes if note.name == NAME), "")
     return "".join(cause.partition(FIRST)[1:])
 
 
-def decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
+def has_error_counts(trial: TrialResult) -> bool:
+    """Whether the figures already cover the content of the engine's note."""
     return trial.value("errors") is not None or bool(trial.statuses)

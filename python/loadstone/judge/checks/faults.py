@@ -33,8 +33,8 @@ def has_fault(trial: TrialResult) -> bool:
     return any(fault.kind != NONE for fault in trial.faults)
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether faults took place, were lifted and hit nothing else; and what the figures of recovery rest on."""
+def check_faults(trial: TrialResult, settings: Settings) -> Looks:
+    """Whether faults took place, were lifted and affected nothing else; and the basis of the recovery figures."""
     for fault in trial.faults:
         if fault.kind != NONE and trial.values:
             yield from check_fault(trial, fault)
@@ -50,9 +50,9 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
-    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is another fault."""
+    """A fault without proof did not happen; a fault that was not lifted, or hit other servers, is a different fault."""
     here, excludes = (trial.trial,), Effect(excludes=True)
-    name = f"{fault.kind} of {units.listed([*fault.servers]) or 'no server'}"
+    name = f"{fault.kind} of {units.list_items([*fault.servers]) or 'no server'}"
     end_ns = trial.value("runtime")
     order_ns = fault.ordered_ns
     outside = order_ns is not None and (order_ns < 0 or (end_ns is not None and order_ns >= end_ns))
@@ -73,25 +73,27 @@ def check_fault(trial: TrialResult, fault: FaultRecord) -> Iterator[Finding]:
 
 
 def check_before(trial: TrialResult, settings: Settings) -> Looks:
-    """Whether the level before the fault is known well enough to tell a recovery."""
+    """Whether the level before the fault is known precisely enough to detect a recovery."""
     line = trial.values.get("recovered.line")
     if line is None:
         yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", ours=True)
         return
     median = trial.value("recovered.median") or 0.0
-    least = settings.threshold(UNSTEADY, "windows")
+    least = settings.check_threshold(UNSTEADY, "windows")
     if line.n < least:
         message = f"only {line.n} windows before the fault, fewer than {least:g}: noise there is not known"
-        yield unsteady(trial, message, "let the fault begin later, with `at`")
-    elif median < settings.threshold(UNSTEADY, "yield"):
-        message = f"before the fault only {units.percent(median)} of the operations were answered in time"
-        yield unsteady(trial, message, "lower the rate, or set a longer `measure.deadline`")
+        yield unsteady_finding(trial, message, "let the fault begin later, with `at`")
+    elif median < settings.check_threshold(UNSTEADY, "yield"):
+        message = f"before the fault only {units.format_percent(median)} of the operations were answered in time"
+        yield unsteady_finding(trial, message, "lower the rate, or set a longer `measure.deadline`")
     elif line.value < RELAPSE * median:
-        message = f"the yield before the fault varies: {units.percent(max(line.value, 0.0))} would count as recovered"
-        yield unsteady(trial, message, "warm up longer, or find out what disturbs the system")
+        message = (
+            f"the yield before the fault varies: {units.format_percent(max(line.value, 0.0))} would count as recovered"
+        )
+        yield unsteady_finding(trial, message, "warm up longer, or find out what disturbs the system")
 
 
-def unsteady(trial: TrialResult, message: str, hint: str) -> Finding:
+def unsteady_finding(trial: TrialResult, message: str, hint: str) -> Finding:
     """A trial whose level before the fault is unknown."""
     return Finding(UNSTEADY, Severity.INVALID, message, hint, (trial.trial,), effect=Effect(excludes=True))
 
@@ -103,7 +105,7 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         return
     here = (trial.trial,)
     is_twin = not has_fault(trial)
-    limit = units.duration(recovered.value)
+    limit = units.format_duration(recovered.value)
     if recovered.bound is not None and is_twin:
         message = f"without a fault, the yield did not stay at its level within {limit}"
         hint = "the system is not steady enough to measure a recovery: warm up longer or lower the rate"
@@ -113,13 +115,13 @@ def check_recovery(trial: TrialResult) -> Iterator[Finding]:
         hint = "that is a result; use a longer `measure.duration` to know how long it takes"
         yield Finding(NOT_RECOVERED, Severity.NOTE, message, hint, here, size=recovered.value)
     elif (watched := trial.value("recovered.held")) is not None and watched < (trial.value("recovered.hold") or 0.0):
-        required = units.duration(trial.value("recovered.hold") or 0.0)
-        message = f"recovered after {limit}, but watched for {units.duration(watched)} instead of {required}"
+        required = units.format_duration(trial.value("recovered.hold") or 0.0)
+        message = f"recovered after {limit}, but watched for {units.format_duration(watched)} instead of {required}"
         yield Finding(NOT_RECOVERED, Severity.SUSPECT, message, "use a longer `measure.duration`", here, size=-watched)
 
 
 def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
-    """Our client, and our host: neither is the system."""
+    """Effects of Loadstone's client and host, which are not the system's."""
     here = (trial.trial,)
     retried = sum(value.value for metric, value in trial.values.items() if metric.startswith("attempts.retried."))
     if trial.facts.get("store") in RETRYING or retried:
@@ -128,15 +130,15 @@ def check_surroundings(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(RETRIES, Severity.NOTE, message, hint, here)
     restarted = any(fault.kind in ENDING and fault.lifted_ns is not None for fault in trial.faults)
     if restarted and any(metric.startswith("server.") for metric in trial.values):
-        processors = trial.fact("cpus")
-        shared = "processors" if processors is None else units.many(int(processors), "processor")
+        processors = trial.numeric_fact("cpus")
+        shared = "processors" if processors is None else units.count_noun(int(processors), "processor")
         message = f"servers, load generator and lab share {shared}: the restart's CPU time is part of the recovery"
         hint = "compare only with trials on an equal host, or limit the CPUs of each server in all variants"
         yield Finding(SHARED, Severity.NOTE, message, hint, here)
 
 
 def check_pair(pair: Pair, _: Settings) -> Looks:
-    """Whether both sides of each block had the same fault: servers and instant are drawn for the block."""
+    """Whether both sides of each block had the same fault: servers and instant are drawn per block."""
     contenders = {trial.repeat: trial for trial in pair.contenders if has_fault(trial)}
     for trial in pair.baselines if pair.blocks else ():
         other = contenders.get(trial.repeat)
@@ -144,8 +146,8 @@ def check_pair(pair: Pair, _: Settings) -> Looks:
             continue
         draws = [tuple((fault.servers, fault.planned_at_ns) for fault in side.faults) for side in (trial, other)]
         if draws[0] != draws[1]:
-            victims = [units.listed([name for names, _ in draw for name in names]) for draw in draws]
-            instants = [units.duration(draw[0][1]) for draw in draws]
+            victims = [units.list_items([name for names, _ in draw for name in names]) for draw in draws]
+            instants = [units.format_duration(draw[0][1]) for draw in draws]
             message = (
                 f"in block {trial.repeat} the faults differ: {victims[0]} at {instants[0]} against {victims[1]} at"
                 f" {instants[1]}"
@@ -178,7 +180,7 @@ def outside_fault(check_series: SeriesCheck) -> SeriesCheck:
 
 
 def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
-    """A count of operations before a requested fault and after the recovery, and all operations there.
+    """A count of operations before a requested fault and after the recovery, and the number of all operations there.
 
     None without a fault, or without figures of its windows.
     """
@@ -190,7 +192,7 @@ def outside_counts(trial: TrialResult, name: str) -> tuple[float, float] | None:
 
 def trim_to_before(trial: TrialResult, series: Series) -> Series:
     """The intervals that ended before the fault; all of them without a fault."""
-    order_ns = min((borders(fault)[0] for fault in trial.faults if fault.kind != NONE), default=None)
+    order_ns = min((fault_borders(fault)[0] for fault in trial.faults if fault.kind != NONE), default=None)
     if order_ns is None:
         return series
     spans = zip(series.start_seconds, series.length_seconds, strict=True)
@@ -200,7 +202,7 @@ def trim_to_before(trial: TrialResult, series: Series) -> Series:
 
 def trim_to_after(trial: TrialResult, series: Series) -> Series:
     """The intervals after the recovery; none if the system did not recover, or recovery is not known."""
-    lifts = [lift for fault in trial.faults if (lift := borders(fault)[1]) is not None]
+    lifts = [lift for fault in trial.faults if (lift := fault_borders(fault)[1]) is not None]
     recovered = trial.values.get("recovered")
     if not lifts or recovered is None or recovered.bound is not None:
         return cut_series(series, len(series.start_seconds), len(series.start_seconds))
@@ -208,8 +210,8 @@ def trim_to_after(trial: TrialResult, series: Series) -> Series:
     return cut_series(series, first, len(series.start_seconds))
 
 
-def borders(fault: FaultRecord) -> tuple[int, int | None]:
-    """When a fault and its lift were ordered, ns; as planned where nothing was ordered."""
+def fault_borders(fault: FaultRecord) -> tuple[int, int | None]:
+    """When a fault and its lift were ordered, ns; the planned instants if nothing was ordered."""
     order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order_ns, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 

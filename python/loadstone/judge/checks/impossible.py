@@ -1,4 +1,4 @@
-"""impossible: figures that cannot be, by arithmetic or by what the device and the link can do."""
+"""impossible: figures that contradict arithmetic, or exceed the limits of the device and the link."""
 
 from __future__ import annotations
 
@@ -8,34 +8,41 @@ from itertools import pairwise
 from statistics import fmean
 
 from loadstone.format import units
-from loadstone.judge.figures import ALL, failed, family, moved, rank, seconds
+from loadstone.judge.figures import (
+    ALL,
+    bytes_in_window,
+    count_failed_operations,
+    percentile_rank,
+    split_metric,
+    window_seconds,
+)
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.results.value import SIGNED, Value, statistic
+from loadstone.results.value import SIGNED, Value, metric_statistic
 
 NAME = "impossible"
 BANDWIDTH = "bandwidth"
 READS = frozenset({"read"})
 LIMITS = {"read": "device_read_bps", "write": "device_write_bps", "append": "device_write_bps"}
 VERBS = {"read": "read", "write": "wrote", "append": "appended"}
-# What shows that two repeats are the same run: this many equal figures, one of them with this many digits.
+# Two repeats with this number of equal figures, one of them with this number of digits, are the same run.
 FIGURES_MIN, DIGITS_MIN = 3, 9
-# In this number of repeats, a figure of this number of digits is not the same by chance.
+# In this number of repeats, a figure with this number of digits is not constant by chance.
 CONSTANT_MIN, CONSTANT_DIGITS_MIN = 3, 5
 MEMORY = "the data came from the page cache: read several times more than memory holds, or drop the caches before"
 WRONG = "the figure or the stated speed is wrong: measure the device again, and check whose bytes these are"
 MIXED = "the figures are not from one run, or not in the stated unit: copy them again from one log"
 
 
-# The fact of a trial whose percentiles were computed from those of several processes, not from their histograms.
+# The fact of a trial whose percentiles were computed from several processes' percentiles, not their histograms.
 PERCENTILES_OF = "percentiles_of"
 MERGE = "merge the histograms of the processes (cassandra-stress -log hdrfile=…, YCSB hdrhistogram.fileoutput=true)"
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast something moved bytes, and how fast it can; B/s."""
+    """The speed at which bytes were moved, and the maximum speed; B/s."""
 
     metric: str
     verb: str
@@ -44,172 +51,182 @@ class Speed:
     what: str
     hint: str
 
-    def finding(self, settings: Settings, trials: tuple[str, ...], suffix: str = "") -> Iterator[Finding]:
+    def find_excess(self, settings: Settings, trials: tuple[str, ...], suffix: str = "") -> Iterator[Finding]:
         """The finding on a speed that is too high to be true."""
-        if self.found > self.limit * settings.threshold(NAME, "speed"):
-            found, limit = units.bandwidth(self.found), units.bandwidth(self.limit)
+        if self.found > self.limit * settings.check_threshold(NAME, "speed"):
+            found, limit = units.format_bandwidth(self.found), units.format_bandwidth(self.limit)
             message = f"{self.verb} at {found}, but the {self.what} {limit}{suffix}"
-            # Bytes that the device or the link cannot have moved put every figure of the trial in doubt.
+            # Bytes that the device or the link cannot have moved invalidate every figure of the trial.
             metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
             yield Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
 
 
-def check(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
     """Speeds beyond the facts' limits, and figures that contradict each other."""
     here = (trial.trial,)
-    for speed in speeds(trial):
-        yield from speed.finding(settings, here)
+    for speed in list_speeds(trial):
+        yield from speed.find_excess(settings, here)
     if parts := trial.facts.get(PERCENTILES_OF):
         message = f"the percentiles were computed from the percentiles of {parts}, and are not those of the operations"
         yield Finding(NAME, Severity.WITHHELD, message, MERGE, here, about="latencies")
-    for message in contradictions(trial, settings.threshold(NAME, "rounding")):
+    for message in find_contradictions(trial, settings.check_threshold(NAME, "rounding")):
         yield Finding(NAME, Severity.INVALID, message, MIXED, here)
 
 
-def mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """The same for a variant's mean, the figure that people put into a table."""
+def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+    """The same check for a variant's mean, the figure that people put into a table."""
     speeds_by_metric: dict[str, list[Speed]] = {}
     for trial in trials:
-        for speed in speeds(trial):
+        for speed in list_speeds(trial):
             speeds_by_metric.setdefault(speed.metric, []).append(speed)
     ids = tuple(trial.trial for trial in trials)
     for every in (every for every in speeds_by_metric.values() if len(every) > 1):
         limit = max(speed.limit for speed in every)
         average = replace(every[0], found=fmean(speed.found for speed in every), limit=limit)
-        yield from average.finding(settings, ids, f" (mean of {units.many(len(every), 'repeat')})")
+        yield from average.find_excess(settings, ids, f" (mean of {units.count_noun(len(every), 'repeat')})")
 
 
-def twice(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+def find_duplicate_repeats(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """Repeats of a variant with the same figures to the last digit: one run counted twice."""
-    for first, again in copies(trials):
+    for first, again in find_copies(trials):
         message = f"repeats {first.repeat} and {again.repeat} have the same figures to the last digit"
         hint = "one run is counted twice: import each run once"
         yield Finding(NAME, Severity.INVALID, message, hint, (first.trial, again.trial))
 
 
-def constant(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """A figure that is the same in all repeats, with more digits than chance gives: a mean that was copied."""
+def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
+    """A figure that is equal in all repeats, with too many digits for chance: a mean that was copied."""
     if len(trials) < CONSTANT_MIN or any(trial.loop == "open" for trial in trials):
         return
     for metric in trials[0].values:
         figures = {trial.value(metric) for trial in trials}
         (figure, *other_figures) = figures
-        copied = not other_figures and figure is not None and len(digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
-        if copied and family(metric)[1] in ("throughput", BANDWIDTH, "mean"):
+        copied = (
+            not other_figures
+            and figure is not None
+            and len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
+        )
+        if copied and split_metric(metric)[1] in ("throughput", BANDWIDTH, "mean"):
             message = f"{metric} is {figure:,.10g} in all {len(trials)} repeats"
             hint = "a mean is not a repeat: import the figure of each repeat"
             yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials), metric)
 
 
-def across(pair: Pair, _: Settings) -> Iterator[Finding]:
-    """The same on both sides of a comparison: a run that is compared with itself."""
+def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
+    """Equal figures on both sides of a comparison: a run that is compared with itself."""
     baselines = {trial.trial for trial in pair.baselines}
-    copied_trials = copies([*pair.baselines, *pair.contenders])
+    copied_trials = find_copies([*pair.baselines, *pair.contenders])
     shared = [
         (first, again) for first, again in copied_trials if first.trial in baselines and again.trial not in baselines
     ]
-    # In one experiment every trial was run: single trials that agree are chance.
+    # In one experiment every trial was run, so single trials agree by chance.
     in_blocks = sum(first.repeat == again.repeat for first, again in shared)
     if shared and (not pair.is_one_run or in_blocks == len(pair.contenders)):
-        of = "" if len(shared) == len(pair.contenders) else f" in {units.many(len(shared), 'repeat')}"
+        of = "" if len(shared) == len(pair.contenders) else f" in {units.count_noun(len(shared), 'repeat')}"
         message = f"{pair.baseline} and {pair.contender} have the same figures to the last digit{of}"
         yield Finding(NAME, Severity.INVALID, message, "one run is compared with itself: name two runs", pair.trials)
 
 
-def copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
-    """Trials with all figures of an earlier one, each with that one."""
+def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
+    """Trials with all figures of an earlier trial, each with that trial."""
     seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
         # Round figures can be equal by chance, and so can a few.
-        if len(figures) < FIGURES_MIN or not any(len(digits(figure)) >= DIGITS_MIN for _, figure in figures):
+        if len(figures) < FIGURES_MIN or not any(
+            len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures
+        ):
             continue
         if (first := seen.setdefault(figures, trial)) is not trial:
             yield first, trial
 
 
-def digits(figure: float) -> str:
+def significant_digits(figure: float) -> str:
     """The digits of a number."""
     return repr(figure).replace(".", "").partition("e")[0].strip("-0")
 
 
-def speeds(trial: TrialResult) -> Iterator[Speed]:
+def list_speeds(trial: TrialResult) -> Iterator[Speed]:
     """Every speed whose limit is known."""
     for metric, value in trial.values.items():
-        yield from bandwidth(trial, metric, value)
-    length = seconds(trial)
+        yield from limit_bandwidth(trial, metric, value)
+    length = window_seconds(trial)
     if not length:
         return
     for metric, verb, limit in (
         ("device.read", "the device was read", "device_read_bps"),
         ("device.written", "the device was written", "device_write_bps"),
     ):
-        size, most = moved(trial, metric), trial.fact(limit)
+        size, most = bytes_in_window(trial, metric), trial.numeric_fact(limit)
         if size is not None and most is not None:
-            yield Speed(metric, verb, size / length, most * nodes(trial), "device gives", WRONG)
-    returned, link = trial.value("returned"), trial.fact("network_bps")
+            yield Speed(metric, verb, size / length, most * count_data_nodes(trial), "device gives", WRONG)
+    returned, link = trial.value("returned"), trial.numeric_fact("network_bps")
     # A system in the engine's process, or a copy on the reader's own host, needs no link.
     if returned is not None and link is not None and trial.facts.get("networked") == "yes":
-        yield Speed("returned", "values were returned", returned / length, link * nodes(trial), "link gives", WRONG)
+        yield Speed(
+            "returned", "values were returned", returned / length, link * count_data_nodes(trial), "link gives", WRONG
+        )
 
 
-def bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
-    """A bandwidth against the device of its direction; against the faster direction where it has none."""
-    operation, last = family(metric)
+def limit_bandwidth(trial: TrialResult, metric: str, value: Value) -> Iterator[Speed]:
+    """Compares a bandwidth with the device's limit in its direction, or with the faster direction if it has none."""
+    operation, last = split_metric(metric)
     if last != BANDWIDTH or operation.startswith("load."):
         return
-    known = [trial.fact(limit) for limit in ([LIMITS[operation]] if operation in LIMITS else LIMITS.values())]
+    known = [trial.numeric_fact(limit) for limit in ([LIMITS[operation]] if operation in LIMITS else LIMITS.values())]
     limits = [limit for limit in known if limit is not None]
-    # Without its direction, a bandwidth is impossible only beyond both.
+    # Without a direction, a bandwidth is impossible only if it exceeds both.
     if len(limits) != len(known):
         return
-    share = nodes(trial) if trial.facts.get("bandwidth_of") == "cluster" else 1
-    limit, link = max(limits) * share, trial.fact("network_bps")
+    share = count_data_nodes(trial) if trial.facts.get("bandwidth_of") == "cluster" else 1
+    limit, link = max(limits) * share, trial.numeric_fact("network_bps")
     hint = MEMORY if operation in READS else WRONG
     if link is not None and value.value > link * share:
-        hint += f"; the link of {units.bandwidth(link * share)} did not carry it either"
+        hint += f"; the link of {units.format_bandwidth(link * share)} did not carry it either"
     yield Speed(metric, VERBS.get(operation, "moved data"), value.value, limit, "device gives", hint)
 
 
-def nodes(trial: TrialResult) -> float:
-    """How many nodes hold the data; one where it is not stated."""
-    return max(trial.fact("data_nodes") or 1, 1)
+def count_data_nodes(trial: TrialResult) -> float:
+    """The number of nodes that hold the data; 1 if it is not stated."""
+    return max(trial.numeric_fact("data_nodes") or 1, 1)
 
 
-def contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
-    """Negative figures; percentiles that fall; a mean outside the extremes. The first for each operation."""
+def find_contradictions(trial: TrialResult, rounding: float) -> Iterator[str]:
+    """Negative figures; percentiles that decrease; a mean outside the extremes. One per operation."""
     ladders: dict[str, list[tuple[float, Value]]] = {}
     means: dict[str, Value] = {}
     for metric, value in trial.values.items():
-        if value.value < 0 and statistic(metric) not in SIGNED:
-            yield f"{metric} is negative: {units.figure(value.value, value.unit)}"
+        if value.value < 0 and metric_statistic(metric) not in SIGNED:
+            yield f"{metric} is negative: {units.format_figure(value.value, value.unit)}"
             continue
-        name, last = family(metric)
+        name, last = split_metric(metric)
         if last == "mean":
             means[name] = value
         # A bound cannot be contradicted by another figure.
-        elif value.bound is None and (height := rank(last)) is not None:
+        elif value.bound is None and (height := percentile_rank(last)) is not None:
             ladders.setdefault(name, []).append((height, value))
     for name, ladder in ladders.items():
         ladder.sort(key=lambda step: step[0])
         for (_, low), (_, high) in pairwise(ladder):
             if low.value - low.resolution > high.value * (1 + rounding) + high.resolution:
-                yield f"{described(low)}, above {described(high)}"
+                yield f"{figure_text(low)}, above {figure_text(high)}"
                 break
         # The mean of all operations includes failures, the extremes only cover operations that succeeded.
-        if name in means and not (ALL in name.split(".") and failed(trial, "load." * name.startswith("load."))):
-            yield from outside(means[name], ladder, rounding)
+        if name in means and not (
+            ALL in name.split(".") and count_failed_operations(trial, "load." * name.startswith("load."))
+        ):
+            yield from find_outside_mean(means[name], ladder, rounding)
 
 
-def outside(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> Iterator[str]:
+def find_outside_mean(mean: Value, ladder: list[tuple[float, Value]], rounding: float) -> Iterator[str]:
     """A mean below the minimum or above the maximum."""
     (lowest, low), (highest, high) = ladder[0], ladder[-1]
     if lowest == 0 and mean.value * (1 + rounding) + mean.resolution < low.value - low.resolution:
-        yield f"{described(mean)}, below {described(low)}"
+        yield f"{figure_text(mean)}, below {figure_text(low)}"
     if highest == 1 and mean.value - mean.resolution > high.value * (1 + rounding) + high.resolution:
-        yield f"{described(mean)}, above {described(high)}"
+        yield f"{figure_text(mean)}, above {figure_text(high)}"
 
 
-def described(value: Value) -> str:
+def figure_text(value: Value) -> str:
     """A figure with its name: `read.p99 of 1.23 ms`."""
-    return f"{value.metric} of {units.figure(value.value, value.unit)}"
+    return f"{value.metric} of {units.format_figure(value.value, value.unit)}"

@@ -1,4 +1,4 @@
-"""interference: something else used the host meanwhile."""
+"""interference: other processes used the host during the trial."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHARES = {
 OF_RESTARTS = frozenset({"cpu.others", "io.others"})
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
-    """Each share of the host that went elsewhere."""
+def check_interference(trial: TrialResult, settings: Settings) -> Looks:
+    """Each share of the host that other processes used."""
     if not any(metric in trial.values for metric in SHARES):
         yield NotLooked(NAME, "the host was not observed")
-    limit = settings.threshold(NAME, "share")
+    limit = settings.check_threshold(NAME, "share")
     for metric, (message, hint) in SHARES.items():
         share = trial.value(metric)
         if share is not None and share > limit:
-            text, here = message.format(share=units.percent(share)), (trial.trial,)
+            text, here = message.format(share=units.format_percent(share)), (trial.trial,)
             if metric in OF_RESTARTS and any(fault.kind in faults.ENDING for fault in trial.faults):
                 hint = "the lab started servers again, which is part of the fault; see shared-host"
                 yield Finding(NAME, Severity.NOTE, text, hint, here, size=share)

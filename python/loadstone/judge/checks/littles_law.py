@@ -7,21 +7,30 @@ import math
 from loadstone.format import units
 from loadstone.judge.checks import faults
 from loadstone.judge.checks import rate as load
-from loadstone.judge.figures import ALL, BESIDE, COMPOSED, attempted, clients, failed, family, operations
+from loadstone.judge.figures import (
+    ALL,
+    BESIDE,
+    COMPOSED,
+    attempt_rate,
+    client_count,
+    count_failed_operations,
+    count_operations,
+    split_metric,
+)
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "littles-law"
-# Of work that ends by itself: a client for which no file is left is idle, and nobody's fault.
+# Work with an end: a client without a remaining file is idle, which is not a fault.
 ENDING = "dfsio.last_done"
 # The known means must cover at least this share of the operations.
 COVERED = 0.99
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
+def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
     """Throughput × mean latency ÷ clients, if all three are known."""
-    users, rate, means = clients(trial), attempted(trial), mean_ns(trial)
+    users, rate, means = client_count(trial), attempt_rate(trial), mean_ns(trial)
     if trial.loop == "open":
         return
     if faults.has_fault(trial):
@@ -31,15 +40,15 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         lacks = "number of clients" if users is None else "throughput" if rate is None else "mean latency"
         yield NotLooked(NAME, f"the {lacks} is not known")
         return
-    low, high = settings.threshold(NAME, "low"), settings.threshold(NAME, "high")
+    low, high = settings.check_threshold(NAME, "low"), settings.check_threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)
-    # What our own loop takes between operations of an embedded store is not in any latency. A disturbed probe of it is
-    # too long: no more counts than `generator-limited` lets pass.
+    # The engine's own time between operations of an embedded store is in no latency. A disturbed probe of it is
+    # too long, so at most the limit of `generator-limited` counts.
     ours = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
-    ours = min(ours, settings.threshold(load.GENERATOR_LIMITED, "driver"))
+    ours = min(ours, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
     if most + ours < low and trial.value(ENDING) is None:
         busy, mean, hint = most, means[1], "clients pause while a server is gone: see the failed operations"
-        if not failed(trial):
+        if not count_failed_operations(trial):
             hint = (
                 "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
             )
@@ -52,7 +61,7 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
     digits = 3 if f"{busy:.3g}" not in (f"{low:g}", f"{high:g}") else 6
     message = (
         f"throughput × mean latency ÷ clients is {busy:.{digits}g}, not {low:g} to {high:g} "
-        f"({units.exact_rate(rate)} × {units.duration(mean)} ÷ {users:g})"
+        f"({units.exact_rate(rate)} × {units.format_duration(mean)} ÷ {users:g})"
     )
     yield Finding(
         NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=abs(math.log(busy)) if busy > 0 else math.inf
@@ -64,8 +73,8 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
-    found = {family(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
-    # `read.service.mean` and `load.read.mean` are something else.
+    found = {split_metric(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
+    # `read.service.mean` and `load.read.mean` are different figures.
     every = {name: value for (name, _), value in found.items() if "." not in name and name not in BESIDE}
     single = [value for name, value in every.items() if name not in COMPOSED]
     if not single:
@@ -73,8 +82,8 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if any(value.n <= 1 for value in single):
         means = [value.value for value in every.values()]
         return min(means), max(means)
-    # Composed operations are also counted as their parts.
-    total = operations(trial) or sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
+    # Composed operations are also counted by their parts.
+    total = count_operations(trial) or sum(-value.n if name in COMPOSED else value.n for name, value in every.items())
     # A composed operation has several parts.
     if sum(value.n for value in single) < COVERED * total:
         return None

@@ -19,12 +19,12 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.availability import clopper_pearson
 
 LOST, ALLOWED, STALE, PHANTOM, CORRUPT = "lost-writes", "lost-as-allowed", "stale", "phantom", "corrupt"
-# Faults after which a node remembers everything that it acknowledged.
+# Faults after which a node still has everything that it acknowledged.
 REMEMBERING = frozenset({"pause", "cut", "slow", "full"})
 FIRST = "ledger.stdout of the trial names the first"
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
+def check_loss(trial: TrialResult, settings: Settings) -> Looks:
     """The ledger of a trial with faults."""
     if not trial.faults or not trial.values:
         return
@@ -50,18 +50,18 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         )
 
 
-def losses(trial: TrialResult) -> float:
+def count_lost_writes(trial: TrialResult) -> float:
     """Acknowledged writes, and loaded records, that are missing, whether or not the guarantee allows it."""
     return sum(trial.value(f"ledger.{name}") or 0 for name in ("lost", "lost_allowed", "lost_loaded"))
 
 
 def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Finding]:
-    """Lost writes, by the written guarantee of the setting."""
-    count, here = losses(trial), (trial.trial,)
+    """Lost writes, according to the documented guarantee of the setting."""
+    count, here = count_lost_writes(trial), (trial.trial,)
     if not count:
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
-    age = "of unknown age" if oldest is None else f"at most {units.duration(oldest)} old"
+    age = "of unknown age" if oldest is None else f"at most {units.format_duration(oldest)} old"
     text = f"{count:,.0f} of {acknowledged:,.0f} acknowledged writes are lost, {age}"
     bound = f"; {guarantee.setting or 'the setting'} allows the loss of {describe_bound(guarantee)}"
     if guarantee.age_ns is None or (oldest is None and 0 < guarantee.age_ns < math.inf):
@@ -78,19 +78,19 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
 
 
 def is_beyond(trial: TrialResult, age_ns: float) -> bool:
-    """Whether a lost write is older than a bound; loaded records are older than any."""
+    """Whether a lost write is older than a bound; loaded records are older than any bound."""
     return bool(trial.value("ledger.lost_loaded")) or (trial.value("ledger.oldest") or 0) > age_ns
 
 
 def describe_bound(guarantee: Guarantee) -> str:
-    """The writes that a guarantee allows to lose."""
+    """A description of the writes that a guarantee allows to be lost."""
     if guarantee.age_ns is None or guarantee.age_ns == 0 or math.isinf(guarantee.age_ns):
         return {"none": "no write", "everything": "any write"}.get(guarantee.text, "an unknown number of writes")
     return f"the last {guarantee.text}"
 
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
-    """Writes that only the strongest level returns: a rate, or a defect where the levels exclude it."""
+    """Writes that only the strongest level returns: a rate, or a defect if the levels exclude it."""
     text = f"{stale:,.0f} acknowledged writes are missing at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
@@ -111,7 +111,7 @@ class Losses:
     with_loss: int
     writes: tuple[int, ...]
     oldest_ns: float | None
-    # How many of the trials broke the guarantee, and how many of them have an unknown one.
+    # Number of trials that broke the guarantee, and number whose guarantee is unknown.
     broken: int
     unknown: int
     guarantee: Guarantee
@@ -124,14 +124,14 @@ class Losses:
     @property
     def sentence(self) -> str:
         """`in 3 of 20 kills, 1 to 19 writes, at most 94 ms old; probability per kill 3–38 %`."""
-        faults_text = units.many(self.trials, self.kind)
+        faults_text = units.count_noun(self.trials, self.kind)
         low, high = (f"{100 * end:.2g}" for end in self.probability)
         if not self.with_loss:
             return f"no acknowledged write lost in {faults_text} (probability per {self.kind} at most {high} %)"
         least, most = min(self.writes), max(self.writes)
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         writes = f"{number} {'write' if most == 1 else 'writes'}"
-        age = "" if self.oldest_ns is None else f", at most {units.duration(self.oldest_ns)} old"
+        age = "" if self.oldest_ns is None else f", at most {units.format_duration(self.oldest_ns)} old"
         verdict = "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as allowed"
         return (
             f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
@@ -146,13 +146,13 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
         return None
     every = [[*find_lost_writes(trial, guarantee_of(trial.facts, trial.faults))] for trial in counted]
     beyond = [finding for findings in every for finding in findings if finding.check == LOST]
-    ages = [age for trial in counted if losses(trial) and (age := trial.value("ledger.oldest")) is not None]
+    ages = [age for trial in counted if count_lost_writes(trial) and (age := trial.value("ledger.oldest")) is not None]
     kinds = dict.fromkeys(fault.kind for trial in counted for fault in trial.faults)
     return Losses(
         kind=next(iter(kinds)) if len(kinds) == 1 else "fault",
         trials=len(counted),
-        with_loss=sum(bool(losses(trial)) for trial in counted),
-        writes=tuple(int(losses(trial)) for trial in counted if losses(trial)),
+        with_loss=sum(bool(count_lost_writes(trial)) for trial in counted),
+        writes=tuple(int(count_lost_writes(trial)) for trial in counted if count_lost_writes(trial)),
         oldest_ns=max(ages, default=None),
         broken=sum(finding.severity == Severity.INVALID for finding in beyond),
         unknown=sum(finding.severity == Severity.UNCHECKED for finding in beyond),
@@ -163,18 +163,18 @@ def count_losses(trials: Sequence[TrialResult], settings: Settings) -> Losses | 
 def is_conclusive(trial: TrialResult, settings: Settings) -> bool:
     """Whether a trial's ledger decides: its faults took place, and nearly all of its writes are proven or lost.
 
-    A ledger with a gap, or whose checker missed a planted fault, does not decide.
+    A ledger with a gap, or with a checker that missed a planted fault, does not decide.
     """
     if not faults.has_fault(trial) or not trial.value("ledger.acknowledged"):
         return False
     if not all(fault.is_verified for fault in trial.faults) or any(True for _ in faults_found(trial)):
         return False
     gap = trial.value("ledger.unsettled") or trial.value("ledger.unsure") or trial.value("ledger.proved") == 0
-    return not gap and unverified.unproven(trial, settings) is None
+    return not gap and unverified.unproven_reason(trial, settings) is None
 
 
 def faults_found(trial: TrialResult) -> Iterator[Finding]:
-    """Findings on the faults of a trial that make it another trial."""
+    """Findings on the faults of a trial that differ from the request."""
     for fault in trial.faults:
         if fault.kind != faults.NONE:
             yield from faults.check_fault(trial, fault)

@@ -1,4 +1,4 @@
-"""noisy: the interval is wider than asked for even after all the repeats that were allowed."""
+"""noisy: the interval is wider than requested even after all allowed repeats."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from loadstone.statistics.estimate import Estimate
 NAME = "noisy"
 
 
-def check(
+def check_noise(
     trials: Sequence[TrialResult], estimate: Estimate, metric: str, until: float, settings: Settings
 ) -> Iterator[Finding]:
-    """The interval of a variant's figure against the width that the question asks for, once no repeat is left."""
+    """Compares the interval of a variant's figure with the requested width, once no repeat remains."""
     width, last = estimate.relative_width, settings.at_most or settings.at_least
     if width is None or len(trials) < last or width <= until:
         return
-    wide = f"is {units.percent(width)} wide after {units.many(estimate.n, 'repeat')}"
-    message = f"the interval of {metric} {wide}, {units.percent(until)} was asked for"
+    wide = f"is {units.format_percent(width)} wide after {units.count_noun(estimate.n, 'repeat')}"
+    message = f"the interval of {metric} {wide}, {units.format_percent(until)} was asked for"
     hint = "allow more repeats, measure longer, or find what disturbs the trials: see their own findings"
     yield Finding(NAME, Severity.SUSPECT, message, hint, tuple(trial.trial for trial in trials), metric)

@@ -11,89 +11,89 @@ from typing import TypeVar
 import numpy as np
 
 from loadstone.format import units
-from loadstone.judge.figures import is_latency, rank, seconds
+from loadstone.judge.figures import is_latency, percentile_rank, window_seconds
 from loadstone.judge.finding import About, Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import DEFAULT_METRICS
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.results.value import THROUGHPUT, statistic
+from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.statistics.centre import t_interval
 from loadstone.statistics.estimate import REPEATS_MIN
-from loadstone.statistics.steady import steadiness, warm_up_end
+from loadstone.statistics.steady import assess_steadiness, warm_up_end
 
 NAME = "not-steady"
 Point = TypeVar("Point")
 HINT = "warm up longer, measure longer, or let the store settle first"
 # By figure and part of the window: the level outside the part and in it.
 Levels = dict[tuple[str, str], tuple[float, float]]
-# What a part is compared with, and how many parts are: a trend shows in the halves, anything else in a quarter.
+# The parts that are compared, and their number: a trend shows in the halves, other changes in a quarter.
 HALVES = "from the first half of the window to the second"
 QUARTERS = tuple(f"from the rest of the window to its {each} quarter" for each in ("first", "second", "third", "last"))
-# Figures of servers that were started, and of the time between two beginnings of what they do now and then.
+# Figures of started servers, and the suffix of the time between two starts of a periodic activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
-# Fewer are not tested.
+# Series with fewer points are not tested.
 POINTS_MIN = 5
-# From this percentile on the p99 shows how it moves, below it the p50.
+# For percentiles from this one on, the p99 shows the drift; below it, the p50.
 TAIL = 0.9
-# Figures of the load phase, which has no course.
+# Figures of the load phase, which has no time series.
 LOAD = "load."
-# This many drops show a periodic activity of the system.
+# This number of drops indicates a periodic activity of the system.
 DIPS_MIN = 3
-# Drops are a separate state where their mean is this many standard deviations below the others' (root mean square of
+# Drops are a separate state if their mean is this many standard deviations below the others' (root mean square of
 # both sides'; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5 the tail of
 # lognormal, exponential and Poisson noise is taken for drops, above it drops in noise of 15 % are missed.
 SEPARATION = 3.5
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
     rates = series.whole_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
-    parts, factor = moving(THROUGHPUT, rates, series, settings)
-    share = settings.threshold(NAME, "dip")
-    if drops := dips(rates, share, settings.matters):
-        parts.append(f"is below {units.percent(share)} of its upper quartile {drops} times")
+    parts, factor = find_unsteadiness(THROUGHPUT, rates, series, settings)
+    share = settings.check_threshold(NAME, "dip")
+    if drops := count_dips(rates, share, settings.matters):
+        parts.append(f"is below {units.format_percent(share)} of its upper quartile {drops} times")
     if parts:
         hint = warm_up_hint(series) or HINT
         message = f"throughput {' and '.join(parts)}"
         factor = 1.0 if drops else factor
         effect = Effect(disturbs=not drops, drifts=factor)
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), effect=effect)
-    for name, known in latencies(series, settings):
+    for name, known in latencies_to_compare(series, settings):
         if len(known) < len(rates):
             yield NotLooked(NAME, f"some intervals have no {name}", about="latencies")
             continue
-        parts, factor = moving(name, known, series, settings)
+        parts, factor = find_unsteadiness(name, known, series, settings)
         if parts:
             message = f"the {name} {' and '.join(parts)}"
             here, effect = (trial.trial,), Effect(disturbs=True, drifts=factor)
             yield Finding(NAME, Severity.SUSPECT, message, HINT, here, about="latencies", effect=effect)
 
 
-def latencies(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
+def latencies_to_compare(series: Series, settings: Settings) -> Iterator[tuple[str, Sequence[float]]]:
     """The compared percentiles of the intervals that have them, by name, ns."""
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if column and name_compared(name, settings):
             yield name, [each for each in column[: len(series.whole_rates)] if each is not None]
 
 
-def levels(series: Series, settings: Settings) -> Levels:
+def window_levels(series: Series, settings: Settings) -> Levels:
     """The levels in parts of the window, of throughput and of the compared percentiles; none where one is 0.
 
     Throughput adds up, so its level is the mean, and a last interval counts by its length; the level of a percentile,
-    which has outliers, is the geometric mean. A median would not see what fills less than half of a part.
+    which has outliers, is the geometric mean. A median would miss a change in less than half of a part.
     """
-    rates = split([*zip(series.throughput, series.length_seconds, strict=True)])
+    rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
     found = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
-    for name, known in latencies(series, settings):
+    for name, known in latencies_to_compare(series, settings):
         if len(known) == len(series.whole_rates) and min(known) > 0:
-            found |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split(known)}
+            found |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split_window(known)}
     return {key: both for key, both in found.items() if min(both) > 0}
 
 
-def split(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Sequence[Point]]]:
-    """Each part of the window, with the points outside it and in it; none where there are too few."""
+def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Sequence[Point]]]:
+    """Each part of the window, with the points outside it and in it; nothing if there are too few points."""
     count = len(points)
     if count >= 2:
         yield HALVES, points[: count // 2], points[-(count // 2) :]
@@ -102,77 +102,84 @@ def split(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Seque
             yield part, [*points[:first], *points[last:]], points[first:last]
 
 
-def tests(settings: Settings) -> list[tuple[str, float]]:
+def window_tests(settings: Settings) -> list[tuple[str, float]]:
     """The parts of the window, each with the level of its test.
 
-    The quarters share theirs (Bonferroni): a hump, or a step near an end, is in none of the halves.
+    The quarters share their error rate (Bonferroni): a hump, or a step near an end, is in none of the halves.
     """
-    alpha = settings.threshold(NAME, "together")
+    alpha = settings.check_threshold(NAME, "together")
     return [(HALVES, alpha), *((quarter, alpha / len(QUARTERS)) for quarter in QUARTERS)]
 
 
-def together(
+def find_common_drift(
     trials: Sequence[TrialResult], courses: Mapping[str, Levels], jumps: Collection[str], settings: Settings
 ) -> Iterator[Finding]:
-    """Repeats that move the same way: that is not chance, however little each of them moves.
+    """Repeats that drift in the same direction: this is not chance, however little each of them drifts.
 
-    T-tests of the logarithms of the level in a part of the window ÷ that of the rest. A line that changes by a share
-    over the window changes by half of it from half to half; a quarter is a step of its own. The `jumps`, repeats that
-    move by themselves, would hide in the variance what the others share: the others are tested alone as well.
+    T-tests of the logarithms of the level in a part of the window ÷ the level outside. A line that changes by a share
+    over the window changes by half of it between its halves; a step in a quarter counts in full. The `jumps`, repeats
+    that move alone, would hide a change common to the other repeats: these are also tested without the jumps.
     """
-    effect = log1p(settings.threshold(NAME, "effect"))
+    effect = log1p(settings.check_threshold(NAME, "effect"))
     others = [trial for trial in trials if trial.trial not in jumps]
     for name in dict.fromkeys(name for trial in trials for name, _ in courses.get(trial.trial, ())):
-        for (part, level), some in product(tests(settings), (trials, others)):
+        for (part, level), some in product(window_tests(settings), (trials, others)):
             known = [at[name, part] for trial in some if (name, part) in (at := courses.get(trial.trial, {}))]
             moved = [log(there / rest) for rest, there in known]
             least = effect / 2 if part == HALVES else effect
-            # Of repeats that all move alike p is not a number.
+            # If all repeats move alike, p is not a number.
             if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
                 continue
             first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))
-            message = f"{part}, {name} {moves(first, second, *written(name))} (mean of {len(known)} repeats)"
+            message = f"{part}, {name} {drift_text(first, second, *level_formats(name))} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
 
 
 def courses_of(metric: str) -> tuple[str, ...]:
-    """The figures whose course shows how one moves: its own; of another latency a percentile, of a mean both."""
+    """The figures whose time series show a figure's drift: its own; for another latency a percentile; for a mean
+    both."""
     if metric.startswith(LOAD) or not is_latency(metric):
         return (THROUGHPUT,) if metric == THROUGHPUT else ()
-    at = rank(statistic(metric))
+    at = percentile_rank(metric_statistic(metric))
     return ("p50", "p99") if at is None else ("p50",) if at < TAIL else ("p99",)
 
 
 def name_compared(name: str, settings: Settings) -> bool:
-    """Whether a percentile shows how a compared figure moves; where the question names none, one of the usual ones."""
+    """Whether a percentile shows the drift of a compared figure; if the question names none, a usual percentile."""
     return any(name in courses_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
 
 
-def written(name: str) -> tuple[Callable[[float], str], Callable[[float], str]]:
-    """How a figure is written as the first and as the second of two."""
-    return (units.plain, units.rate) if name == THROUGHPUT else (units.duration, units.duration)
+def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], str]]:
+    """The notation of a figure as the first and as the second of two."""
+    return (
+        (units.format_number, units.format_rate)
+        if name == THROUGHPUT
+        else (units.format_duration, units.format_duration)
+    )
 
 
-def moving(name: str, points: Sequence[float], series: Series, settings: Settings) -> tuple[list[str], float]:
-    """How a series moves over the window, and by which factor at most; empty where it is steady."""
-    found = steadiness(points, settings.threshold(NAME, "effect"), settings.threshold(NAME, "alpha"))
+def find_unsteadiness(
+    name: str, points: Sequence[float], series: Series, settings: Settings
+) -> tuple[list[str], float]:
+    """The drift of a series over the window, and its largest factor; empty if it is steady."""
+    found = assess_steadiness(points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha"))
     parts, ends = [], []
     if "trend" in found.reasons:
-        # The ends of the fitted line; no figure goes below 0.
+        # The ends of the fitted line; no figure is below 0.
         first, last = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        parts.append(f"{moves(first, last, *written(name))} over the window")
+        parts.append(f"{drift_text(first, last, *level_formats(name))} over the window")
     if "change" in found.reasons and (at := found.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
-        parts.append(f"{moves(first, last, *written(name))} at {series.start_seconds[at]:.3g} s")
+        parts.append(f"{drift_text(first, last, *level_formats(name))} at {series.start_seconds[at]:.3g} s")
     return parts, max((max(both) / min(both) if min(both) > 0 else inf for both in ends), default=1.0)
 
 
-def dips(rates: Sequence[float], share: float, matters: float) -> int:
-    """How often throughput falls below a share of its upper quartile, where it does so repeatedly; else 0.
+def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
+    """The number of drops of throughput below a share of its upper quartile, if they are repeated; else 0.
 
     One drop is an outlier or the end of a window. Three or more show a periodic activity: a flush, a checkpoint.
     The upper quartile, because drops can last more than half of the time: then the median lies in them.
@@ -188,45 +195,45 @@ def dips(rates: Sequence[float], share: float, matters: float) -> int:
     apart = fmean(above) - fmean(below)
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
-    # Each side's window has one drop more or less by chance.
+    # Each side's window may have one drop more or less by chance.
     one = apart * len(below) / count / sum(rates)
     return count if 2 * one >= matters else 0
 
 
-def periods(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A note for each activity that servers start less than once a window: whether it fell into one is chance."""
-    length = seconds(trial)
+def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """A note for each activity that servers start less than once per window, and that is in the window by chance."""
+    length = window_seconds(trial)
     for name, value in trial.values.items():
         periodic = name.startswith(SERVER) and name.endswith(PERIOD) and not name.startswith(BEFORE)
         if not periodic or not length or value.value <= length:
             continue
         activity = name.removeprefix(SERVER).removesuffix(PERIOD)
         system, _, work = activity.replace("_", " ").rpartition(".")
-        period, window = (units.duration(each * 1e9) for each in (value.value, length))
+        period, window = (units.format_duration(each * 1e9) for each in (value.value, length))
         message = f"{system} begins a {work} every {period} (median), and the window is {window} long"
         hint = "measure for several of these periods, or begin each trial with one, in a hook"
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
 
 
 def warm_up_hint(series: Series) -> str:
-    """How much more warm-up would have left a steady window (MSER-5); empty if no length would."""
+    """The additional warm-up that would have left a steady window (MSER-5); empty if no length would."""
     rates = series.whole_rates
     end = warm_up_end(rates)
-    if not end or not steadiness(rates[end:]).steady:
+    if not end or not assess_steadiness(rates[end:]).steady:
         return ""
     return f"{series.start_seconds[end]:.2g} s more of warm-up would have left a steady window (MSER-5)"
 
 
-def moves(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
+def drift_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
     # A level is known to three digits at best.
     shown = [float(f"{level:.3g}") for level in (first, last)]
     return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {full(shown[1])}"
 
 
-def compiling(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
-    """A JVM that still compiles what it runs."""
-    share = trial.fact("jvm_compiling")
-    if share is not None and share > settings.threshold(NAME, "compiling"):
-        message = f"the JVM still compiled during {units.percent(share)} of the window"
+def find_compilation(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """A finding on a JVM that was still compiling during the window."""
+    share = trial.numeric_fact("jvm_compiling")
+    if share is not None and share > settings.check_threshold(NAME, "compiling"):
+        message = f"the JVM still compiled during {units.format_percent(share)} of the window"
         yield Finding(NAME, Severity.SUSPECT, message, "warm up longer", (trial.trial,))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from loadstone.format import units
-from loadstone.judge.figures import moved
+from loadstone.judge.figures import bytes_in_window
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
 
 NAME = "page-cache"
-# A read that returns as much is a part of a file, not a value.
+# A read that returns this much is a part of a file, not a value.
 LARGE_BYTES = 64 << 10
 HINT = "fine for a question about memory; for the device, use data several times larger than memory, or drop caches"
 
-# Smaller shares are printed as this: "at most" holds for them too.
+# Smaller shares are printed as this, for which "at most" also holds.
 LEAST = 0.001
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
-    """Bytes read from the device against the bytes that reads returned."""
+def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
+    """Compares the bytes read from the device with the bytes that reads returned."""
     claimed = "device" in (settings.claims, trial.facts.get("claims"))
     severity = Severity.INVALID if claimed else Severity.NOTE
     here = (trial.trial,)
@@ -31,7 +31,7 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         hint = "put the data on a file system that has a device"
         yield Finding(NAME, severity, "the data lies on tmpfs, which has no device", hint, here)
         return
-    read, returned = moved(trial, "device.read"), trial.value("returned")
+    read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"
         yield NotLooked(NAME, f"{lacks} were not measured")
@@ -42,42 +42,42 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         message = "the results are claimed to be the device's, but its bytes were not measured"
         yield Finding(NAME, severity, message, "run where the host can be observed", here)
         return
-    counted = missed(trial, read)
+    counted = miss_share(trial, read)
     share = read / returned if counted is None else counted
-    if share < settings.threshold(NAME, "claimed_share" if claimed else "share"):
-        message = f"reads returned {units.size(returned)}, of which the device gave {units.size(read)}"
-        message += f"; at most {units.percent(max(share, LEAST))} of it was not cached"
+    if share < settings.check_threshold(NAME, "claimed_share" if claimed else "share"):
+        message = f"reads returned {units.format_size(returned)}, of which the device gave {units.format_size(read)}"
+        message += f"; at most {units.format_percent(max(share, LEAST))} of it was not cached"
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
-    elif claimed and counted is None and small(trial, returned):
-        # Every observed device has its reads counted; scans and several jobs of fio have no `read.count`.
+    elif claimed and counted is None and has_small_reads(trial, returned):
+        # Every observed device counts its reads; scans and several jobs of fio have no `read.count`.
         ours = "device.reads" not in trial.values
         yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
 
 
 def share_from_device(trial: TrialResult) -> float | None:
-    """The share of what reads returned that the device gave; None where that was not measured."""
-    read, returned = moved(trial, "device.read"), trial.value("returned")
+    """The share of the returned bytes that the device read; None if it was not measured."""
+    read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
     if read is None or not returned:
         return None
-    counted = missed(trial, read)
+    counted = miss_share(trial, read)
     return read / returned if counted is None else counted
 
 
-def small(trial: TrialResult, returned: float) -> bool:
+def has_small_reads(trial: TrialResult, returned: float) -> bool:
     """Whether a read may have returned less than a part of a file; there are at most as many reads as operations."""
     reads = trial.value("read.count") or trial.value("operations")
     return not reads or returned < LARGE_BYTES * reads
 
 
-def missed(trial: TrialResult, read: float) -> float | None:
-    """The most reads that can have gone to the device, as a share of all; None where they were not counted.
+def miss_share(trial: TrialResult, read: float) -> float | None:
+    """The maximum share of reads that the device can have served; None if they were not counted.
 
     A device reads whole blocks: 4,096 bytes for a value of 100, and fewer where they are compressed. Bytes alone would
     hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
     device, or a part of one, and its bytes say more than their number.
     """
     every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
-    if seen is None or not reads or not small(trial, trial.value("returned") or 0):
+    if seen is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
         return None
-    # Counted with the warm-up, as its bytes are.
+    # Counted with the warm-up, like the bytes.
     return seen * (read / every if every else 1.0) / reads

@@ -1,4 +1,4 @@
-"""rate: whether the rate, or the clients, reached the system: what limited the load was the system and nothing else.
+"""rate: whether the rate, or the clients, reached the system, so that only the system limited the load.
 
 Findings: `rate-not-held`, `carried-over`, `client-limited`, `generator-limited`.
 """
@@ -12,12 +12,20 @@ from statistics import median
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
 from loadstone.judge.checks import faults, stages
-from loadstone.judge.figures import LOWER, attempted, censored, clients, due, operations, share
+from loadstone.judge.figures import (
+    LOWER,
+    attempt_rate,
+    client_count,
+    count_censored,
+    count_due_operations,
+    count_operations,
+    operation_share,
+)
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import Series, TrialResult
-from loadstone.statistics.steady import rise
+from loadstone.statistics.steady import find_rise
 
 RATE_NOT_HELD, CARRIED_OVER = "rate-not-held", "carried-over"
 CLIENT_LIMITED, GENERATOR_LIMITED = "client-limited", "generator-limited"
@@ -28,15 +36,15 @@ BOUNDS_HINT = (
     "lower the rate, use another host, or have idle clients spin: `properties: {spin.sleep: true}` of the system"
     " (-p spin.sleep=true of YCSB)"
 )
-# Below this number of clients, neither a second engine nor a second executor helps.
+# With fewer clients, neither a second engine nor a second executor helps.
 FEW_CLIENTS = 33
-# Beyond this share, the bursts of late operations change the load itself.
+# Above this share, the bursts of late operations change the load itself.
 FAR = 0.1
-# Beyond this share, the engine's own time is not known well enough.
+# Above this share, the engine's own time is not known precisely enough.
 HALF = 0.5
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
+def check_load(trial: TrialResult, settings: Settings) -> Looks:
     """All checks of one trial's load."""
     for check_of in (check_generator, check_clients, check_rate, check_carried):
         yield from check_of(trial, settings)
@@ -54,33 +62,37 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     if stages_of(trial):
         yield from stages.check_rate(trial, settings)
         return
-    target, done = trial.fact("target"), attempted(trial)
+    target, done = trial.numeric_fact("target"), attempt_rate(trial)
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
         yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", ours=True)
-    grew = uncounted and missed > settings.threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
-    if target and done is not None and (grew or missed > settings.threshold(RATE_NOT_HELD, "missed")):
-        yield rate_finding(trial, f"{units.rate(done)} was done of the {units.rate(target)} requested", missed)
+    grew = uncounted and missed > settings.check_threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
+    if target and done is not None and (grew or missed > settings.check_threshold(RATE_NOT_HELD, "missed")):
+        yield rate_finding(
+            trial, f"{units.format_rate(done)} was done of the {units.format_rate(target)} requested", missed
+        )
         return
-    overdue, total = trial.value("overdue") or 0, due(trial)
-    share = (censored(trial) + overdue) / total if total else 0.0
-    if share > settings.threshold(RATE_NOT_HELD, "censored"):
+    overdue, total = trial.value("overdue") or 0, count_due_operations(trial)
+    share = (count_censored(trial) + overdue) / total if total else 0.0
+    if share > settings.check_threshold(RATE_NOT_HELD, "censored"):
         outcome = "were sent after the cut-off" if overdue else "never ended"
         yield rate_finding(
-            trial, f"{units.percent(share)} of the {total:,.0f} operations that were due {outcome}", share
+            trial, f"{units.format_percent(share)} of the {total:,.0f} operations that were due {outcome}", share
         )
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
-    """Operations that never ended before a requested fault and after the recovery: others are the fault's result."""
+    """Operations that never ended before a requested fault and after the recovery: later ones result from the fault."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
         yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", ours=True)
         return
     count, total = outside
-    if total and count / total > settings.threshold(RATE_NOT_HELD, "censored"):
-        message = f"{units.percent(count / total)} of the {total:,.0f} operations due outside the fault never ended"
+    if total and count / total > settings.check_threshold(RATE_NOT_HELD, "censored"):
+        message = (
+            f"{units.format_percent(count / total)} of the {total:,.0f} operations due outside the fault never ended"
+        )
         yield rate_finding(trial, message, count / total)
 
 
@@ -104,42 +116,46 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
     whole = len(series.whole_rates)
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
-        if message := rises([latency for latency in column[:whole] if latency is not None], seconds, settings):
-            # Where the median rises, so does every percentile above.
+        if message := rise_text([latency for latency in column[:whole] if latency is not None], seconds, settings):
+            # If the median rises, all higher percentiles rise, too.
             yield rate_finding(trial, f"the {name} of the response times {message}")
             return
 
 
-def rises(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
-    """How response times (ns) rise over a window; empty where they do not, or where that cannot be decided."""
-    line = rise(latencies)
-    if line is None or line.p >= settings.threshold(RATE_NOT_HELD, "alpha"):
+def rise_text(latencies: Sequence[float], seconds: float, settings: Settings) -> str:
+    """A description of the rise of response times (ns) over a window; empty if they do not rise, or it is
+    undecidable."""
+    line = find_rise(latencies)
+    if line is None or line.p >= settings.check_threshold(RATE_NOT_HELD, "alpha"):
         return ""
     behind = line.rise / 1e9 / seconds
     if (
-        behind <= settings.threshold(RATE_NOT_HELD, "behind")
-        or line.rise <= settings.threshold(RATE_NOT_HELD, "rise") * line.first
+        behind <= settings.check_threshold(RATE_NOT_HELD, "behind")
+        or line.rise <= settings.check_threshold(RATE_NOT_HELD, "rise") * line.first
     ):
         return ""
-    return f"rises by {units.duration(line.rise)} over the window of {seconds:.3g} s, from {units.duration(line.first)}"
+    return (
+        f"rises by {units.format_duration(line.rise)} over the window of {seconds:.3g} "
+        f"s, from {units.format_duration(line.first)}"
+    )
 
 
 def rate_finding(trial: TrialResult, message: str, size: float = 0.0) -> Finding:
-    """About latencies alone: the throughput of the window stands."""
+    """A finding about latencies only: the throughput of the window stays valid."""
     here = (trial.trial,)
     return Finding(RATE_NOT_HELD, Severity.INVALID, message, RATE_HINT, here, about="latencies", size=size)
 
 
 def check_carried(trial: TrialResult, settings: Settings) -> Looks:
-    """How far into the window the last operation of the warm-up lasted."""
+    """The time until which operations of the warm-up lasted into the window."""
     count, longest, window = trial.value("carried"), trial.value("carried.max"), trial.value("runtime")
     if count is None:
         yield NotLooked(CARRIED_OVER, "operations of the warm-up that ended in the window were not counted")
-    if not count or not longest or not window or longest <= settings.threshold(CARRIED_OVER, "share") * window:
+    if not count or not longest or not window or longest <= settings.check_threshold(CARRIED_OVER, "share") * window:
         return
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
-    spent = f"{units.duration(longest)} of its {units.duration(window)}"
+    spent = f"{units.format_duration(longest)} of its {units.format_duration(window)}"
     message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
     here, effect = (trial.trial,), Effect(excludes=True)
@@ -148,11 +164,11 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
 
 def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     """Operations that were more than 1 ms late because no client was idle."""
-    late = share(trial, "late.client")
+    late = operation_share(trial, "late.client")
     if late is None and trial.loop == "open":
         yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", ours=True)
-    if late is not None and late > settings.threshold(CLIENT_LIMITED, "late"):
-        message = f"{units.percent(late)} of the operations waited over 1 ms because all clients were busy"
+    if late is not None and late > settings.check_threshold(CLIENT_LIMITED, "late"):
+        message = f"{units.format_percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
         severity = Severity.NOTE
         if faults.has_fault(trial):
@@ -163,45 +179,47 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
 
 
 def clients_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
-    return share(trial, "late.client") is not None
+    """Whether the figures already cover the content of the engine's note."""
+    return operation_share(trial, "late.client") is not None
 
 
 def check_generator(trial: TrialResult, settings: Settings) -> Looks:
-    """Late although a client was idle, or short of processors; any figure of a debug build."""
+    """Operations late although a client was idle, or too few processors; any figure of a debug build."""
     if trial.facts.get("profile") == "debug":
         message = "this engine is a debug build: its figures are invalid"
         here, effect = (trial.trial,), Effect(excludes=True)
         yield Finding(GENERATOR_LIMITED, Severity.INVALID, message, "run make", here, effect=effect)
-    yield from lateness(trial, settings)
+    yield from check_lateness(trial, settings)
     if is_networked(trial):
-        yield from processors(trial, settings)
+        yield from check_executors(trial, settings)
     elif trial.loop == "closed" and trial.value("driver") is None:
         yield NotLooked(GENERATOR_LIMITED, "the load generator's own time per operation was not measured", ours=True)
 
 
-def lateness(trial: TrialResult, settings: Settings) -> Looks:
+def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
     """Operations at a rate that were sent late although a client was idle.
 
-    Where it is known how late each was, the latencies lie between two figures, and a comparison uses both.
+    If the lateness of each is known, the latencies lie between two figures, and a comparison uses both.
     """
-    late = share(trial, "late.generator")
+    late = operation_share(trial, "late.generator")
     if late is None and trial.loop == "open":
         yield NotLooked(GENERATOR_LIMITED, "the operations that were sent late were not counted", ours=True)
-    if late is not None and late > settings.threshold(GENERATOR_LIMITED, "late"):
+    if late is not None and late > settings.check_threshold(GENERATOR_LIMITED, "late"):
         bounded = any(f".{LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
-        message = f"{units.percent(late)} of the operations were sent more than 1 ms late although a client was idle"
+        message = (
+            f"{units.format_percent(late)} of the operations were sent more than 1 ms late although a client was idle"
+        )
         here, effect = (trial.trial,), Effect(excludes=True)
         yield Finding(
             GENERATOR_LIMITED, severity, message, BOUNDS_HINT, here, about="latencies", effect=effect, size=late
         )
 
 
-def processors(trial: TrialResult, settings: Settings) -> Looks:
+def check_executors(trial: TrialResult, settings: Settings) -> Looks:
     """Threads that drive clients of a networked store, at their limit. The system may be faster by any factor."""
     share, hint = trial.value("executor.busy_max"), "use a host with more processors"
-    is_large = (clients(trial) or FEW_CLIENTS) >= FEW_CLIENTS
+    is_large = (client_count(trial) or FEW_CLIENTS) >= FEW_CLIENTS
     if is_large:
         hint += ", or `fleet: {engines: N}`"
     # One thread at its limit delays its clients, however idle the other processors are.
@@ -213,30 +231,30 @@ def processors(trial: TrialResult, settings: Settings) -> Looks:
         share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
     if share is None:
         yield NotLooked(GENERATOR_LIMITED, "the use of the load generator's threads was not measured", ours=True)
-    elif share > settings.threshold(GENERATOR_LIMITED, "cpu"):
-        text = message.format(units.percent(share))
+    elif share > settings.check_threshold(GENERATOR_LIMITED, "cpu"):
+        text = message.format(units.format_percent(share))
         here, effect = (trial.trial,), Effect(understates=math.inf)
         yield Finding(GENERATOR_LIMITED, Severity.INVALID, text, hint, here, effect=effect, size=share)
 
 
-def driver(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
+def check_driver_time(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
     """Whether a large part of each operation is the engine's own time, with an embedded store in a closed loop.
 
     The throughput is then too low by a known share: a bound that comparisons use. Latencies do not contain that time.
     """
-    cost, whole_ns = overhead(trials)
-    if cost / whole_ns <= settings.threshold(GENERATOR_LIMITED, "driver"):
+    cost, whole_ns = engine_overhead(trials)
+    if cost / whole_ns <= settings.check_threshold(GENERATOR_LIMITED, "driver"):
         return
-    share = units.percent(cost / whole_ns)
+    share = units.format_percent(cost / whole_ns)
     message = f"{share} of each operation's time is the engine's ({cost:.0f} ns of {whole_ns:.0f} ns)"
     hint = "compare service times, not throughput, or use larger values"
     severity = Severity.NOTE if cost / whole_ns <= HALF else Severity.INVALID
-    ids, effect = tuple(trial.trial for trial in trials), Effect(understates=understatement(trials))
+    ids, effect = tuple(trial.trial for trial in trials), Effect(understates=understatement_factor(trials))
     yield Finding(GENERATOR_LIMITED, severity, message, hint, ids, about="throughput", effect=effect)
 
 
-def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
-    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the whole, ns.
+def engine_overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
+    """The engine's own time for an operation of an embedded store in a closed loop, 0 if unknown, and the total, ns.
 
     The driver is probed on the null store before each trial, and disturbances can only make a probe longer: so the
     shortest of the variant's probes is compared with the median of its times per operation.
@@ -250,22 +268,22 @@ def overhead(trials: Sequence[TrialResult]) -> tuple[float, float]:
     return min(cost for cost, _ in costs), median(whole_ns for _, whole_ns in costs)
 
 
-def understatement(trials: Sequence[TrialResult]) -> float:
-    """How many times faster than measured a system could be if the engine's own time were zero."""
-    cost, whole_ns = overhead(trials)
+def understatement_factor(trials: Sequence[TrialResult]) -> float:
+    """The factor by which a system could be faster than measured if the engine's own time were zero."""
+    cost, whole_ns = engine_overhead(trials)
     return whole_ns / (whole_ns - cost) if cost < whole_ns else math.inf
 
 
 def operation_ns(trial: TrialResult) -> float | None:
     """One client's time for one operation, with the time between two of them, ns.
 
-    With more clients than processors, only as many work at once. The remaining clients wait for a processor: that is
+    With more clients than processors, some always wait. The remaining clients wait for a processor: that is
     not the store's work, and would make the engine's share appear smaller the more clients there are.
     """
-    users, runtime, count = clients(trial), trial.value("runtime"), operations(trial)
+    users, runtime, count = client_count(trial), trial.value("runtime"), count_operations(trial)
     if not users or not runtime or not count:
         return None
-    return runtime * min(users, trial.fact("cpus") or users) / count
+    return runtime * min(users, trial.numeric_fact("cpus") or users) / count
 
 
 def is_networked(trial: TrialResult) -> bool:
@@ -274,6 +292,6 @@ def is_networked(trial: TrialResult) -> bool:
 
 
 def generator_decided(trial: TrialResult) -> bool:
-    """Whether the figures already cover what the engine's note would add."""
+    """Whether the figures already cover the content of the engine's note."""
     known = ("executor.busy_max", "cpu.engine_share") if is_networked(trial) else ("driver",)
-    return share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)
+    return operation_share(trial, "late.generator") is not None and any(trial.value(name) is not None for name in known)

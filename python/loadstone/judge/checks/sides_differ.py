@@ -10,23 +10,23 @@ from statistics import median
 from loadstone.format import units, wording
 from loadstone.judge.checks import page_cache
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, Looks, NotLooked, Pair, Severity
-from loadstone.judge.record import UNKNOWN, missing, mix, record
+from loadstone.judge.record import UNKNOWN, missing_facts, operation_mix, record_facts
 from loadstone.judge.settings import Settings
 from loadstone.results.projection import POOLED
-from loadstone.results.result_set import natural
+from loadstone.results.result_set import natural_key
 from loadstone.results.trial_result import Scalar, TrialResult
 
 NAME = "sides-differ"
 DURABILITY = "durability"
 # A stronger guarantee costs time: such a comparison measures the guarantee.
 GUARANTEES = (DURABILITY, "replication", "replication_acknowledged", "consistency")
-# Where these differ, the figures are of different quantities.
+# If these differ, the figures are of different quantities.
 ARITHMETIC = ("work", "loop", "rate", "latency")
-# Work whose time is the result, as it ends with the last file or row.
+# Work whose duration is the result, as it ends with the last file or row.
 ENDING = ("testdfsio", "dfsio", "sort", "hbase-pe")
-# Results from before `interval` existed have `none` for it, and the same `how`.
+# Results older than the value `interval` have `none` instead, with the same `how`.
 RENAMED = {"none", "interval"}
-# The names of facts whose own name is not plain.
+# The names of facts whose identifier is not plain.
 NAMES = {
     "cpu_model": "processor",
     "cpus": "number of processors",
@@ -52,8 +52,8 @@ NAMES = {
     "clients": "number of clients",
     "device_read_bps": "speed of the device",
 }
-# Facts by their group. A system has everything that its store and servers state; work and storage are what the load
-# does, and where.
+# Facts by their group. The system's facts are stated by its store and servers; work and storage describe the load
+# and its place.
 SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
@@ -85,24 +85,24 @@ RESUMED = "a run resumed after a change measures two different things: start a n
 DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
-# The most values of a side, and the most differences, in a message.
+# The maximum number of values of a side, and of differences, in a message.
 VALUES, DIFFERENCES = 4, 6
-# From counts, a repeat's own mix is known less well than a side's.
+# From counts, a repeat's own mix is known less precisely than a side's.
 COARSE = 5
 
 Records = Sequence[Mapping[str, Scalar]]
 
 
-def check(pair: Pair, settings: Settings) -> Looks:
+def check_sides(pair: Pair, settings: Settings) -> Looks:
     """Every fact that is known on both sides and differs, with both values."""
-    sides = [[record(trial) for trial in trials] for trials in pair.sides]
+    sides = [[record_facts(trial) for trial in trials] for trials in pair.sides]
     unlike: dict[Severity, list[str]] = {Severity.SUSPECT: [], Severity.INVALID: [], Severity.NOTE: []}
     for name in dict.fromkeys(chain.from_iterable(chain(*sides))):
-        baseline, contender = (distinct(name, side, settings) for side in sides)
+        baseline, contender = (distinct_values(name, side, settings) for side in sides)
         if not baseline or not contender or name == "operations":
             continue
         is_constant = len(baseline) == len(contender) == 1
-        if is_constant and not differ(name, baseline, contender, settings):
+        if is_constant and not values_differ(name, baseline, contender, settings):
             continue
         if is_pooled(pair, name) or (name == "window" and not differ_in_length(sides, settings)):
             continue
@@ -119,13 +119,13 @@ def check(pair: Pair, settings: Settings) -> Looks:
     unlike[Severity.SUSPECT] += [*mix_differences(pair, settings), *cache_differences(pair, settings)]
     for severity, texts in unlike.items():
         if texts:
-            message = f"{pair.baseline} and {pair.contender} differ in {units.listed(texts, DIFFERENCES)}"
+            message = f"{pair.baseline} and {pair.contender} differ in {units.list_items(texts, DIFFERENCES)}"
             yield Finding(NAME, severity, message, COST if severity == Severity.NOTE else DIFFERS, pair.trials)
     yield from pool_differences(pair, settings)
     yield from unit_differences(pair, settings)
-    yield from durability(pair, sides)
-    if not pair.is_one_run and (unknown := missing([*chain(*sides)], all(map(mix, pair.sides)))):
-        # A claim then has a condition.
+    yield from check_durability(pair, sides)
+    if not pair.is_one_run and (unknown := missing_facts([*chain(*sides)], all(map(operation_mix, pair.sides)))):
+        # The claim then has a condition.
         message = f"{UNKNOWN_OF_BOTH}{', '.join(map(name_fact, unknown))}"
         hint = f"state it for either side: {' '.join(f'--fact {name}=…' for name in unknown)}"
         yield Finding(NAME, Severity.UNCHECKED, message, hint, pair.trials)
@@ -136,10 +136,10 @@ def is_allowed(pair: Pair, name: str) -> bool:
     dimensions = pair.by.split(",")
     written = {text for dimension in dimensions for text in (dimension, *CONSEQUENCES.get(dimension, ()))}
     written |= {text for fact in GUARANTEES if pair.is_compared(fact) for text in CONSEQUENCES.get(fact, ())}
-    return pair.is_compared(name) or not (written | pair.groups).isdisjoint({name, *groups(name, pair)})
+    return pair.is_compared(name) or not (written | pair.groups).isdisjoint({name, *fact_groups(name, pair)})
 
 
-def groups(name: str, pair: Pair) -> Iterator[str]:
+def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     """The groups of facts that a fact belongs to."""
     if name in GUARANTEES:
         return
@@ -154,7 +154,7 @@ def groups(name: str, pair: Pair) -> Iterator[str]:
 
 def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Settings) -> Finding:
     """A fact that changed between the repeats of a side, as after a resume."""
-    sides = [distinct(name, side, settings) for side in records]
+    sides = [distinct_values(name, side, settings) for side in records]
     by_block = [
         {trial.repeat: facts.get(name) for trial, facts in zip(trials, side, strict=True)}
         for trials, side in zip(pair.sides, records, strict=True)
@@ -163,53 +163,54 @@ def find_change(pair: Pair, name: str, records: Sequence[Records], settings: Set
     apart = [
         str(block)
         for block, (first, second) in both.items()
-        if first is not None and second is not None and differ(name, [first], [second], settings)
+        if first is not None and second is not None and values_differ(name, [first], [second], settings)
     ]
     # A system's own settings may differ between the sides, but not between repeats of one.
     may_differ = is_allowed(pair, name)
-    own = may_differ or "system" in groups(name, pair) or name in GUARANTEES
+    own = may_differ or "system" in fact_groups(name, pair) or name in GUARANTEES
     if pair.blocks and not apart and not own:
         values = render_values(name, list(dict.fromkeys(chain(*sides))))
         message = f"the {name_fact(name)} changed between blocks ({values}); within each block it is the same"
         return Finding(NAME, Severity.NOTE, message, RESUMED, pair.trials)
     within = pair.blocks and bool(apart) and not own
-    where = f"within blocks {units.listed(apart)}" if within else "between repeats"
+    where = f"within blocks {units.list_items(apart)}" if within else "between repeats"
     values = "; ".join(render_values(name, side) for side in sides if len(side) > 1 or within)
-    is_bad = name in (*ARITHMETIC, *GUARANTEES) and not may_differ and differ(name, sides[0], sides[1], settings)
+    is_bad = name in (*ARITHMETIC, *GUARANTEES) and not may_differ and values_differ(name, sides[0], sides[1], settings)
     severity = Severity.INVALID if is_bad else Severity.SUSPECT
     return Finding(NAME, severity, f"the {name_fact(name)} changed {where}: {values}", RESUMED, pair.trials)
 
 
 def is_pooled(pair: Pair, name: str) -> bool:
-    """Whether the trials of a side were pooled over this; their shares have a separate finding."""
+    """Whether the trials of a side were pooled over this fact; their shares have a separate finding."""
     return name.startswith(POOLED) or any(f"{POOLED}{name}" in trial.facts for trial in chain(*pair.sides))
 
 
 def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Finding]:
-    """Facts that change between repeats of a variant in no pair: no block has a second trial with the same change."""
-    records = [record(trial) for trial in trials]
+    """Facts that change between repeats of a variant without a pair: no block has a second trial with the same
+    change."""
+    records = [record_facts(trial) for trial in trials]
     for name in dict.fromkeys(chain.from_iterable(records)):
-        values = distinct(name, records, settings)
+        values = distinct_values(name, records, settings)
         if len(values) > 1 and name not in ("operations", "window", "rate"):
             message = f"the {name_fact(name)} changed between repeats: {render_values(name, values)}"
             yield Finding(NAME, Severity.SUSPECT, message, RESUMED, tuple(trial.trial for trial in trials))
 
 
-def distinct(name: str, side: Records, settings: Settings) -> list[Scalar]:
+def distinct_values(name: str, side: Records, settings: Settings) -> list[Scalar]:
     """The values of a fact that differ, in the order of first appearance."""
     values: list[Scalar] = []
     for facts in side:
-        if name in facts and (not values or differ(name, values, [facts[name]], settings)):
+        if name in facts and (not values or values_differ(name, values, [facts[name]], settings)):
             values.append(facts[name])
     return list(dict.fromkeys(values))
 
 
 def distinct_how(sides: Sequence[Records]) -> set[Scalar]:
-    """The ways in which both sides keep their guarantee."""
+    """The mechanisms by which both sides keep their guarantee."""
     return {facts["how"] for facts in chain(*sides) if "how" in facts}
 
 
-def differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
+def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], settings: Settings) -> bool:
     """Whether values differ by more than their tolerance; a setting may be a number where a server's fact is text."""
     if set(map(str, first)) == set(map(str, second)):
         return False
@@ -219,35 +220,38 @@ def differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], setting
         return True
     # Two measurements are never equal.
     is_measured = name.endswith("_bps") or name in ("rate", "window", "bytes_per_read")
-    share = settings.threshold(NAME, "measured") if is_measured else 0.0
-    share = settings.threshold(NAME, "memory") if name == "memory_bytes" else share
+    share = settings.check_threshold(NAME, "measured") if is_measured else 0.0
+    share = settings.check_threshold(NAME, "memory") if name == "memory_bytes" else share
     return max(numbers) - min(numbers) > share * max(map(abs, numbers))
 
 
 def differ_in_length(sides: Sequence[Records], settings: Settings) -> bool:
-    """Whether windows differ for another reason than that the faster side needs less time for the same work."""
+    """Whether windows differ for a reason other than that the faster side needs less time for the same work."""
     if any(facts.get("work") in ENDING for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
     if not all(counts):
         return True
     low, high = sorted(map(median, counts))
-    return high - low > settings.threshold(NAME, "mix") * high
+    return high - low > settings.check_threshold(NAME, "mix") * high
 
 
 def mix_differences(pair: Pair, settings: Settings) -> Iterator[str]:
-    """Shares of operations, where no fact states them; also the shares of single repeats."""
-    most, (first, second) = settings.threshold(NAME, "mix"), map(mix, pair.sides)
-    if not first or not second or all(pair.facts("mix")) or is_allowed(pair, "mix"):
+    """Shares of operations, unless facts state them; also the shares of single repeats."""
+    most, (first, second) = settings.check_threshold(NAME, "mix"), map(operation_mix, pair.sides)
+    if not first or not second or all(pair.fact_values("mix")) or is_allowed(pair, "mix"):
         return
-    repeats = [shares for trial in chain(*pair.sides) if (shares := mix([trial]))]
+    repeats = [shares for trial in chain(*pair.sides) if (shares := operation_mix([trial]))]
     for operation in sorted({*first, *second}):
         before, after = first.get(operation, 0.0), second.get(operation, 0.0)
         own = [of_repeat.get(operation, 0.0) for of_repeat in repeats]
         if abs(before - after) > most:
-            yield f"the share of {operation} ({units.percent(before)} against {units.percent(after)})"
+            yield f"the share of {operation} ({units.format_percent(before)} against {units.format_percent(after)})"
         elif max(own) - min(own) > COARSE * most:
-            yield f"the share of {operation} between repeats ({units.percent(min(own))} to {units.percent(max(own))})"
+            yield (
+                f"the share of {operation} between repeats ({units.format_percent(min(own))} "
+                f"to {units.format_percent(max(own))})"
+            )
 
 
 def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
@@ -259,14 +263,14 @@ def cache_differences(pair: Pair, settings: Settings) -> Iterator[str]:
     if not all(sides) or is_allowed(pair, "device"):
         return
     low, high = sorted(sides, key=median)
-    cached, served = (settings.threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
+    cached, served = (settings.check_threshold(page_cache.NAME, name) for name in ("share", "claimed_share"))
     if max(low) < cached and min(high) > served:
-        first, second = (units.percent(median(side)) for side in sides)
+        first, second = (units.format_percent(median(side)) for side in sides)
         yield f"what serves reads (the device {first} against {second})"
 
 
 def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Dimensions that the sides pooled in different shares: a difference may be due to these.
+    """Dimensions that the sides pooled in different shares: a difference may be due to them.
 
     A dimension with a single value on each side belongs to the comparison.
     """
@@ -277,11 +281,13 @@ def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
             for trials in pair.sides
         ]
         most = max(abs(sides[0].get(value, 0) - sides[1].get(value, 0)) for value in {*sides[0], *sides[1]})
-        if most <= settings.threshold(NAME, "mix") or max(map(len, sides)) == 1:
+        if most <= settings.check_threshold(NAME, "mix") or max(map(len, sides)) == 1:
             continue
         name = fact.removeprefix(POOLED)
         shares = " against ".join(
-            units.listed([f"{units.percent(side[value])} of {value}" for value in sorted(side, key=natural)], VALUES)
+            units.list_items(
+                [f"{units.format_percent(side[value])} of {value}" for value in sorted(side, key=natural_key)], VALUES
+            )
             for side in sides
         )
         message = f"{pair.baseline} and {pair.contender} pool {name} in different shares: {shares}"
@@ -289,7 +295,7 @@ def pool_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
 
 
 def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
-    """Figures of one name in two units."""
+    """Figures of one name with two units."""
     sides: list[dict[str, set[str]]] = [{}, {}]
     for units_by_metric, trials in zip(sides, pair.sides, strict=True):
         for metric, value in chain.from_iterable(trial.values.items() for trial in trials):
@@ -303,8 +309,8 @@ def unit_differences(pair: Pair, settings: Settings) -> Iterator[Finding]:
             yield Finding(NAME, severity, message, hint, pair.trials, metric)
 
 
-def durability(pair: Pair, records: Sequence[Records]) -> Looks:
-    """A side that does not state what its writes survive; every store of Loadstone does."""
+def check_durability(pair: Pair, records: Sequence[Records]) -> Looks:
+    """A side that does not state the event that its writes survive; every store of Loadstone does."""
     states = [[state for facts in side if (state := facts.get(DURABILITY))] for side in records]
     if all(states):
         return
@@ -322,19 +328,19 @@ def durability(pair: Pair, records: Sequence[Records]) -> Looks:
 
 
 def name_fact(name: str) -> str:
-    """A fact's name in words."""
-    return NAMES.get(name) or wording.fact(name)
+    """A fact's name as text."""
+    return NAMES.get(name) or wording.fact_name(name)
 
 
 def render_values(name: str, values: Sequence[Scalar]) -> str:
-    """A side's first few values, in words."""
+    """A side's first few values, as text."""
     return " and ".join(render_value(name, value) for value in values[:VALUES])
 
 
 def render_value(name: str, value: Scalar) -> str:
-    """One value; sizes are scaled, also where the engine recorded them as text."""
+    """One value; sizes are scaled, even if the engine recorded them as text."""
     if name == "window" and isinstance(value, int | float):
-        return units.duration(value)
+        return units.format_duration(value)
     if name.endswith(("_bytes", "_bps")) or name == "bytes":
         return wording.fact_value(name, value)
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MANY:

@@ -92,15 +92,16 @@ def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
         # What was sent after the cut-off was due in the last stage.
         overdue = (trial.value("overdue") or 0.0) if stage is stages[-1] else 0.0
         unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
-        if unanswered / due > settings.threshold(RATE_NOT_HELD, "censored"):
-            message = (
-                f"{stage.title}: {units.percent(unanswered / due)} of the {due:,.0f} operations due never ended in time"
-            )
+        if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
+            share = units.format_percent(unanswered / due)
+            message = f"{stage.title}: {share} of the {due:,.0f} operations due never ended in time"
             yield find_missed_rate(trial, stage, message, Severity.INVALID, unanswered / due)
             continue
         done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns
-        if stage.is_constant and done < (1 - settings.threshold(RATE_NOT_HELD, "missed")) * requested:
-            message = f"{stage.title}: {units.rate(done)} was done of the {units.rate(requested)} requested"
+        if stage.is_constant and done < (1 - settings.check_threshold(RATE_NOT_HELD, "missed")) * requested:
+            message = (
+                f"{stage.title}: {units.format_rate(done)} was done of the {units.format_rate(requested)} requested"
+            )
             yield find_missed_rate(trial, stage, message, Severity.NOTE, 1 - done / requested)
 
 

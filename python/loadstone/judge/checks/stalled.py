@@ -1,4 +1,4 @@
-"""stalled: for a while no operation ended."""
+"""stalled: for some time no operation ended."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ NAME = "stalled"
 P999 = ".p99.9"
 
 
-def check(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+def check_stalls(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """The longest run of intervals in which no operation ended, successfully or not."""
     start, length = longest_silence(series)
     tail = p999_ns(trial, settings)
-    percentiles = settings.threshold(NAME, "percentiles")
-    if length < settings.threshold(NAME, "seconds") or length == 0 or (tail and length * 1e9 < percentiles * tail):
+    percentiles = settings.check_threshold(NAME, "percentiles")
+    if (
+        length < settings.check_threshold(NAME, "seconds")
+        or length == 0
+        or (tail and length * 1e9 < percentiles * tail)
+    ):
         return
     beyond = f", {length * 1e9 / tail:,.0f} times the p99.9" if tail else ""
-    message = f"no operation ended for {units.duration(length * 1e9)}, from {start:g} s on{beyond}"
+    message = f"no operation ended for {units.format_duration(length * 1e9)}, from {start:g} s on{beyond}"
     hint = "find out what the system and its hosts did then: compaction, garbage collection, a node that left"
     yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,), size=length)
 
 
 def longest_silence(series: Series) -> tuple[float, float]:
-    """Start and length of the longest, in seconds."""
-    # Failures are counted where they were due, which can be long before they ended.
+    """Start and length of the longest silence, in seconds."""
+    # Failures are counted when they were due, which can be long before they ended.
     ended = series.ended or series.failed or (0,) * len(series.throughput)
     busy = (bool(rate or other) for rate, other in zip(series.throughput, ended, strict=True))
     spans = groupby(zip(series.start_seconds, series.length_seconds, busy, strict=True), key=itemgetter(2))
@@ -41,11 +45,13 @@ def longest_silence(series: Series) -> tuple[float, float]:
 
 
 def p999_ns(trial: TrialResult, settings: Settings) -> float | None:
-    """The p99.9 of all operations, else that of the slowest kind; with too few operations it is the stall itself."""
-    beyond = settings.threshold(too_few_samples.NAME, "beyond")
+    """The p99.9 of all operations, else of the slowest kind; with too few operations it is the stall itself."""
+    beyond = settings.check_threshold(too_few_samples.NAME, "beyond")
     known = {
         metric: value.value
         for metric, value in trial.values.items()
-        if metric.endswith(P999) and not metric.startswith("load.") and not too_few_samples.few(value.n, metric, beyond)
+        if metric.endswith(P999)
+        and not metric.startswith("load.")
+        and not too_few_samples.has_few_samples(value.n, metric, beyond)
     }
     return known.get(f"{ALL}{P999}", max(known.values(), default=None))

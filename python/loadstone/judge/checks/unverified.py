@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
-from loadstone.judge.figures import NO_FAILURES, SUCCESSES, share
+from loadstone.judge.figures import NO_FAILURES, SUCCESSES, operation_share
 from loadstone.judge.finding import Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -13,18 +13,18 @@ from loadstone.results.trial_result import TrialResult
 NAME = "unverified"
 
 
-def check(trial: TrialResult, settings: Settings) -> Looks:
-    """Wrong values always; no value compared, if the file asks to verify; many reads that cannot be judged.
+def check_verification(trial: TrialResult, settings: Settings) -> Looks:
+    """Always wrong values; no compared value, if the file requests verification; many reads that cannot be judged.
 
-    A ledger that proves nothing has not looked.
+    A ledger that proves nothing is a check that could not run.
     """
-    checked, wrong = counts(trial)
-    yield from recorded(trial)
+    checked, wrong = count_verified(trial)
+    yield from find_lost_writes(trial)
     if wrong:
         message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
-    elif settings.verify and not covered(trial, checked, settings):
+    elif settings.verify and not has_coverage(trial, checked, settings):
         message = "`verify` was asked for, but no value was verified"
         if checked:
             message = f"`verify` was asked for, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
@@ -32,17 +32,19 @@ def check(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
         yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
-    if reason := unproven(trial, settings):
-        # The file asked for it.
+    if reason := unproven_reason(trial, settings):
+        # The file requested it.
         yield NotLooked(NAME, reason, ours=True)
-    early = share(trial, "not_yet")
-    if early is not None and early > settings.threshold(NAME, "not_yet"):
-        message = f"{units.percent(early)} of the operations read records whose insert or delete was still under way"
+    early = operation_share(trial, "not_yet")
+    if early is not None and early > settings.check_threshold(NAME, "not_yet"):
+        message = (
+            f"{units.format_percent(early)} of the operations read records whose insert or delete was still under way"
+        )
         hint = "those reads cannot be judged right or wrong: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
-# What the read-back may find, and what it means.
+# The possible findings of the read-back, and their meaning.
 LOST = {
     "lost": "acknowledged writes are lost",
     "lost_loaded": "loaded records are lost",
@@ -53,8 +55,8 @@ LOST = {
 }
 
 
-def recorded(trial: TrialResult) -> Iterator[Finding]:
-    """Acknowledged writes that are missing, by the ledger of the trial."""
+def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
+    """Missing acknowledged writes, according to the trial's ledger."""
     if trial.value("ledger.acknowledged") == 0:
         message = "the ledger has no acknowledged write: nothing can be lost, and nothing was checked"
         yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
@@ -77,38 +79,39 @@ def recorded(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NAME, Severity.SUSPECT, message, "use a shorter window or a lower rate", (trial.trial,))
 
 
-def unproven(trial: TrialResult, settings: Settings) -> str | None:
-    """Why the read-back of a ledger proves nothing; None if it does, or there was none."""
+def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
+    """The reason why the read-back of a ledger proves nothing; None if it proves something, or there was none."""
     if trial.value("ledger.settled") == 0:
         return "the servers had not replicated every write 5 minutes after the load: read back later"
     if undecided := trial.value("ledger.undecided"):
         return f"{undecided:,.0f} acknowledged writes are missing, but not all replicas could be read"
-    proven, limit = trial.value("ledger.proven"), settings.threshold(NAME, "proven")
+    proven, limit = trial.value("ledger.proven"), settings.check_threshold(NAME, "proven")
     if proven is not None and proven < limit:
-        share, acknowledged = units.percent(proven), trial.value("ledger.acknowledged") or 0
+        share, acknowledged = units.format_percent(proven), trial.value("ledger.acknowledged") or 0
         return (
-            f"only {share} of {acknowledged:,.0f} acknowledged writes could be proven, less than {units.percent(limit)}"
+            f"only {share} of {acknowledged:,.0f} acknowledged writes could be "
+            f"proven, less than {units.format_percent(limit)}"
         )
     return None
 
 
-def covered(trial: TrialResult, checked: float, settings: Settings) -> bool:
-    """Whether enough of the reads were verified to speak for all of them."""
+def has_coverage(trial: TrialResult, checked: float, settings: Settings) -> bool:
+    """Whether enough of the reads were verified to represent all of them."""
     reads = trial.value("read.count")
-    return checked > 0 and (reads is None or checked >= settings.threshold(NAME, "coverage") * reads)
+    return checked > 0 and (reads is None or checked >= settings.check_threshold(NAME, "coverage") * reads)
 
 
-def counts(trial: TrialResult) -> tuple[float, float]:
+def count_verified(trial: TrialResult) -> tuple[float, float]:
     """Values checked, and values found wrong; without these figures, from the statuses of YCSB's VERIFY."""
     statuses = trial.statuses.get("VERIFY", {})
     checked = trial.value("verified")
     failed = sum(count for status, count in statuses.items() if status not in SUCCESSES)
-    # A file that was replaced as a whole is wrong without a comparison.
+    # A file that was replaced as a whole is wrong even without a comparison.
     wrong = max(trial.value("wrong") or 0.0, failed)
     if checked is None:
         checked = sum(statuses.values())
     if trial.faults:
-        # A read that failed returned no value, which YCSB counts as a wrong one. A record that is missing is wrong.
+        # A failed read returned no value, which YCSB counts as a wrong one. A missing record is wrong.
         reads = trial.statuses.get("READ", {})
         failed_reads = sum(count for status, count in reads.items() if status not in NO_FAILURES | {"NOT_FOUND"})
         return max(checked - failed_reads, 0), max(wrong - failed_reads, 0)

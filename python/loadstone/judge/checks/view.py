@@ -1,4 +1,4 @@
-"""view: the results are shown in another way than the recorded question asks, so that evidence is excluded."""
+"""view: the results are shown in a different way than the recorded question requests, so that evidence is excluded."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ NAME = "view"
 HINT = "show the results as they were recorded; to ask another question, measure again with it"
 
 
-def findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
-    """One for each departure; `loosened`: the trials of which a changed threshold hides a finding, by check."""
+def departure_findings(results: ResultSet, loosened: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
+    """A finding for each departure; `loosened`: the trials in which a changed threshold hides a finding, by check."""
     every = tuple(trial.trial for trial in results.trials)
     messages = [(message, every) for message in results.departures]
     for check, trials in loosened.items():
-        hidden_in = units.many(len(trials), "trial")
+        hidden_in = units.count_noun(len(trials), "trial")
         messages.append((f"a changed threshold hides {check} in {hidden_in}", tuple(trials)))
     return tuple(Finding(NAME, Severity.SUSPECT, message, HINT, trials) for message, trials in messages)
 
 
-def hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
+def find_hidden(before: Sequence[Finding], now: Sequence[Finding]) -> Iterator[Finding]:
     """The findings under the recorded thresholds that are missing, or less severe, under the view's thresholds."""
     for finding in before:
         severity = max((other.severity for other in now if other.check == finding.check), default=Severity.NOTE)

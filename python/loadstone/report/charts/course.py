@@ -145,7 +145,7 @@ def panel_rows(
                 **same,
                 "seconds": at,
                 "value": value,
-                "figure": units.figure(value, unit, units.precision(value, value)),
+                "figure": units.format_figure(value, unit, units.digit_carried(value, value)),
                 "at": f"{at:g} s",
             }
             for at, value in points

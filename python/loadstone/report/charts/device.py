@@ -40,7 +40,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         if cell is not None and not cell.withheld and finite(cell.estimate.value):
             estimate, unit = cell.estimate, cell.unit
             row |= {"value": estimate.value, "figure": view.figure(cell)}
-            row["interval"] = wording.interval(estimate, unit)
+            row["interval"] = wording.interval_text(estimate, unit)
         rows.append(row)
     there = [row for row in rows if row["value"] is not None]
     if not there:
@@ -54,7 +54,7 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
         .encode(y=frame.row(names), x=x, color=colour(view), tooltip=hover),
         *frame.labels(rows, names),
     )
-    title = figure.headed(wording.metric(metric.removeprefix("device.")), view.title(context))
+    title = figure.headed(wording.metric_name(metric.removeprefix("device.")), view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 

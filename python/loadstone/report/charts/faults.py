@@ -127,7 +127,7 @@ def marks_of(trial: TrialResult) -> list[Row]:
     if recovered is not None and recovered.bound is None:
         times["recovered"] = round((order_ns if lift_ns is None else lift_ns) + recovered.value)
     return [
-        {"seconds": (time - order_ns) / 1e9, "label": name, "at": units.duration(time - order_ns)}
+        {"seconds": (time - order_ns) / 1e9, "label": name, "at": units.format_duration(time - order_ns)}
         for name, time in sorted(times.items(), key=lambda item: item[1] or 0)
         if time is not None
     ]
@@ -158,7 +158,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
             rate = values[place] / time_series.step
             if rate:
                 span = {"start": at, "end": at + time_series.step, "low": low, "high": low + rate}
-                rows.append({**span, "name": name, "rate": units.rate(rate), "at": f"{at:g} s"})
+                rows.append({**span, "name": name, "rate": units.format_rate(rate), "at": f"{at:g} s"})
             low += rate
     end = time_series.seconds[-1] + time_series.step
     scale, axis = x_axis([time_series.seconds[0], end])

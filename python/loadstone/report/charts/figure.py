@@ -14,7 +14,7 @@ from loadstone.format import units
 from loadstone.report.charts.theme import PALETTE, SERIES_MAX, SHAPES
 from loadstone.report.markup import countable
 from loadstone.report.view import View, spread
-from loadstone.results.result_set import natural
+from loadstone.results.result_set import natural_key
 
 Row = dict[str, Any]
 # The most panels in a figure; more cannot be taken in.
@@ -72,7 +72,7 @@ def shown(view: View) -> list[str]:
     """The compared values that charts have room for; of many loads, some from the lowest to the highest."""
     if view.by is None or view.by != view.load:
         return view.values[:SERIES_MAX]
-    return spread(sorted(view.values, key=natural), SERIES_MAX)
+    return spread(sorted(view.values, key=natural_key), SERIES_MAX)
 
 
 def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:

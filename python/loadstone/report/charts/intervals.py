@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from loadstone.format import units, wording
-from loadstone.judge.finding import Verdict, verdict
+from loadstone.judge.finding import Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, VariantKey
 from loadstone.report.charts import device, figure
 from loadstone.report.charts import rows as frame
@@ -53,7 +53,7 @@ def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
         else TO_READ
     )
     caption += figure.limits(view, len(contexts), len(view.contexts))
-    named = ", ".join(wording.metric(metric) for metric in known)
+    named = ", ".join(wording.metric_name(metric) for metric in known)
     return Figure(name, tuple(drawings), caption, f"{named} of each variant: median, interval and every repeat")
 
 
@@ -96,7 +96,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
         base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=hover),
         *frame.labels(marks, names),
     )
-    title = figure.headed(wording.metric(metric) if with_metric else "", view.title(context))
+    title = figure.headed(wording.metric_name(metric) if with_metric else "", view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 
@@ -108,7 +108,7 @@ def mark(view: View, cell: Cell) -> Row:
         return {**name, "value": None, "figure": "withheld" if cell.withheld else "failed"}
     median = view.figure(cell)
     ends = finite(estimate.low, estimate.high)
-    invalid = verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
+    invalid = worst_verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID
     return {
         **name,
         "value": estimate.value,
@@ -116,7 +116,7 @@ def mark(view: View, cell: Cell) -> Row:
         "high": estimate.high if ends else estimate.value,
         "median": median,
         "figure": f"{median}, invalid" if invalid else median,
-        "interval": wording.interval(estimate, cell.unit),
+        "interval": wording.interval_text(estimate, cell.unit),
         "n": str(estimate.n),
     }
 
@@ -126,6 +126,6 @@ def repeats(view: View, cell: Cell) -> list[Row]:
     found = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
     name = view.name(cell.variant)
     return [
-        {"name": name, "value": value, "repeat": str(repeat), "figure": units.figure(value, cell.unit)}
+        {"name": name, "value": value, "repeat": str(repeat), "figure": units.format_figure(value, cell.unit)}
         for value, repeat in spread(found, DOTS_MAX)
     ]

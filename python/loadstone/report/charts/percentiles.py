@@ -46,7 +46,7 @@ def curves(view: View) -> Figure:
         for operation, context, rows in found
     )
     caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
-    caption += "".join(f" {why}: {units.listed([*each], 4)}." for why, each in left_out.items() if each)
+    caption += "".join(f" {why}: {units.list_items([*each], 4)}." for why, each in left_out.items() if each)
     caption += figure.limits(view, len(contexts), len(view.contexts))
     used = {row["full"] for _, _, rows in found for row in rows}
     shown = f"latency of {', '.join(names)} by percentile, one line for each variant"
@@ -76,7 +76,9 @@ def points(view: View, operation: str, context: VariantKey, left_out: dict[str, 
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
                     "figure": view.figure(cell),
-                    "interval": wording.interval(cell.estimate, cell.unit) if cell.estimate.low is not None else "none",
+                    "interval": wording.interval_text(cell.estimate, cell.unit)
+                    if cell.estimate.low is not None
+                    else "none",
                     "n": str(cell.estimate.n),
                 }
             )

@@ -18,10 +18,10 @@ from loadstone.judge.judgement import Curve, Search, VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, finite, plot
 from loadstone.report.view import View, spread
-from loadstone.results.result_set import natural, variant_name
+from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import reached
+from loadstone.search.sentence import knee_text
 from loadstone.statistics.knee import Knee
 
 # Points of the fitted curve.
@@ -60,7 +60,7 @@ class Line:
     def holds(self, load: float) -> bool:
         """Whether a search decided that the objective holds at a load; true for loads without a decision."""
         outcome = None if self.search is None else self.search.outcome
-        decision = None if outcome is None else outcome.decision(load)
+        decision = None if outcome is None else outcome.decision_at(load)
         return decision is None or decision.go
 
 
@@ -68,7 +68,7 @@ def curves(view: View) -> Figure:
     """For each context a panel of throughput and of each latency, a line for each compared value."""
     grouped = group_lines(view)
     metrics = panel_metrics(view)
-    contexts = spread(sorted(grouped, key=natural), max(PANELS_MAX // max(len(metrics), 1), 1))
+    contexts = spread(sorted(grouped, key=natural_key), max(PANELS_MAX // max(len(metrics), 1), 1))
     panels = [
         panel for context in contexts for metric in metrics if (panel := draw(view, context, grouped[context], metric))
     ]
@@ -177,7 +177,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     base = plot(points).encode(x=x, y=y, color=colour(view))
     names = {"name": "name"} if any(whose(view, line.context) for line in lines) else {}
     hover = figure.tooltip(
-        **names, at=str(view.load), figure=wording.metric(metric), interval="interval", state="objective"
+        **names, at=str(view.load), figure=wording.metric_name(metric), interval="interval", state="objective"
     )
     full = base.transform_filter("datum.holds")
     hollow = base.transform_filter("!datum.holds")
@@ -195,7 +195,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         labels = plot(knees).encode(x=edge, y=alt.Y("top:Q"), text="knee:N")
         align, dx = ("left", 6) if is_left else ("right", -6)
         layers += figure.words_over(labels, dx=dx, align=align, baseline="top")
-    name = "throughput, op/s" if metric == THROUGHPUT else wording.metric(metric)
+    name = "throughput, op/s" if metric == THROUGHPUT else wording.metric_name(metric)
     return Panel(figure.headed(name, view.title(context)), figure.layered(*layers), HEIGHT)
 
 
@@ -207,10 +207,10 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         if cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
             continue
         value, text = cell.estimate.value, view.figure(cell)
-        between = wording.interval(cell.estimate, cell.unit)
+        between = wording.interval_text(cell.estimate, cell.unit)
         if line.search is not None and (probed := median_of_probe(line.search, load, metric)) is not None:
-            last = units.precision(probed, probed) if metric == THROUGHPUT else None
-            value, text = probed, units.figure(probed, cell.unit, last)
+            last = units.digit_carried(probed, probed) if metric == THROUGHPUT else None
+            value, text = probed, units.format_figure(probed, cell.unit, last)
         if metric != THROUGHPUT and value <= 0:
             continue
         holds = line.holds(load)
@@ -219,7 +219,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
                 "name": line.name,
                 "full": view.value(key),
                 "load": load,
-                "at": units.load(load),
+                "at": units.format_load(load),
                 "value": value,
                 "figure": text,
                 "interval": between,
@@ -233,7 +233,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
 def median_of_probe(search: Search, load: float, metric: str) -> float | None:
     """A probe's median over the trials that count; None where the search does not have the metric."""
     probe = Probe(load, search.samples.get(load, ()))
-    return probe.throughput if metric == THROUGHPUT else probe.figure(metric)
+    return probe.throughput if metric == THROUGHPUT else probe.median_figure(metric)
 
 
 def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
@@ -242,7 +242,7 @@ def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
     return [
         {
             "value": min(term.bound, highest * LOGARITHMIC),
-            "text": f"objective {term.sign} {units.duration(term.bound)}"
+            "text": f"objective {term.sign} {units.format_duration(term.bound)}"
             + (", above this chart" if term.bound > highest * LOGARITHMIC else ""),
         }
         for term in terms
@@ -299,7 +299,7 @@ def law(line: Line, *, wide: bool) -> list[Row]:
     low, high = line.curve.knee.loads[0], line.curve.knee.loads[-1]
     shares = [at / (POINTS - 1) for at in range(POINTS)]
     loads = [low * (high / low) ** share if wide else low + (high - low) * share for share in shares]
-    rows = [{"name": line.name, "load": round(at, 3), "value": line.curve.law.throughput(at)} for at in loads]
+    rows = [{"name": line.name, "load": round(at, 3), "value": line.curve.law.predict_throughput(at)} for at in loads]
     return [row for row in rows if finite(float(row["value"]))]
 
 
@@ -308,9 +308,9 @@ def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number:
     knee = line.knee
     if knee is None or knee.upper is None:
         return []
-    between = f"≤ {units.load(knee.upper)}"
+    between = f"≤ {units.format_load(knee.upper)}"
     if knee.lower is not None:
-        between = f"{units.load(knee.lower)} to {units.load(knee.upper)}"
+        between = f"{units.format_load(knee.lower)} to {units.format_load(knee.upper)}"
     label = whose(view, line.context)
     return [
         {
@@ -330,5 +330,5 @@ def sentences(view: View) -> list[str]:
     for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
         where = view.title(tuple(pair for pair in curve.context if pair[0] != view.by))
         who = " ".join(part for part in (whose(view, curve.context), where) if part)
-        knees.append(f"{who}: {reached(curve.knee)}" if who else reached(curve.knee))
+        knees.append(f"{who}: {knee_text(curve.knee)}" if who else knee_text(curve.knee))
     return knees

@@ -67,7 +67,7 @@ def draw_plot(curves: Mapping[str, Points], width: int) -> list[str]:
             grid[round((high - value) / span * (ROWS - 1))][column] = mark
     labels = {0: high, ROWS // 2: high - span * (ROWS // 2) / (ROWS - 1), ROWS - 1: low}
     lines = [
-        f"{units.duration(math.exp(labels[row])) if row in labels else '':>{LABEL}} ┤{''.join(cells).rstrip()}"
+        f"{units.format_duration(math.exp(labels[row])) if row in labels else '':>{LABEL}} ┤{''.join(cells).rstrip()}"
         for row, cells in enumerate(grid)
     ]
     ticks = [" "] * (columns + 6)

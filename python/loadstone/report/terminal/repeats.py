@@ -8,11 +8,11 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from loadstone.format import units
-from loadstone.judge.finding import verdict
+from loadstone.judge.finding import worst_verdict
 from loadstone.judge.judgement import Cell, Judgement
 from loadstone.report.terminal.tables import change
 from loadstone.report.view import View
-from loadstone.results.result_set import natural
+from loadstone.results.result_set import natural_key
 
 
 def repeats(judgement: Judgement, metric: str) -> Table | None:
@@ -35,7 +35,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
     table.add_column("evidence", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for variant, cell in sorted(
-        cells.items(), key=lambda each: natural(tuple(dict(each[0]).get(n, "") for n in order))
+        cells.items(), key=lambda each: natural_key(tuple(dict(each[0]).get(n, "") for n in order))
     ):
         comparison = compared.get(variant)
         baseline = cells.get(comparison.baseline.variant) if comparison else None
@@ -44,7 +44,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
             *figures(cell, numbers),
             f"{fmean_of(cell) / fmean_of(baseline) - 1:+.2%}" if baseline and fmean_of(baseline) else "",
             change(comparison),
-            str(verdict(view.findings_of(variant))),
+            str(worst_verdict(view.findings_of(variant))),
         )
     return table
 

@@ -25,7 +25,7 @@ from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
 from loadstone.report.warnings import not_looked, page_address, warnings
 from loadstone.results.projection import Projected
-from loadstone.results.result_set import natural, variant_name
+from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import THROUGHPUT
 
@@ -205,13 +205,13 @@ class Grid:
         for variant in self.texts:
             row, column = picked(variant, self.projected.row), dict(variant).get(self.projected.col, "")
             found.setdefault(row, {})[column] = variant
-        return dict(sorted(found.items(), key=lambda each: natural(each[0])))
+        return dict(sorted(found.items(), key=lambda each: natural_key(each[0])))
 
     @cached_property
     def columns(self) -> list[Scalar]:
         """The values of the compared dimension, the baseline first."""
         found = dict.fromkeys(column for row in self.rows.values() for column in row)
-        return sorted(found, key=lambda value: (value != self.baseline, natural(value)))
+        return sorted(found, key=lambda value: (value != self.baseline, natural_key(value)))
 
     def empty(self) -> Table:
         """A table without rows, the row keys its columns."""
@@ -265,7 +265,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
         flat = units.in_one_unit([number for triple in numbers for number in triple], content[0].unit, last)
     else:
         flat = [
-            units.figure(number, cell.unit, last[3 * at])
+            units.format_figure(number, cell.unit, last[3 * at])
             for at, (cell, triple) in enumerate(zip(content, numbers, strict=True))
             for number in triple
         ]
@@ -273,13 +273,13 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     for at, (cell, (low, high, label)) in enumerate(estimates):
         text, first, second = flat[3 * at : 3 * at + 3]
         ends = f" ({label}{wording.join_ends(first, second).rpartition(' ')[0] or first})" if low < high else ""
-        texts[cell.variant] = units.bounded(text, judgement.bound(cell)) + ends
+        texts[cell.variant] = units.format_bound(text, judgement.bound_of_cell(cell)) + ends
     return {**{cell.variant: "withheld" for cell in cells}, **texts}
 
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
     """The ends of a cell's interval, equal without one; of a single run the interval within it, labelled."""
-    value, low, high = cell.estimate.value, judgement.lower(cell).estimate.low, cell.estimate.high
+    value, low, high = cell.estimate.value, judgement.lower_bounds(cell).estimate.low, cell.estimate.high
     if low is not None and high is not None:
         return low, high, ""
     if cell.metric == THROUGHPUT and cell.estimate.n == 1:
@@ -294,7 +294,7 @@ def change(comparison: Comparison | None) -> Text:
     if comparison is None:
         return Text("")
     n = f"n={comparison.ratio.n}"
-    p = wording.chance(comparison.p, comparison.p_adjusted) or "p=?"
+    p = wording.p_text(comparison.p, comparison.p_adjusted) or "p=?"
     ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
@@ -308,7 +308,7 @@ def change(comparison: Comparison | None) -> Text:
         case "same" | "slight":
             return Text(f"{'=' if comparison.claim == 'same' else '≈'} {ratio} {n}", style="dim")
     ends = wording.change_interval(comparison.ratio)
-    ratio = wording.change(comparison.ratio, bound=comparison.bound)
+    ratio = wording.change_text(comparison.ratio, bound=comparison.bound)
     interval = f" ({ends})" if ends else ""
     if comparison.claim == "descriptive":
         return Text(f"{ratio}{interval} {n}", style="dim")
@@ -325,7 +325,7 @@ def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
             lines.append(Text.assemble(name, (f"({each.label}) ", "dim"), message))
             lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
         if each.more:
-            lines.append(Text(f"  … and {units.many(each.more, 'more message')} of this check", style="dim"))
+            lines.append(Text(f"  … and {units.count_noun(each.more, 'more message')} of this check", style="dim"))
             lines += [Text(f"  hint: {hint}", style="dim") for hint in each.more_hints]
         if address := page_address(each.page):
             lines.append(Text(f"  page: {address}", style="dim"))

@@ -1,1 +1,1 @@
-"""What every system needs: files, processes, ports, state."""
+"""Common code of all systems: files, processes, ports, state."""

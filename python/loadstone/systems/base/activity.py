@@ -1,4 +1,4 @@
-"""What servers do periodically, by their logs: checkpoints, flushes, compactions, snapshots.
+"""Periodic activities of servers, from their logs: checkpoints, flushes, compactions, snapshots.
 
 Whether a window shorter than the time between two of them contains one is chance.
 """
@@ -13,47 +13,47 @@ from itertools import dropwhile, pairwise
 from pathlib import Path
 from statistics import median
 
-from loadstone.observe.servers import size
+from loadstone.observe.servers import file_size
 
-# Time of a line: as log4j, logback and PostgreSQL write it, and as Redis does. All in this host's time zone.
+# The time of a line: in the format of log4j, logback and PostgreSQL, or of Redis. All use this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
 ANY = re.compile(b"")
-# Only the end of a longer log is read.
+# Only this much of the end of a longer log is read.
 READ_BYTES = 16 << 20
-# Fewer gaps do not make a period.
+# The minimum number of gaps that form a period.
 GAPS_MIN = 2
 PERIOD = "_period_seconds"
 
 
-def figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
-    """How often each activity has begun since its server started, and the median time between two starts on one server.
+def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
+    """The number of starts of each activity since its server started, and the median time between two on one server.
 
     `logs` are the servers' logs and when each server was started, s since the epoch. `marks` are regular expressions
     for the first line of each activity, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
     Without the beginning of a log there is no count, only a period.
     """
     found: dict[str, float] = {}
-    kept = [(tail(log, READ_BYTES).splitlines(), size(log) <= READ_BYTES, since) for log, since in logs]
-    known = all(whole or next(times(lines, ANY, since), since) < since for lines, whole, since in kept)
+    kept = [(read_tail(log, READ_BYTES).splitlines(), file_size(log) <= READ_BYTES, since) for log, since in logs]
+    known = all(whole or next(list_times(lines, ANY, since), since) < since for lines, whole, since in kept)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
-        # From the first line on: a clock that is set back later does not undo what was written.
-        each = [list(dropwhile(since.__gt__, times(lines, pattern, since))) for lines, _, since in kept]
+        # Starts at the first line: a clock that is set back later does not invalidate earlier lines.
+        each = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in kept]
         if known:
-            found[plural(name)] = sum(map(len, each))
+            found[plural_name(name)] = sum(map(len, each))
         gaps = [after - before for one in each for before, after in pairwise(one) if after >= before]
         if len(gaps) >= GAPS_MIN:
             found[name + PERIOD] = median(gaps)
     return found
 
 
-def plural(name: str) -> str:
+def plural_name(name: str) -> str:
     """`checkpoints`, `flushes`."""
     return name + ("es" if name.endswith("sh") else "s")
 
 
-def tail(log: Path, most: int, since: int = 0) -> bytes:
-    """The end of a log after byte `since`, at most so many bytes; empty where it cannot be read."""
+def read_tail(log: Path, most: int, since: int = 0) -> bytes:
+    """The end of a log after byte `since`, at most `most` bytes; empty if it cannot be read."""
     try:
         with log.open("rb") as file:
             file.seek(max(file.seek(0, os.SEEK_END) - most, since))
@@ -62,8 +62,8 @@ def tail(log: Path, most: int, since: int = 0) -> bytes:
         return b""
 
 
-def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
-    """When the matching lines were written, s since the epoch; if a clock passes through an hour
+def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> Iterator[float]:
+    """The times of the matching lines, s since the epoch; if a clock passes through an hour
     twice, the reading that is not before `since`.
     """
     for line in lines:
@@ -73,7 +73,7 @@ def times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float) -> I
 
 
 def time_of(found: re.Match[bytes]) -> datetime | None:
-    """The time of a line; None where it has none."""
+    """The time of a line; None if it has none."""
     day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in found.groups())
     try:
         if day:

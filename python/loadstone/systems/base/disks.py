@@ -1,6 +1,6 @@
 """A file system for each node of a system: ext4 in a file, on a loop device. Needs root.
 
-A power cut or a full disk then affects one node, and no other data of the host.
+A power cut or a full disk then affects one node and no other data of the host.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from loadstone.observe.device import mounts
-from loadstone.observe.kernel_file import PROC, pids, text
+from loadstone.observe.device import list_mounts
+from loadstone.observe.kernel_file import PROC, list_pids, read_text
 from loadstone.systems.base.system import SystemsError
 
 # fs/ext4/ext4.h: the file system stops at once, and with this flag its journal is not written first.
 EXT4_IOC_SHUTDOWN, NO_LOG_FLUSH = 0x8004587D, 2
 COMMAND_SECONDS = 60.0
-# A server that was killed keeps its files open until the kernel has removed it.
+# A killed server keeps its files open until the kernel has removed it.
 BUSY_SECONDS, POLL_SECONDS = 10.0, 0.02
 SIZE_MIN = 16 << 20
 HINT = "run as root, on a kernel with loop devices and ext4; `loadstone doctor` names the faults of this host"
 
 
-def image(root: Path, name: str) -> Path:
+def image_path(root: Path, name: str) -> Path:
     """The file that holds the file system of a node, in its system's directory."""
     return root / "disks" / f"{name}.ext4"
 
@@ -44,23 +44,25 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         draft = path.with_suffix(".new")
         with draft.open("wb") as file:
             file.truncate(size_bytes)
-        # Initialised completely: otherwise the kernel initialises it during the measurement.
-        run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft))
+        # Initialised completely, as the kernel would otherwise initialise it during the measurement.
+        run_or_fail(
+            "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft)
+        )
         draft.rename(path)
-    run("mount", "-t", "ext4", "-o", "loop", str(path), str(directory))
+    run_or_fail("mount", "-t", "ext4", "-o", "loop", str(path), str(directory))
     lost = directory / "lost+found"
     if lost.is_dir():
-        # PostgreSQL and others refuse a directory that is not empty.
+        # PostgreSQL and other systems refuse a directory that is not empty.
         lost.rmdir()
 
 
 def unmount_stopped(directory: Path) -> None:
     """Unmounts a directory whose file system has stopped. Raises SystemsError."""
     if is_mounted(directory) and is_shut_down(directory):
-        unmount(directory)
+        unmount_directory(directory)
 
 
-def unmount(directory: Path) -> None:
+def unmount_directory(directory: Path) -> None:
     """Unmounts a directory that is mounted, in all mount namespaces. Raises SystemsError.
 
     A namespace that was created during the mount has a copy of it, which keeps the file system alive: the next mount
@@ -72,7 +74,7 @@ def unmount(directory: Path) -> None:
     until = time.monotonic() + BUSY_SECONDS
     while is_mounted(directory):
         try:
-            run("umount", str(directory))
+            run_or_fail("umount", str(directory))
         except SystemsError:
             if time.monotonic() >= until:
                 raise
@@ -80,7 +82,7 @@ def unmount(directory: Path) -> None:
     for pid, point in find_copies(device):
         # A namespace may end at any time.
         with contextlib.suppress(SystemsError):
-            run("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
+            run_or_fail("nsenter", f"--target={pid}", "--mount", "--", "umount", point)
     if copies := find_copies(device):
         message = f"{directory} is still mounted in the mount namespace of process {copies[0][0]}"
         raise SystemsError(message, "end that process, or unmount it there")
@@ -92,13 +94,13 @@ def find_copies(device: int) -> list[tuple[int, str]]:
     own = os.readlink(PROC / "self/ns/mnt")
     copies: list[tuple[int, str]] = []
     checked = {own}
-    for pid in pids(PROC):
+    for pid in list_pids(PROC):
         with contextlib.suppress(OSError):
             namespace = os.readlink(PROC / str(pid) / "ns/mnt")
             if namespace not in checked:
                 checked.add(namespace)
                 # mount ID, parent ID, device, root, mount point (proc_pid_mountinfo(5))
-                rows = [line.split() for line in text(PROC / str(pid) / "mountinfo").splitlines()]
+                rows = [line.split() for line in read_text(PROC / str(pid) / "mountinfo").splitlines()]
                 if points := [row[4] for row in rows if row[2] == number]:
                     copies.append((pid, points[0]))
     return copies
@@ -110,7 +112,7 @@ def remove_disks(root: Path, directories: Iterable[Path]) -> None:
     if not disks.is_dir():
         return
     for directory in directories:
-        unmount(directory.resolve())
+        unmount_directory(directory.resolve())
     for path in disks.iterdir():
         path.unlink()
     disks.rmdir()
@@ -118,11 +120,11 @@ def remove_disks(root: Path, directories: Iterable[Path]) -> None:
 
 def is_mounted(directory: Path) -> bool:
     """Whether a file system is mounted exactly here."""
-    return any(mount.point == str(directory) for mount in mounts(PROC))
+    return any(mount.point == str(directory) for mount in list_mounts(PROC))
 
 
 def shut_down(directory: Path) -> None:
-    """Stops a file system as a power cut would: only synced data survive. Raises OSError."""
+    """Stops a file system as a power cut would: only synced data survives. Raises OSError."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
@@ -141,7 +143,7 @@ def is_shut_down(directory: Path) -> bool:
     return False
 
 
-def run(*command: str) -> None:
+def run_or_fail(*command: str) -> None:
     """Runs a command. Raises SystemsError."""
     run_command(command, HINT)
 

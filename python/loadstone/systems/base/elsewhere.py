@@ -1,7 +1,7 @@
-"""Directories that a system has outside its data directory.
+"""Directories of a system outside its data directory.
 
 Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
-no server ever finds what an earlier one has left.
+no server ever finds data of an earlier one.
 
 Others are for a server that refuses to run as root. root's home is closed to other users, with everything below it:
 for the server's user, files go to the standard directories of system programs.
@@ -26,8 +26,9 @@ from loadstone.systems.base.system import Place, SystemsError
 CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
-def user(*preferred: str) -> str | None:
-    """The first of these users that exists, else `nobody`; None when we are not root. Users are never created."""
+def choose_user(*preferred: str) -> str | None:
+    """The first of these users that exists, else `nobody`; None if this process is not root. Users are never
+    created."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -41,31 +42,31 @@ def user(*preferred: str) -> str | None:
     )
 
 
-def reaches(name: str | None, directory: Path) -> bool:
+def can_enter(name: str | None, directory: Path) -> bool:
     """Whether a user can enter a directory, or its nearest existing parent; None is the current user."""
     if name is None:
         return True
     near = directory
     while not near.exists():
         near = near.parent
-    # The kernel decides, as it knows more than mode bits: access lists, mount options, name spaces.
+    # The kernel decides, as it considers more than mode bits: access lists, mount options, name spaces.
     return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user can reach it, else one that every user can."""
-    return cache if reaches(name, cache) else CACHE
+    """The cache if that user can access it, otherwise one that every user can access."""
+    return cache if can_enter(name, cache) else CACHE
 
 
 def directory_for(name: str | None, place: Place, what: str) -> Path:
     """A directory of a system's data for its server `what`, owned by that user; created if missing.
 
-    Where the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
+    If the user cannot reach the system's data, it is elsewhere, and a link in `place.data` points to it.
     """
     inside = place.data / what
     directory = inside.resolve() if inside.is_symlink() else inside
     if not directory.exists():
-        if not reaches(name, place.data):
+        if not can_enter(name, place.data):
             directory = DATA / f"{hashlib.sha256(str(inside).encode()).hexdigest()[:16]}-{what}"
             if not inside.is_symlink():
                 inside.symlink_to(directory)
@@ -78,21 +79,21 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
     return directory
 
 
-def remove(place: Place) -> None:
+def remove_outside(place: Place) -> None:
     """Removes what `directory_for` created outside `place.data`."""
     if not place.data.is_dir():
         return
     for inside in place.data.iterdir():
         if inside.is_symlink() and inside.readlink().parent == DATA and inside.readlink().exists():
             # It may be a node's file system.
-            disks.unmount(inside.readlink())
+            disks.unmount_directory(inside.readlink())
             shutil.rmtree(inside.readlink())
 
 
-def label(place: Place) -> str:
-    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, the same until its data are removed."""
+def outside_label(place: Place) -> str:
+    """The name of a system's outside directories: `loadstone-hdfs-5f0c2a91`, unchanged until its data is removed."""
     path = place.data / "label"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        lines.replace(path, f"loadstone-{place.root.name}-{secrets.token_hex(4)}".encode())
+        lines.replace_file(path, f"loadstone-{place.root.name}-{secrets.token_hex(4)}".encode())
     return path.read_text()

@@ -1,4 +1,4 @@
-"""Java: the command line of a server in a JVM, and how often and how long its collector stopped it."""
+"""Java: the command line of a server in a JVM, and the number and duration of its garbage collections."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadstone.observe.servers import size
-from loadstone.systems.base.activity import tail
+from loadstone.observe.servers import file_size
+from loadstone.systems.base.activity import read_tail
 from loadstone.systems.base.system import Place, Server, SystemsError
 
-# The oldest that Cassandra 5, HBase 2.6 and Hadoop 3.4 all run on.
+# The oldest version on which Cassandra 5, HBase 2.6 and Hadoop 3.4 all run.
 OLDEST = 17
 HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-headless), or set JAVA_HOME"
 
@@ -24,22 +24,22 @@ HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-he
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
 # Use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# More than the longest run of bytes without one of these lines.
+# Longer than the longest sequence of bytes without one of these lines.
 TAIL_BYTES = 1 << 16
 
 
 class Collections(NamedTuple):
     """The pauses in a collector's log."""
 
-    # Pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
+    # Number of pauses, not cycles: a concurrent cycle of G1 stops the program more than once.
     pauses: int
-    # Their sum, in nanoseconds; the log has microseconds.
+    # Their sum in nanoseconds; the log has a resolution of microseconds.
     pause_ns: int
-    # The bytes of the log read so far: `since` of the next look.
+    # Number of bytes of the log read so far: `since` for the next call.
     offset: int
 
 
-def java(
+def java_command(
     heap: str,
     gc_log: Path | None,
     class_path: Sequence[Path],
@@ -53,9 +53,9 @@ def java(
 
     Class path entries are directories, jars or `lib/*`. Raises SystemsError without a Java that is new enough.
     """
-    argv = [str(program()), f"-Xms{heap}", f"-Xmx{heap}"]
+    argv = [str(find_java()), f"-Xms{heap}", f"-Xmx{heap}"]
     if gc_log is not None:
-        # One file: with several, a look that continues from an offset would miss what was rotated away.
+        # One file: with several, a reader that continues at an offset would miss rotated lines.
         # Quoted, because a colon would end the path.
         argv.append(f'-Xlog:gc:file="{gc_log}":time,uptime,level,tags:filecount=0')
     argv += options
@@ -63,7 +63,7 @@ def java(
     return [*argv, "-cp", os.pathsep.join(map(str, class_path)), main, *arguments]
 
 
-def server(
+def jvm_server(
     place: Place,
     name: str,
     addresses: Sequence[tuple[str, int]],
@@ -74,49 +74,49 @@ def server(
     patience_s: float = 30.0,
     **more: Any,
 ) -> Server:
-    """A server in a JVM, in a directory of its name in the system's data, with a log of its collections.
+    """A server in a JVM, in a directory with its name in the system's data, with a log of its collections.
 
-    `addresses` are where it listens, clients' first; `more` are further arguments of `java`.
+    `addresses` are where it listens, clients' first; `more` are further arguments of `java_command`.
     """
     gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
-    argv = java(heap, gc_log, class_path, main, **more)
+    argv = java_command(heap, gc_log, class_path, main, **more)
     (host, port), *others = addresses
     return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=others)
 
 
-def opened(packages: str) -> list[str]:
+def open_packages(packages: str) -> list[str]:
     """The options that open these packages of java.base to all modules."""
     return [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in packages.split()]
 
 
-def program() -> Path:
-    """The `java` of JAVA_HOME, or else of PATH. Raises SystemsError if it is missing or too old."""
+def find_java() -> Path:
+    """The `java` in JAVA_HOME, or else in PATH. Raises SystemsError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if found is None:
         raise SystemsError(f"no java in JAVA_HOME={home}" if home else "java is not installed", HINT)
-    release = version(found)
+    release = java_version(found)
     if release < OLDEST:
         raise SystemsError(f"{found} is Java {release}, but {OLDEST} or newer is needed", HINT)
     return Path(found)
 
 
 @functools.cache
-def version(program: str) -> int:
+def java_version(program: str) -> int:
     """The feature release of a `java`: 17. Raises SystemsError if it does not run."""
     try:
         result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
-    # Up to 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
+    # Up to version 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
     match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)
     return int(match[1])
 
 
-def release(program: Path) -> str:
-    """The build of a `java`, from the file beside it: `17.0.15+6 (Debian)`; empty without the file."""
+def java_build(program: Path) -> str:
+    """The build of a `java`, from the file next to it: `17.0.15+6 (Debian)`; empty without the file."""
     try:
         text = (program.resolve().parent.parent / "release").read_text(errors="replace")
     except OSError:
@@ -127,23 +127,23 @@ def release(program: Path) -> str:
 
 
 def process_release(pid: int) -> str:
-    """The build of the JVM that a process runs; empty if it is not a JVM, or gone."""
+    """The build of the JVM that a process runs; empty if it is not a JVM, or has ended."""
     try:
-        return release(Path(os.readlink(f"/proc/{pid}/exe")))
+        return java_build(Path(os.readlink(f"/proc/{pid}/exe")))
     except OSError:
         return ""
 
 
-def collections(gc_log: Path, since: int = 0) -> Collections:
-    """The pauses written to a log from byte `since` on; none while there is no log.
+def read_collections(gc_log: Path, since: int = 0) -> Collections:
+    """The pauses written to a log after byte `since`; none while there is no log.
 
-    The log must have been enabled by `java()`. It is truncated when its server restarts: an offset beyond its end means
-    reading it from the start.
+    The log must have been enabled by `java_command`. It is truncated when its server restarts: an offset beyond its
+    end means reading it from the start.
     """
-    length = size(gc_log)
+    length = file_size(gc_log)
     since = since if since <= length else 0
-    text = tail(gc_log, length, since)
-    # The last line may be incomplete: it is left to the next look.
+    text = read_tail(gc_log, length, since)
+    # The last line may be incomplete: the next call reads it.
     whole = text[: text.rfind(b"\n") + 1]
     pauses = [match for line in whole.splitlines() if (match := PAUSE.search(line))]
     spent_ns = sum(int(match[1]) * 1_000_000 + int(match[2]) * 1_000 for match in pauses)
@@ -152,5 +152,5 @@ def collections(gc_log: Path, since: int = 0) -> Collections:
 
 def live_heap_bytes(gc_log: Path) -> int | None:
     """The heap in use after the last collection in a log; None before the first."""
-    found = LEFT.findall(tail(gc_log, TAIL_BYTES))
+    found = LEFT.findall(read_tail(gc_log, TAIL_BYTES))
     return int(found[-1]) << 20 if found else None

@@ -19,53 +19,53 @@ HOST_NUMBER = 254
 HINT = "run as root, with the program `ip`; `loadstone doctor` names the faults of this host"
 
 
-def label(root: Path) -> str:
-    """The beginning of the names of a system's namespaces and interfaces: at most 15 characters are allowed."""
+def name_prefix(root: Path) -> str:
+    """The prefix of the names of a system's namespaces and interfaces, which have at most 15 characters."""
     return "ls" + hashlib.sha256(str(root).encode()).hexdigest()[:6]
 
 
-def prefix(root: Path) -> str:
+def address_prefix(root: Path) -> str:
     """The first three numbers of the addresses of a system in this directory: `10.77.3`."""
     digest = hashlib.sha256(str(root).encode()).digest()
     return f"10.{64 + digest[0] % 64}.{digest[1]}"
 
 
-def namespace(root: Path, node: int) -> str:
-    """The namespace of a node, from 1; 0 is the bridge's."""
-    return f"{label(root)}-{node}"
+def node_namespace(root: Path, node: int) -> str:
+    """The namespace of a node, from 1; 0 is for the bridge."""
+    return f"{name_prefix(root)}-{node}"
 
 
-def enter(root: Path, node: int) -> list[str]:
-    """The beginning of a command that runs in a node's namespace, as the same process."""
-    return ["nsenter", f"--net=/run/netns/{namespace(root, node)}", "--"]
+def enter_namespace(root: Path, node: int) -> list[str]:
+    """The prefix of a command that runs in a node's namespace, as the same process."""
+    return ["nsenter", f"--net=/run/netns/{node_namespace(root, node)}", "--"]
 
 
 def create_networks(root: Path, nodes: int) -> None:
     """Creates the namespaces of all nodes, and the bridge, unless they exist. Raises SystemsError."""
-    existing = names()
-    switch, network = namespace(root, 0), prefix(root)
+    existing = list_namespaces()
+    switch, network = node_namespace(root, 0), address_prefix(root)
     if switch not in existing:
-        ip("netns", "add", switch)
-        ip("-n", switch, "link", "add", "br0", "type", "bridge")
-        ip("-n", switch, "link", "set", "br0", "up")
-        connect(root, 0, HOST_NUMBER, network)
+        run_ip("netns", "add", switch)
+        run_ip("-n", switch, "link", "add", "br0", "type", "bridge")
+        run_ip("-n", switch, "link", "set", "br0", "up")
+        connect_node(root, 0, HOST_NUMBER, network)
     for node in range(1, nodes + 1):
-        name = namespace(root, node)
+        name = node_namespace(root, node)
         if name not in existing:
-            ip("netns", "add", name)
-            ip("-n", name, "link", "set", "lo", "up")
-            connect(root, node, node, network)
+            run_ip("netns", "add", name)
+            run_ip("-n", name, "link", "set", "lo", "up")
+            connect_node(root, node, node, network)
 
 
-def connect(root: Path, node: int, number: int, network: str) -> None:
+def connect_node(root: Path, node: int, number: int, network: str) -> None:
     """Connects a node's namespace, or the host (0), to the bridge."""
-    inside = f"{label(root)}v{node}"
-    here = ["-n", namespace(root, node)] if node else []
-    port = ("peer", "name", bridge_port(node), "netns", namespace(root, 0))
-    ip(*here, "link", "add", inside, "type", "veth", *port)
-    ip(*here, "addr", "add", f"{network}.{number}/24", "dev", inside)
-    ip(*here, "link", "set", inside, "up")
-    ip("-n", namespace(root, 0), "link", "set", bridge_port(node), "master", "br0", "up")
+    inside = f"{name_prefix(root)}v{node}"
+    here = ["-n", node_namespace(root, node)] if node else []
+    port = ("peer", "name", bridge_port(node), "netns", node_namespace(root, 0))
+    run_ip(*here, "link", "add", inside, "type", "veth", *port)
+    run_ip(*here, "addr", "add", f"{network}.{number}/24", "dev", inside)
+    run_ip(*here, "link", "set", inside, "up")
+    run_ip("-n", node_namespace(root, 0), "link", "set", bridge_port(node), "master", "br0", "up")
 
 
 def bridge_port(node: int) -> str:
@@ -75,36 +75,36 @@ def bridge_port(node: int) -> str:
 
 def set_link(root: Path, node: int, state: str) -> tuple[str, ...]:
     """The command that connects (`up`) or cuts (`down`) a node."""
-    return ("ip", "-n", namespace(root, 0), "link", "set", bridge_port(node), state)
+    return ("ip", "-n", node_namespace(root, 0), "link", "set", bridge_port(node), state)
 
 
 def is_linked(root: Path, node: int) -> bool:
     """Whether a node is connected to the bridge. Raises SystemsError."""
-    links = json.loads(ip("-n", namespace(root, 0), "-j", "link", "show", bridge_port(node)))
+    links = json.loads(run_ip("-n", node_namespace(root, 0), "-j", "link", "show", bridge_port(node)))
     return "UP" in links[0]["flags"]
 
 
 def remove_networks(root: Path) -> None:
     """Removes the namespaces of a system, with all their interfaces. Raises SystemsError."""
-    for name in names():
-        if name.startswith(f"{label(root)}-"):
-            ip("netns", "del", name)
+    for name in list_namespaces():
+        if name.startswith(f"{name_prefix(root)}-"):
+            run_ip("netns", "del", name)
 
 
-def names() -> list[str]:
+def list_namespaces() -> list[str]:
     """The names of all namespaces."""
     directory = Path("/run/netns")
     return sorted(path.name for path in directory.iterdir()) if directory.is_dir() else []
 
 
-def ip(*arguments: str) -> str:
+def run_ip(*arguments: str) -> str:
     """The output of `ip`. Raises SystemsError."""
     return run_command(["ip", *arguments], HINT)
 
 
 def probe_network() -> str | None:
-    """Creates two nodes, cuts one off, and removes them; None, or why that does not work."""
-    root = Path(f"/loadstone-probe-{id(ip)}")
+    """Creates two nodes, cuts one off, and removes them; returns None, or the reason why this does not work."""
+    root = Path(f"/loadstone-probe-{id(run_ip)}")
     try:
         create_networks(root, 1)
         run_command(set_link(root, 1, "down"), HINT)

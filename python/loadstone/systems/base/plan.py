@@ -1,4 +1,4 @@
-"""A plan from a user's request, and its settings as numbers and choices."""
+"""A plan from a user's request, and its settings converted to numbers and choices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import SECRET_NAME
 from loadstone.format.suggestion import did_you_mean
-from loadstone.systems.base.system import Plan, System, SystemsError
+from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 TRUTHS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
 
@@ -18,9 +18,9 @@ def plan_of(
     settings: Mapping[str, str],
     file_system_bytes: int = 0,
     network: str = "",
-) -> Plan:
+) -> SystemPlan:
     """A plan with defaults filled in. Raises SystemsError for unknown settings."""
-    # `hbase.*` stands for all names with that prefix, which go unchanged into a configuration file of the system.
+    # `hbase.*` stands for all names with that prefix, which are copied into a configuration file of the system.
     open_names = [each.name for each in system.settings if each.name.endswith("*")]
     known = {each.name: each.default for each in system.settings if each.name not in open_names}
     for name in settings:
@@ -30,41 +30,41 @@ def plan_of(
     nodes = system.nodes[0] if nodes is None else nodes
     if nodes not in system.nodes:
         raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {list_nodes(system.nodes)}")
-    return Plan(nodes, {**known, **settings}, file_system_bytes, network)
+    return SystemPlan(nodes, {**known, **settings}, file_system_bytes, network)
 
 
-def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> Plan:
+def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> SystemPlan:
     """The options of a table with defaults filled in. Raises SystemsError for unknown options."""
     if unknown := sorted({*options} - {*defaults}):
         raise SystemsError(f'{system} has no option "{unknown[0]}" for a table', f"it has {', '.join(defaults)}")
-    return Plan(1, {**defaults, **options})
+    return SystemPlan(1, {**defaults, **options})
 
 
-def whole(plan: Plan, name: str, least: int = 0) -> int:
-    """A setting that is a whole number. Raises SystemsError when it is not."""
+def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
+    """A setting that must be an integer. Raises SystemsError if it is not."""
     text = plan.settings[name]
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"write --set {name}=NUMBER")
     return int(text)
 
 
-def truth(plan: Plan, name: str) -> bool:
-    """A setting that is yes or no. Raises SystemsError when it is neither."""
+def read_truth(plan: SystemPlan, name: str) -> bool:
+    """A setting that must be yes or no. Raises SystemsError if it is neither."""
     text = plan.settings[name]
     if text not in TRUTHS:
         raise SystemsError(f'{name} must be yes or no, got "{text}"', f"write --set {name}=yes or --set {name}=no")
     return TRUTHS[text]
 
 
-def choice(plan: Plan, name: str, choices: Iterable[str]) -> str:
-    """A setting that is one of a few words. Raises SystemsError when it is not one of them."""
+def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
+    """A setting that must be one of a few words. Raises SystemsError if it is not."""
     text, allowed = plan.settings[name], [*choices]
     if text not in allowed:
         raise SystemsError(f'{name} cannot be "{text}"', f"{did_you_mean(text, allowed)}it can be {', '.join(allowed)}")
     return text
 
 
-def differences(old: Plan, new: Plan) -> str:
+def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
     """The differences of two plans, for a message: `port=7000, not 6379`."""
     found = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
     if old.file_system_bytes != new.file_system_bytes:
@@ -74,7 +74,7 @@ def differences(old: Plan, new: Plan) -> str:
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
-            # Messages reach terminals and logs.
+            # Messages may be displayed and logged.
             found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
     return "; ".join(found)
 

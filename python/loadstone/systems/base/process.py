@@ -1,7 +1,7 @@
-"""A server's process: started in a separate session, distinguished from any later one with its pid, and ended.
+"""A server's process: started in a separate session, distinguished from any later process with its pid, and ended.
 
-A pid alone is never trusted here: the process that had it may have ended, and the kernel reuses pids.
-Two are distinguished by when they began (field 22 of /proc/PID/stat, proc_pid_stat(5)).
+A pid alone is never trusted here: its process may have ended, and the kernel reuses pids.
+Processes are distinguished by their start time (field 22 of /proc/PID/stat, proc_pid_stat(5)).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 
 from loadstone.observe import process as observed
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.kernel_file import PROC, pids
+from loadstone.observe.kernel_file import PROC, list_pids
 from loadstone.systems.base.files.program import run_as
-from loadstone.systems.base.system import Process, Server, SystemsError
+from loadstone.systems.base.system import Server, ServerProcess, SystemsError
 
 # In each server's environment: the directory of its system, and its name. So a server that was started but not
 # recorded, because the process that started it was killed in between, is found again.
@@ -28,43 +28,43 @@ PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Those that this process started: one that has ended stays in /proc until its exit status is collected.
+# Processes started by this process: one that has ended stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
-def stat(pid: int) -> observed.Process | None:
-    """A process that runs or is paused; None if it is gone, or ended and not yet reaped."""
+def read_process(pid: int) -> observed.ProcessCounters | None:
+    """A process that runs or is paused; None if it does not exist, or has ended and was not yet reaped."""
     child = _children.get(pid)
     if child is not None:
         child.poll()
-    found = observed.stat(pid)
-    # A process whose first thread has ended keeps its ports until the others have ended, too.
+    found = observed.read_stat(pid)
+    # A process whose first thread has ended keeps its ports until the remaining threads have ended, too.
     return None if found is None or (found.state in ENDED and found.threads <= 1) else found
 
 
-def alive(process: Process) -> bool:
+def is_alive(process: ServerProcess) -> bool:
     """Whether exactly this process exists, paused or not."""
-    return exact(process) is not None
+    return find_exact(process) is not None
 
 
-def exact(process: Process) -> observed.Process | None:
-    """Exactly this process; None if it is gone."""
-    found = stat(process.pid)
+def find_exact(process: ServerProcess) -> observed.ProcessCounters | None:
+    """Exactly this process; None if it has ended."""
+    found = read_process(process.pid)
     return found if found is not None and found.start_ticks == process.started_ticks else None
 
 
-def started_at(process: Process) -> float:
-    """When it was started, s since the epoch."""
+def started_at(process: ServerProcess) -> float:
+    """The start time, s since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
-def paused(process: Process) -> bool:
+def is_paused(process: ServerProcess) -> bool:
     """Whether it exists and is stopped by a signal."""
-    found = exact(process)
+    found = find_exact(process)
     return found is not None and found.state in PAUSED
 
 
-def start(server: Server, root: Path, log: Path) -> Process:
+def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
     """Starts a server of the system in `root`; its output is appended to `log`. Raises SystemsError."""
     environment = {**os.environ, **server.environment, SYSTEM: str(root), SERVER: server.name}
     if server.user is not None:
@@ -79,7 +79,7 @@ def start(server: Server, root: Path, log: Path) -> Process:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
-                # Keeps a terminal's Ctrl-C and hang-up from servers.
+                # A terminal's Ctrl-C and hang-up must not reach servers.
                 start_new_session=True,
                 **run_as(server.user),
             )
@@ -89,27 +89,27 @@ def start(server: Server, root: Path, log: Path) -> Process:
             "check that the file exists and this user may run it",
         ) from error
     _children[child.pid] = child
-    # Not reaped yet, so the entry exists even if the process has ended.
-    begun = observed.stat(child.pid)
+    # Not yet reaped, so the entry exists even if the process has ended.
+    begun = observed.read_stat(child.pid)
     assert begun is not None
-    return Process(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
+    return ServerProcess(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
 
 
-def exit_status(process: Process) -> int | None:
+def exit_status(process: ServerProcess) -> int | None:
     """Its exit status, negative for a signal; None if it has not ended, or another process started it."""
     child = _children.get(process.pid)
     return None if child is None else child.poll()
 
 
-def send(process: Process, number: signal.Signals) -> bool:
-    """Sends a signal to exactly this process, never to a later one with its pid; False if it is gone."""
+def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
+    """Sends a signal to exactly this process, never to a later one with its pid; False if it has ended."""
     try:
         # A signal sent through this descriptor reaches the process that is checked next, or none.
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return False
     try:
-        if not alive(process):
+        if not is_alive(process):
             return False
         signal.pidfd_send_signal(handle, number)
     except ProcessLookupError:
@@ -124,11 +124,11 @@ def send(process: Process, number: signal.Signals) -> bool:
     return True
 
 
-def tree(process: Process) -> list[Process]:
-    """The process, its descendants and the rest of its session; empty if it is gone."""
-    if not alive(process):
+def process_tree(process: ServerProcess) -> list[ServerProcess]:
+    """The process, its descendants and the remaining processes of its session; empty if it has ended."""
+    if not is_alive(process):
         return []
-    table = {pid: found for pid in pids(PROC) if (found := stat(pid)) is not None}
+    table = {pid: found for pid in list_pids(PROC) if (found := read_process(pid)) is not None}
     inside = {process.pid}
     while more := {
         pid
@@ -136,26 +136,28 @@ def tree(process: Process) -> list[Process]:
         if pid not in inside and (each.parent in inside or each.session == process.pid)
     }:
         inside |= more
-    below = [Process(process.name, process.address, pid, table[pid].start_ticks) for pid in sorted(inside & {*table})]
+    below = [
+        ServerProcess(process.name, process.address, pid, table[pid].start_ticks) for pid in sorted(inside & {*table})
+    ]
     return [process, *(each for each in below if each.pid != process.pid)]
 
 
-def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
-    """Ends processes and their descendants: `stop`, then SIGKILL for those left after `patience_s`; 0 kills at once.
+def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
+    """Ends processes and their descendants: `stop`, then SIGKILL for survivors after `patience_s`; 0 kills at once.
 
     Raises SystemsError when one cannot be ended.
     """
-    everyone = [member for process in processes for member in tree(process)]
+    everyone = [member for process in processes for member in process_tree(process)]
     if patience_s > 0:
         for process in processes:
-            send(process, stop)
+            send_signal(process, stop)
             # A paused process does not handle signals.
-            send(process, signal.SIGCONT)
+            send_signal(process, signal.SIGCONT)
         wait_gone(processes, patience_s)
-        # Processes started meanwhile.
-        everyone += [member for process in processes for member in tree(process)]
+        # Processes that were started in the meantime.
+        everyone += [member for process in processes for member in process_tree(process)]
     for member in everyone:
-        send(member, signal.SIGKILL)
+        send_signal(member, signal.SIGKILL)
     left = wait_gone(everyone, KILL_PATIENCE_S)
     if left:
         raise SystemsError(
@@ -164,25 +166,26 @@ def end(processes: Sequence[Process], patience_s: float, stop: signal.Signals = 
         )
 
 
-def wait_gone(processes: Iterable[Process], seconds: float) -> list[Process]:
-    """Waits until all are gone; returns those left at the end."""
+def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[ServerProcess]:
+    """Waits until all have ended; returns the processes that remain."""
     left, until = [*processes], time.monotonic() + seconds
-    while left := [each for each in left if alive(each)]:
+    while left := [each for each in left if is_alive(each)]:
         if time.monotonic() >= until:
             break
         time.sleep(POLL_S)
     return left
 
 
-def marked(root: Path) -> list[Process]:
-    """Processes of the system in `root`, found by their environment, recorded or not, each with its server's name."""
+def find_marked(root: Path) -> list[ServerProcess]:
+    """Processes of the system in `root`, found by their environment, even if unrecorded, each with its server's
+    name."""
     found = []
     wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
-    for pid in pids(PROC):
-        one = stat(pid)
+    for pid in list_pids(PROC):
+        one = read_process(pid)
         with contextlib.suppress(OSError):
             variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if one else []
             if one and wanted in variables:
                 server = next((each.removeprefix(name) for each in variables if each.startswith(name)), b"?")
-                found.append(Process(server.decode(errors="replace"), "", pid, one.start_ticks))
+                found.append(ServerProcess(server.decode(errors="replace"), "", pid, one.start_ticks))
     return found

@@ -17,17 +17,17 @@ ENDING_S = 2.0
 
 
 class ResidentError(Exception):
-    """It ended instead of answering; the message is the end of its output."""
+    """The program ended instead of answering; the message is the end of its output."""
 
 
 class SilentError(ResidentError):
-    """It did not answer in time, and was ended."""
+    """The program did not answer in time, and was ended."""
 
 
 class Resident:
-    """At most one program at a time: one with a different command line replaces the one before.
+    """At most one program at a time: a program with a different command line replaces the previous one.
 
-    It ends when its standard input does, so however this process ends.
+    It ends when its standard input does, and therefore whenever this process ends.
     """
 
     def __init__(self) -> None:
@@ -35,36 +35,36 @@ class Resident:
         self._argv: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        atexit.register(self.end)
+        atexit.register(self.end_program)
 
-    def ask(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
-        """Its answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
+    def ask_program(self, argv: Sequence[str], line: str, timeout_s: float) -> str:
+        """The program's answer. Raises SilentError after `timeout_s`, ResidentError if it ends instead."""
         with self._lock:
-            process = self._started(tuple(argv))
+            process = self._start_program(tuple(argv))
             try:
-                return self._answer(process, line, time.monotonic() + timeout_s)
+                return self._read_answer(process, line, time.monotonic() + timeout_s)
             except BaseException:
-                # A late answer would be taken for the answer to the next question.
-                self._end()
+                # A late answer would be mistaken for the answer to the next question.
+                self._end_process()
                 raise
 
-    def end(self) -> None:
-        """Ends it; does nothing if none runs."""
+    def end_program(self) -> None:
+        """Ends the program; does nothing if none runs."""
         with self._lock:
-            self._end()
+            self._end_process()
 
-    def _started(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    def _start_program(self, argv: tuple[str, ...]) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None and self._argv == argv:
             return self._process
-        self._end()
+        self._end_process()
         self._argv, self._errors = argv, tempfile.TemporaryFile()  # noqa: SIM115
-        # In a separate session: on Ctrl-C it is still needed for cleaning up.
+        # In a separate session, as it is needed for cleaning up after Ctrl-C.
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0, start_new_session=True
         )
         return self._process
 
-    def _answer(self, process: subprocess.Popen[bytes], line: str, deadline: float) -> str:
+    def _read_answer(self, process: subprocess.Popen[bytes], line: str, deadline: float) -> str:
         assert process.stdin is not None
         assert process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
@@ -84,7 +84,7 @@ class Resident:
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"exit status {status}"
 
-    def _end(self) -> None:
+    def _end_process(self) -> None:
         if self._process is None:
             return
         process, self._process = self._process, None

@@ -1,4 +1,4 @@
-"""A system on this machine: its servers started, found again by any later command, and ended."""
+"""A system on this machine: its servers are started, found again by any later command, and ended."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems import registry
 from loadstone.systems.base import activity, disks, elsewhere, networks, process, state, undo
-from loadstone.systems.base.files.cache import READABLE, cache_root, locked
-from loadstone.systems.base.plan import differences, plan_of
-from loadstone.systems.base.starting import Say, Starting, log_of, silent
+from loadstone.systems.base.files.cache import READABLE, cache_root, hold_lock
+from loadstone.systems.base.plan import plan_differences, plan_of
+from loadstone.systems.base.starting import Say, Starting, log_of, say_nothing
 from loadstone.systems.base.state import State
-from loadstone.systems.base.system import Place, Plan, Process, Server, System, SystemsError
+from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemPlan, SystemsError
 from loadstone.systems.provide import systems_root
 
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
-# Their data are on another system, of which there is one.
+# Systems whose data is on another system, of which there is only one.
 SINGLE = ("hbase",)
-# For a server that was not recorded, and whose patience is therefore not known.
+# For a server that was not recorded, so that its patience is unknown.
 PATIENCE_S = 30.0
 
 
@@ -39,70 +39,70 @@ class ServerState(StrEnum):
     DEAD = "dead"
 
 
-def all_running() -> list[Running]:
+def all_running() -> list[RunningSystem]:
     """Every system that was started and not taken down."""
     files = sorted(Path(systems_root()).glob(f"*/{state.FILE}"))
-    return [Running(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
+    return [RunningSystem(path.parent.name) for path in files if path.parent.name.partition(AT)[0] in registry.SYSTEMS]
 
 
-class Running:
+class RunningSystem:
     """One system below a root; its servers need not exist yet."""
 
     def __init__(self, system: str | System, root: Path | None = None) -> None:
         name, _, instance = system.partition(AT) if isinstance(system, str) else (system.name, "", "")
-        self.system = registry.system(name) if isinstance(system, str) else system
+        self.system = registry.load_system(name) if isinstance(system, str) else system
         if isinstance(system, str) and AT in system and not INSTANCE.fullmatch(instance):
             raise SystemsError(f'"{instance}" is not a name of an instance', "use letters, digits and . _ -")
         if instance and name in SINGLE:
             raise SystemsError(f"{name} has a single instance on a host", f"leave out the name {instance}")
-        # With the name of its instance: `redis@second`.
+        # The name with the instance: `redis@second`.
         self.name = f"{name}{AT}{instance}" if instance else name
-        # Normalised, because servers are found again by it.
+        # Normalised, because its servers are found by this path.
         self.place = Place(Path(root or systems_root()).resolve() / self.name, cache_root())
 
     def up(
         self,
         nodes: int | None = None,
         settings: Mapping[str, str] | None = None,
-        say: Say = silent,
+        say: Say = say_nothing,
         *,
         owner: str = "",
         file_system_bytes: int = 0,
         isolated: bool = False,
     ) -> None:
-        """Starts the system; if it already runs with the same plan, only the servers that have died.
+        """Starts the system; if it already runs with the same plan, starts only the servers that have ended.
 
         `owner` is recorded, so that other runs leave it alone.
-        Servers run on when this process ends. When it fails, exactly what this call started is ended.
+        Servers run on when this process ends. If it fails, exactly the servers that this call started are ended.
         Raises LoadstoneError, also when it is up with other settings.
         """
         plan = self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated)
-        with self._alone(say):
-            self._undo(say)
+        with self._hold_lock(say):
+            self._undo_recorded(say)
             before = self.known
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
-                    f"{self.name} {what} with other settings: {differences(before.plan, plan)}",
+                    f"{self.name} {what} with other settings: {plan_differences(before.plan, plan)}",
                     f"start another instance by `--name second`, or ask for the same settings;"
                     f" `loadstone systems down {self.name}` deletes it and its data",
                 )
-            if before is not None and before.complete and len(self._alive(before)) == len(before.started):
+            if before is not None and before.complete and len(self._alive_names(before)) == len(before.started):
                 self.resume()
                 return
-            self._up(before, State(plan, owner=owner), say)
+            self._start_recorded(before, State(plan, owner=owner), say)
 
     def plan_for(
         self, nodes: int | None, settings: Mapping[str, str], file_system_bytes: int = 0, *, isolated: bool = False
-    ) -> Plan:
+    ) -> SystemPlan:
         """A plan with defaults filled in. Raises SystemsError for unknown settings, and for nodes without a network."""
-        network = networks.prefix(self.place.root) if isolated else ""
+        network = networks.address_prefix(self.place.root) if isolated else ""
         plan = plan_of(self.system, nodes, settings, file_system_bytes, network)
         if network and not self.system.isolatable:
             raise SystemsError(f"{self.name} cannot have a network for each node", "leave `isolate` out")
         return plan
 
-    def _up(self, before: State | None, new: State, say: Say) -> None:
+    def _start_recorded(self, before: State | None, new: State, say: Say) -> None:
         begin = before if before is not None and before.processes else new
         self._end_unrecorded(begin)
         for directory in (self.place.root, self.place.data, self.place.logs):
@@ -110,36 +110,36 @@ class Running:
             directory.chmod(READABLE)
         starting = Starting(self.system, self.place, replace(begin, complete=False), say)
         try:
-            starting.save()
+            starting.save_state()
             self.resume()
             say(f"{self.name}: fetching its files, if missing, and writing its configuration")
             self._prepare_nodes(new.plan)
-            stages = self._stages(new.plan)
-            alive = self._alive(begin)
+            stages = self._server_stages(new.plan)
+            alive = self._alive_names(begin)
             names = [server.name for servers in stages for server in servers]
-            starting.stages(stages, [name for name in names if name not in alive])
+            starting.start_stages(stages, [name for name in names if name not in alive])
             starting.state = replace(starting.state, complete=True)
-            starting.save()
+            starting.save_state()
         except BaseException:
-            self._stop(starting.state, starting.ours, silent)
+            self._stop_processes(starting.state, starting.ours, say_nothing)
             # Interrupted between the start of a server and its record.
             self._end_unrecorded(starting.state)
             if before is None:
-                self._forget()
+                self._remove_data()
             raise
 
-    def down(self, keep_data: bool = False, say: Say = silent) -> bool:
-        """Ends every server and removes the data, unless they are to be kept; False if there was nothing to do.
+    def down(self, keep_data: bool = False, say: Say = say_nothing) -> bool:
+        """Ends every server and removes the data, unless `keep_data`; False if there was nothing to do.
 
         Works with a damaged state, and after an interrupted start. Logs are kept. Raises SystemsError when
-        data are to be kept whose settings are no longer known: the servers have ended, and nothing is removed.
+        data with unknown settings must be kept: the servers have ended, and nothing is removed.
         """
         if not self.place.root.exists():
             return False
-        with self._alone(say):
+        with self._hold_lock(say):
             # A step that fails now may succeed once the servers have ended.
             with contextlib.suppress(SystemsError):
-                self._undo(say)
+                self._undo_recorded(say)
             unread: SystemsError | None = None
             try:
                 known = self.known
@@ -148,61 +148,61 @@ class Running:
                 known, unread = None, error
             there = known is not None or self.place.data.exists() or (self.place.root / state.FILE).exists()
             if known is not None:
-                self._stop(known, known.processes, say)
+                self._stop_processes(known, known.processes, say)
             there = self._end_unrecorded(None) or there
-            self._undo(say)
+            self._undo_recorded(say)
             if keep_data and unread is not None:
                 hint = f"save what you need of {self.place.data}; `loadstone systems down {self.name}` removes it"
                 raise SystemsError(str(unread.args[0]), hint)
             if keep_data and known is not None:
-                state.save(self.place.root / state.FILE, State(known.plan))
+                state.save_state(self.place.root / state.FILE, State(known.plan))
             else:
-                self._forget()
+                self._remove_data()
         return there
 
-    def status(self) -> list[tuple[Process, ServerState]]:
+    def status(self) -> list[tuple[ServerProcess, ServerState]]:
         """Each server with its state; none if the system is not up. Raises SystemsError."""
         known = self.known
         if known is None:
             return []
         return [(each.process, self._server_state(known, each)) for each in known.started]
 
-    def processes(self) -> list[Process]:
-        """The servers that run, paused or not."""
+    def running_processes(self) -> list[ServerProcess]:
+        """The servers that exist, running or paused."""
         known = self.known
-        return [each for each in known.processes if process.alive(each)] if known is not None else []
+        return [each for each in known.processes if process.is_alive(each)] if known is not None else []
 
     def kill(self, server: str | None = None) -> None:
         """Kills a server as a crash would (SIGKILL); all of them if none is named."""
-        process.end(self._chosen(server), 0)
+        process.end_processes(self._select_processes(server), 0)
 
     def pause(self, server: str | None = None) -> None:
         """Pauses a server (SIGSTOP): it keeps its connections and does not answer."""
-        self._send(signal.SIGSTOP, server)
+        self._signal_servers(signal.SIGSTOP, server)
 
     def resume(self, server: str | None = None) -> None:
         """Resumes paused servers."""
-        self._send(signal.SIGCONT, server)
+        self._signal_servers(signal.SIGCONT, server)
 
-    def _send(self, number: signal.Signals, server: str | None) -> None:
-        for one in self._chosen(server):
-            for member in process.tree(one):
-                process.send(member, number)
+    def _signal_servers(self, number: signal.Signals, server: str | None) -> None:
+        for one in self._select_processes(server):
+            for member in process.process_tree(one):
+                process.send_signal(member, number)
 
-    def stop(self, servers: Sequence[str]) -> bool:
+    def stop_servers(self, servers: Sequence[str]) -> bool:
         """Ends servers in order, all at once, and waits for them; False if one had to be killed."""
-        known = self._started()
+        known = self._require_state()
         chosen = [started for started in known.started if started.process.name in servers]
         processes = [started.process for started in chosen]
         for started in chosen:
-            process.send(started.process, started.stop)
+            process.send_signal(started.process, started.stop)
         remaining = process.wait_gone(processes, max(started.patience_s for started in chosen))
-        process.end(processes, 0)
+        process.end_processes(processes, 0)
         return not remaining
 
-    def revive(self, say: Say = silent) -> None:
+    def revive_servers(self, say: Say = say_nothing) -> None:
         """Starts the servers that have ended, over their data, and waits until all are ready. Raises SystemsError."""
-        known = self._started()
+        known = self._require_state()
         plan = known.plan
         self.up(
             plan.nodes,
@@ -213,99 +213,99 @@ class Running:
             isolated=bool(plan.network),
         )
 
-    def journal(self, fault: undo.Undo) -> None:
-        """Records on disk how to undo a fault, which `up`, `down` and `restart` then do. Raises SystemsError."""
-        undo.write(self.place.root / undo.FILE, fault)
+    def record_undo(self, fault: undo.Undo) -> None:
+        """Records on disk how to undo a fault; `up`, `down` and `restart` then undo it. Raises SystemsError."""
+        undo.write_journal(self.place.root / undo.FILE, fault)
 
-    def undo(self, say: Say = silent) -> bool:
+    def undo_fault(self, say: Say = say_nothing) -> bool:
         """Undoes a fault that is recorded; False if there is none. Raises SystemsError."""
-        with self._alone(say):
-            return self._undo(say)
+        with self._hold_lock(say):
+            return self._undo_recorded(say)
 
-    def _undo(self, say: Say) -> bool:
+    def _undo_recorded(self, say: Say) -> bool:
         path = self.place.root / undo.FILE
-        fault = undo.load(path)
+        fault = undo.load_journal(path)
         if fault is None:
             return False
         say(f"{self.name}: undoing a fault: {fault.fault}")
         for step in undo.pending_steps(fault):
-            servers = [server for server in self.processes() if server.name == step.target]
+            servers = [server for server in self.running_processes() if server.name == step.target]
             if step.do == "resume":
-                for member in (member for server in servers for member in process.tree(server)):
-                    process.send(member, signal.SIGCONT)
+                for member in (member for server in servers for member in process.process_tree(server)):
+                    process.send_signal(member, signal.SIGCONT)
             elif step.do == "unmount":
                 if disks.is_shut_down(Path(step.text)):
-                    process.end(servers, 0)
+                    process.end_processes(servers, 0)
                     disks.unmount_stopped(Path(step.text))
             else:
                 undo.carry_out(step)
-        undo.clear(path)
+        undo.clear_journal(path)
         return True
 
-    def restart(self, server: str | None = None, say: Say = silent) -> None:
+    def restart(self, server: str | None = None, say: Say = say_nothing) -> None:
         """Ends a server and starts it again over its data; all of them if none is named."""
-        with self._alone(say):
-            self._undo(say)
-            known = self._started()
-            names = self._names(known, server)
-            self._stop(known, [each for each in known.processes if each.name in names], say)
+        with self._hold_lock(say):
+            self._undo_recorded(say)
+            known = self._require_state()
+            names = self._select_names(known, server)
+            self._stop_processes(known, [each for each in known.processes if each.name in names], say)
             if not known.processes:
-                # Recorded in an earlier boot: nothing of it runs.
+                # Recorded in an earlier boot, so none of its processes exist.
                 known = State(known.plan, owner=known.owner)
             self._prepare_nodes(known.plan)
-            stages = self._stages(known.plan)
+            stages = self._server_stages(known.plan)
             every = [one.name for servers in stages for one in servers]
             starting = Starting(self.system, self.place, known, say)
             try:
-                starting.stages(stages, every if server is None else names)
+                starting.start_stages(stages, every if server is None else names)
             except BaseException:
-                self._stop(starting.state, starting.ours, silent)
+                self._stop_processes(starting.state, starting.ours, say_nothing)
                 raise
 
     def log_paths(self) -> list[Path]:
-        """Every file of the logs, those of earlier starts too."""
+        """Every file of the logs, including logs of earlier starts."""
         return sorted(path for path in self.place.logs.rglob("*") if path.is_file())
 
     def gc_logs(self) -> dict[str, Path]:
         """The log of each JVM's collections, by server."""
-        return {each.process.name: Path(each.gc_log) for each in self._started().started if each.gc_log}
+        return {each.process.name: Path(each.gc_log) for each in self._require_state().started if each.gc_log}
 
     @property
-    def plan(self) -> Plan:
-        """Nodes and settings it was started with. Raises SystemsError when it is not up."""
-        return self._started().plan
+    def plan(self) -> SystemPlan:
+        """The nodes and settings with which it was started. Raises SystemsError if it is not up."""
+        return self._require_state().plan
 
     @property
     def known(self) -> State | None:
         """Its recorded state, up or with kept data; None without one. Raises SystemsError."""
-        return state.load(self.place.root / state.FILE)
+        return state.load_state(self.place.root / state.FILE)
 
-    def properties(self) -> Mapping[str, str]:
-        """What a store needs to reach it."""
-        return self.system.properties(self.place, self.plan)
+    def store_properties(self) -> Mapping[str, str]:
+        """The properties with which a store connects."""
+        return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
         """The environment in which its own client programs reach it."""
         return self.system.client_environment(self.place, self.plan)
 
-    def directories(self) -> Sequence[Path]:
-        """The directories of this host that its data are in."""
-        return self.system.directories(self.place, self.plan)
+    def data_directories(self) -> Sequence[Path]:
+        """The directories of its data on this host."""
+        return self.system.data_directories(self.place, self.plan)
 
-    def version(self) -> str:
+    def server_version(self) -> str:
         """The version that was started."""
-        return self.system.version(self.plan)
+        return self.system.server_version(self.plan)
 
-    def facts(self) -> Mapping[str, str | int | float]:
+    def read_facts(self) -> Mapping[str, str | int | float]:
         """The facts that results record about it."""
-        return self.system.facts(self.place, self.plan)
+        return self.system.read_facts(self.place, self.plan)
 
-    def figures(self) -> Mapping[str, float]:
-        """Its current counters, its servers' activities among them."""
-        logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.processes()]
-        counted = activity.figures(logs, self.system.activities)
+    def read_figures(self) -> Mapping[str, float]:
+        """Its current counters, including its servers' activities."""
+        logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.running_processes()]
+        counted = activity.activity_figures(logs, self.system.activities)
         own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
-        return {**own, **self.system.figures(self.place, self.plan)}
+        return {**own, **self.system.read_figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:
         """Work that must end before every reachable replica has all writes; None: no work."""
@@ -313,27 +313,27 @@ class Running:
 
     @property
     def unseen_s(self) -> float:
-        """How long such work may go unreported, seconds."""
+        """The longest time for which such work may stay unreported, seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
-    def fresh(self, table: str, options: Mapping[str, str] | None = None) -> None:
+    def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
         """Drops a store's table and creates it again."""
-        self.system.create(self.place, self.plan, table, options or {}, replace=True)
+        self.system.create_table(self.place, self.plan, table, options or {}, replace=True)
 
-    def _started(self) -> State:
+    def _require_state(self) -> State:
         known = self.known
         if known is None or not known.started:
             raise SystemsError(f"{self.name} is not up", f"`loadstone systems up {self.name}` starts it")
         return known
 
-    def _chosen(self, server: str | None) -> list[Process]:
-        known = self.known if server is None else self._started()
+    def _select_processes(self, server: str | None) -> list[ServerProcess]:
+        known = self.known if server is None else self._require_state()
         if known is None:
             return []
-        names = self._names(known, server)
+        names = self._select_names(known, server)
         return [each for each in known.processes if each.name in names]
 
-    def _names(self, known: State, server: str | None) -> list[str]:
+    def _select_names(self, known: State, server: str | None) -> list[str]:
         names = [each.process.name for each in known.started]
         if server is None:
             return names
@@ -343,11 +343,11 @@ class Running:
             )
         return [server]
 
-    def _isolate(self, server: Server, node: int) -> Server:
+    def _isolate_server(self, server: Server, node: int) -> Server:
         """A server that runs in the network of a node."""
-        return replace(server, argv=[*networks.enter(self.place.root, node), *server.argv])
+        return replace(server, argv=[*networks.enter_namespace(self.place.root, node), *server.argv])
 
-    def _prepare_nodes(self, plan: Plan) -> None:
+    def _prepare_nodes(self, plan: SystemPlan) -> None:
         """Creates the network and mounts the file system of each node, if it has one. Raises SystemsError."""
         if plan.network:
             networks.create_networks(self.place.root, plan.nodes)
@@ -356,67 +356,67 @@ class Running:
         names = self.system.node_directories(plan)
         if not names:
             raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
-        user = elsewhere.user()
+        user = elsewhere.choose_user()
         for name in names:
             disks.unmount_stopped((self.place.data / name).resolve())
             directory = elsewhere.directory_for(user, self.place, name).resolve()
-            disks.mount_disk(disks.image(self.place.root, name), directory, plan.file_system_bytes)
+            disks.mount_disk(disks.image_path(self.place.root, name), directory, plan.file_system_bytes)
             directory.chmod(READABLE)
 
-    def _stages(self, plan: Plan) -> Sequence[Sequence[Server]]:
-        stages = self.system.stages(self.place, plan)
+    def _server_stages(self, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        stages = self.system.server_stages(self.place, plan)
         if plan.network:
             nodes = {name: node for node, name in enumerate(self.system.node_directories(plan), 1)}
-            stages = [[self._isolate(server, nodes[server.name]) for server in servers] for servers in stages]
+            stages = [[self._isolate_server(server, nodes[server.name]) for server in servers] for servers in stages]
         names = [server.name for servers in stages for server in servers]
         assert len(names) == len({*names}), f"{self.name} has two servers of one name: {names}"
         return stages
 
-    def _server_state(self, known: State, started: state.Started) -> ServerState:
-        if started.process not in known.processes or not process.alive(started.process):
+    def _server_state(self, known: State, started: state.StartedServer) -> ServerState:
+        if started.process not in known.processes or not process.is_alive(started.process):
             return ServerState.DEAD
-        if process.paused(started.process):
+        if process.is_paused(started.process):
             return ServerState.PAUSED
         return ServerState.UP if started.ready else ServerState.STARTING
 
-    def _alive(self, known: State | None) -> set[str]:
+    def _alive_names(self, known: State | None) -> set[str]:
         """The recorded servers that run, by name."""
-        return {each.name for each in known.processes if process.alive(each)} if known is not None else set()
+        return {each.name for each in known.processes if process.is_alive(each)} if known is not None else set()
 
-    def _stop(self, known: State, processes: Sequence[Process], say: Say) -> None:
-        """Ends servers, those of the last stage first."""
+    def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
+        """Ends servers, the last stage first."""
         for stage, stop in sorted({(each.stage, each.stop) for each in known.started}, reverse=True):
             alike = [each for each in known.started if (each.stage, each.stop) == (stage, stop)]
             chosen = [each for each in alike if each.process in processes]
-            alive = [each.process for each in chosen if process.alive(each.process)]
+            alive = [each.process for each in chosen if process.is_alive(each.process)]
             if alive:
                 say(f"{self.name}: stopping {', '.join(each.name for each in alive)}")
-                process.end(alive, max(each.patience_s for each in chosen), stop)
+                process.end_processes(alive, max(each.patience_s for each in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
-        """Ends servers that were started but not recorded, and what dead ones have left; whether there were any."""
-        names = self._alive(known)
-        found = [each for each in process.marked(self.place.root) if each.name not in names]
-        process.end(found, PATIENCE_S)
+        """Ends unrecorded servers, and removes the remains of ended ones; returns whether there were any."""
+        names = self._alive_names(known)
+        found = [each for each in process.find_marked(self.place.root) if each.name not in names]
+        process.end_processes(found, PATIENCE_S)
         return bool(found)
 
-    def _forget(self) -> None:
+    def _remove_data(self) -> None:
         """Removes data and state, the state last, so that an interrupted `down` can be repeated."""
-        self.system.clear(self.place)
+        self.system.clear_outside(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
-            elsewhere.remove(self.place)
+            elsewhere.remove_outside(self.place)
         networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)
         (self.place.root / state.FILE).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def _alone(self, say: Say) -> Iterator[None]:
-        """Keeps other processes from changing it. Errors of the file system become SystemsErrors."""
+    def _hold_lock(self, say: Say) -> Iterator[None]:
+        """Keeps other processes from changing the system. Errors of the file system become SystemsErrors."""
         try:
             lock = self.place.root / "lock"
-            with locked(lock, lambda: say(f"{self.name}: another loadstone is using it; waiting")):
+            with hold_lock(lock, lambda: say(f"{self.name}: another loadstone is using it; waiting")):
                 yield
         except OSError as error:
             where = error.filename or self.place.root

@@ -8,80 +8,80 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from loadstone.observe.listeners import listeners
-from loadstone.observe.servers import size
+from loadstone.observe.listeners import list_listeners
+from loadstone.observe.servers import file_size
 from loadstone.systems.base import process, state
-from loadstone.systems.base.activity import tail
-from loadstone.systems.base.system import Place, Process, Server, System, SystemsError
+from loadstone.systems.base.activity import read_tail
+from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemsError
 
 # Short at first: a small server is ready almost immediately.
 FIRST_POLL_S, POLL_S = 0.05, 0.5
 # Waits shorter than this are not reported.
 REPORT_AFTER_S = 3.0
 LINES = 12
-# The most lines of a log to show in a terminal.
+# The maximum length of a log's end to print in a terminal.
 END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
 
 
-def silent(_: str) -> None:
+def say_nothing(_: str) -> None:
     """Prints nothing."""
 
 
 class Starting:
-    """Starts what does not run, and remembers it, so that exactly this can be ended if a start fails."""
+    """Starts missing servers, and records them, so that exactly these can be ended if a start fails."""
 
     def __init__(self, system: System, place: Place, begin: state.State, say: Say) -> None:
         self._system = system
         self._place = place
         self._say = say
         self.state = begin
-        # What was started here.
-        self.ours: list[Process] = []
-        # Where the logs of earlier starts end.
+        # The processes started here.
+        self.ours: list[ServerProcess] = []
+        # The length of each log before this start.
         self._logged: dict[str, int] = {}
-        # If one of these ends, the start has failed. Servers that were dead before may stay so.
-        self._watched = [each for each in begin.processes if process.alive(each)]
+        # If one of these ends, the start has failed. Servers that had ended before may stay so.
+        self._watched = [each for each in begin.processes if process.is_alive(each)]
 
-    def stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
+    def start_stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
         """Starts the named servers and waits for their stages. Raises LoadstoneError."""
         if not self.state.plan.network:
             require_free(server for servers in stages for server in servers if server.name in wanted)
         for number, servers in enumerate(stages):
             chosen = [server for server in servers if server.name in wanted]
             for server in chosen:
-                self._start(server, number)
+                self._start_server(server, number)
             ready = {each.process.name for each in self.state.started if each.ready}
             if chosen or not ready.issuperset(server.name for server in servers):
                 there = {each.name for each in self._watched}
-                self._wait([server for server in servers if server.name in there])
-                self.state = self.state.ready([server.name for server in servers])
-                self.save()
+                self._wait_for_stage([server for server in servers if server.name in there])
+                self.state = self.state.mark_ready([server.name for server in servers])
+                self.save_state()
 
-    def save(self) -> None:
+    def save_state(self) -> None:
         """Writes the state down."""
-        state.save(self._place.root / state.FILE, self.state)
+        state.save_state(self._place.root / state.FILE, self.state)
 
-    def _start(self, server: Server, stage: int) -> None:
+    def _start_server(self, server: Server, stage: int) -> None:
         self._say(f"{self._system.name}: starting {server.name} on {server.host}:{server.port}")
         log = log_of(self._place, server.name)
-        self._logged[server.name] = size(log)
-        new = process.start(server, self._place.root, log)
+        self._logged[server.name] = file_size(log)
+        new = process.start_server(server, self._place.root, log)
         self.ours.append(new)
         self._watched.append(new)
         gc_log = None if server.gc_log is None else str(server.gc_log)
-        self.state = self.state.with_started(state.Started(new, stage, server.patience_s, server.stop, gc_log))
-        self.save()
+        self.state = self.state.with_started(state.StartedServer(new, stage, server.patience_s, server.stop, gc_log))
+        self.save_state()
 
-    def _wait(self, servers: Sequence[Server]) -> None:
+    def _wait_for_stage(self, servers: Sequence[Server]) -> None:
         plan, begin = self.state.plan, time.monotonic()
         reported, pause_s = "", FIRST_POLL_S
         while True:
             for one in self._watched:
-                if not process.alive(one):
-                    raise self._ended(one)
-            missing = self._system.ready(self._place, plan, servers)
+                if not process.is_alive(one):
+                    raise self._exit_error(one)
+            missing = self._system.missing_readiness(self._place, plan, servers)
             if missing is None:
                 return
             waited_s = time.monotonic() - begin
@@ -94,7 +94,7 @@ class Starting:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, POLL_S)
 
-    def _ended(self, one: Process) -> SystemsError:
+    def _exit_error(self, one: ServerProcess) -> SystemsError:
         status = process.exit_status(one)
         how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
         return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._log_hint(one.name))
@@ -107,18 +107,18 @@ class Starting:
 
 
 def log_of(place: Place, server: str) -> Path:
-    """Where a server's output goes."""
+    """The path of a server's output."""
     return place.logs / f"{server}.log"
 
 
 def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
     """The last lines of a file after byte `since`; none if it does not exist."""
-    lines = tail(log, END_BYTES, since).decode(errors="replace").splitlines()
+    lines = read_tail(log, END_BYTES, since).decode(errors="replace").splitlines()
     return lines[-count:] if count > 0 else []
 
 
 def require_free(servers: Iterable[Server]) -> None:
-    """Raises SystemsError for the first port that a server needs and that is in use."""
+    """Raises SystemsError for the first required port that is in use."""
     wanted: dict[tuple[str, int], str] = {}
     for server in servers:
         for address in [(server.host, server.port), *server.ports]:
@@ -128,14 +128,14 @@ def require_free(servers: Iterable[Server]) -> None:
                     f"{other} and {server.name} both want port {address[0]}:{address[1]}",
                     "give one of them another port with --set",
                 )
-            require(server.name, *address)
+            require_port(server.name, *address)
 
 
-def require(name: str, host: str, port: int) -> None:
+def require_port(name: str, host: str, port: int) -> None:
     """Raises SystemsError when `name` cannot listen there."""
     if not 0 < port < 65536:
         raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
-    # As servers do: connections in TIME_WAIT do not matter.
+    # As for servers, connections in TIME_WAIT do not matter.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -144,7 +144,7 @@ def require(name: str, host: str, port: int) -> None:
             trial.listen(1)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                who = holder(port)
+                who = find_listener(port)
                 raise SystemsError(
                     f"port {host}:{port}, which {name} needs, is in use" + (f" by {who}" if who else ""),
                     "stop that process, or choose another port: --help lists the settings for ports",
@@ -154,7 +154,7 @@ def require(name: str, host: str, port: int) -> None:
             ) from error
 
 
-def holder(port: int) -> str | None:
+def find_listener(port: int) -> str | None:
     """The process that listens on a port, such as `redis-server (pid 12)`; None if unknown."""
-    found = (f"{each.name} (pid {each.pid})" for each in listeners() if each.port == port and each.pid)
+    found = (f"{each.name} (pid {each.pid})" for each in list_listeners() if each.port == port and each.pid)
     return next(found, None)

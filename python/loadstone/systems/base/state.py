@@ -7,9 +7,9 @@ import signal
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.results import lines
-from loadstone.systems.base.system import Plan, Process, SystemsError
+from loadstone.systems.base.system import ServerProcess, SystemPlan, SystemsError
 
 VERSION = 1
 # The file's name in the directory of a system.
@@ -17,16 +17,16 @@ FILE = "state.json"
 
 
 @dataclass(frozen=True)
-class Started:
+class StartedServer:
     """A server that was started."""
 
-    process: Process
+    process: ServerProcess
     # Later stages are ended first.
     stage: int
     patience_s: float
     stop: signal.Signals = signal.SIGTERM
     gc_log: str | None = None
-    # Whether it has been ready.
+    # Whether it has been ready since its start.
     ready: bool = False
 
 
@@ -34,62 +34,62 @@ class Started:
 class State:
     """A system's plan, and its servers in the order in which they were started."""
 
-    plan: Plan
-    started: tuple[Started, ...] = ()
+    plan: SystemPlan
+    started: tuple[StartedServer, ...] = ()
     # Whether every server of the plan was started and has been ready.
     complete: bool = False
-    # Who started it; "" for the command line.
+    # The owner; "" for the command line.
     owner: str = ""
-    # Pids from another boot mean nothing.
+    # Pids from another boot are meaningless.
     boot: str = field(default_factory=lambda: boot_id())
 
     @property
-    def processes(self) -> list[Process]:
-        """Those that may still run in this boot."""
+    def processes(self) -> list[ServerProcess]:
+        """The processes that may still run in this boot."""
         return [each.process for each in self.started] if self.boot == boot_id() else []
 
-    def with_started(self, new: Started) -> State:
-        """With one more, which replaces an earlier one of its name."""
+    def with_started(self, new: StartedServer) -> State:
+        """The state with one more server, which replaces an earlier one with its name."""
         others = (each for each in self.started if each.process.name != new.process.name)
         return replace(self, started=(*others, new))
 
-    def ready(self, names: list[str]) -> State:
-        """With these marked as ready."""
+    def mark_ready(self, names: list[str]) -> State:
+        """The state with these servers marked as ready."""
         marked = [replace(each, ready=True) if each.process.name in names else each for each in self.started]
         return replace(self, started=tuple(marked))
 
 
 def boot_id() -> str:
-    """Identifies this boot of the machine."""
+    """The identity of this boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
-def load(path: Path) -> State | None:
+def load_state(path: Path) -> State | None:
     """Reads a state; None without a file. Raises SystemsError when it is damaged."""
     try:
         document = json.loads(path.read_bytes())
         if document["state"] != VERSION:
-            raise damaged(path, f"it has version {document['state']}, not {VERSION}")
+            raise damage_error(path, f"it has version {document['state']}, not {VERSION}")
         started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
-        return read(State, {**document, "started": started})
+        return read_document(State, {**document, "started": started})
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
-        raise damaged(path, f"it is damaged ({type(error).__name__})") from error
+        raise damage_error(path, f"it is damaged ({type(error).__name__})") from error
 
 
-def damaged(path: Path, what: str) -> SystemsError:
+def damage_error(path: Path, what: str) -> SystemsError:
     """The error of a state that cannot be read."""
     down = f"`loadstone systems down {path.parent.name}`"
     return SystemsError(f"{path}: {what}", f"{down} ends every server that was started there, and removes its data")
 
 
-def save(path: Path, state: State) -> None:
-    """Writes a state, whole or not at all."""
+def save_state(path: Path, state: State) -> None:
+    """Writes a state, completely or not at all."""
     started = []
     for each in state.started:
         made = asdict(each)
         started.append({**made.pop("process"), **made, "stop": each.stop.name})
     document = {**asdict(state), "state": VERSION, "started": started}
     # The settings may hold a password.
-    lines.replace(path, json.dumps(document, indent=1).encode(), 0o600)
+    lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)

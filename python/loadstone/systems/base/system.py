@@ -1,4 +1,4 @@
-"""The interface of a system: servers in stages, settings, and what can be read from it while it runs.
+"""The interface of a system: servers in stages, settings, and observations while it runs.
 
 A system's module defines its servers, how they are configured and when they are ready. Starting, stopping,
 killing, verifying pids and keeping state and logs is the same for all of them, and is in `running.py`.
@@ -30,7 +30,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SystemPlan:
     """The nodes of a system and its settings (defaults filled in)."""
 
     nodes: int
@@ -69,23 +69,23 @@ class Server:
     # The address for clients, shown as status: `127.0.0.1:9042`.
     host: str
     port: int
-    # Its working directory, created if missing.
+    # The working directory of the server, created if missing.
     directory: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     # The user it runs as when Loadstone runs as root: PostgreSQL refuses root.
     user: str | None = None
-    # The signal for an orderly end: for PostgreSQL, SIGTERM means to wait for its clients.
+    # The signal for an orderly shutdown: on SIGTERM, PostgreSQL waits for its clients.
     stop: signal.Signals = signal.SIGTERM
-    # Seconds that it may take to end before it is killed.
+    # Time to end before it is killed, seconds.
     patience_s: float = 30.0
     # The log of its JVM's collections (`-Xlog:gc`), if it runs in one.
     gc_log: Path | None = None
-    # Further ports that it needs: all are checked to be free before anything starts.
+    # Further ports that it needs: all ports must be free before the system starts.
     ports: Sequence[tuple[str, int]] = ()
 
 
 @dataclass(frozen=True)
-class Process:
+class ServerProcess:
     """A server that was started. The pid alone is not trusted: `started_ticks` is field 22 of /proc/PID/stat."""
 
     name: str
@@ -99,68 +99,68 @@ class System(ABC):
 
     # Its name on command lines: `cassandra`.
     name: ClassVar[str]
-    # One line for `--help`.
+    # A description in one line for `--help`.
     title: ClassVar[str]
     settings: ClassVar[Sequence[Setting]]
-    # How many nodes it can have; the first is the default.
+    # The possible numbers of nodes; the first is the default.
     nodes: ClassVar[Sequence[int]] = (1,)
-    # What its servers do periodically, and the log line that each begins with (a regular expression).
+    # Periodic activities of its servers, with a regular expression for the log line that begins each.
     activities: ClassVar[Mapping[str, str]] = {}
-    # Seconds that each of its stages may take to become ready.
+    # Time for each of its stages to become ready, seconds.
     deadline_s: ClassVar[float] = 180.0
-    # How long several nodes may hold writes for each other that `find_backlog` does not report, seconds.
+    # The longest time for which nodes may hold writes for each other without `find_backlog` reporting them, seconds.
     unseen_s: ClassVar[float] = 0.0
 
     @abstractmethod
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """Fetches the files, writes the configuration, and returns the servers to start, stage by stage.
 
-        Must be repeatable: it is called again to restart what has died, over the existing data. Raises
+        Must be repeatable: it is called again to restart ended servers, over the existing data. Raises
         LoadstoneError.
         """
 
     @abstractmethod
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """None when these servers of a stage are really ready (an open port is not enough); else what is missing.
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
+        """None if these servers of a stage are really ready (an open port is not enough); else the missing condition.
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
         """
 
-    # Whether its nodes can have a network namespace each: all addresses then begin with `Plan.network`.
+    # Whether each of its nodes can have a network namespace: all addresses then begin with `Plan.network`.
     isolatable: ClassVar[bool] = False
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """The names of its nodes' directories in `place.data`, which are the servers' names.
 
         Each can be a file system (`file_system_bytes`). Empty: servers share directories, or write elsewhere.
         """
         return ()
 
-    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
-        """The servers that have a role now: `{"meta": ["region-server-2"]}`. Raises LoadstoneError."""
+    def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
+        """The servers that have a role at present: `{"meta": ["region-server-2"]}`. Raises LoadstoneError."""
         return {}
 
     @abstractmethod
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """The properties that a store needs to reach it: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """The properties with which a store connects: `{"hosts": "127.0.0.1,127.0.0.2", "port": "9042"}`."""
 
-    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """Variables by which its own client programs reach it, with secrets; and its programs' place as `PATH`."""
+    def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """Variables with which its own client programs connect, with secrets; and the programs' directory as `PATH`."""
         return {}
 
-    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
+    def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
         """The directories of this host that its servers write data to; none if another system keeps the data."""
         return [place.data]
 
-    def version(self, plan: Plan) -> str:
-        """Its version, as results record it."""
+    def server_version(self, plan: SystemPlan) -> str:
+        """Its version in results."""
         return plan.settings.get("version", "")
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """Its facts in results beside version, nodes and settings: replication, durability, heap …"""
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """Its facts in results, in addition to version, nodes and settings: replication, durability, heap …"""
         return {}
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Current counters of the running system: regions per table and server, ring state, heap, memstore.
 
         Names are dotted, units last: `regions.usertable`, `region-server-1.heap_bytes`. It may take seconds, so it is
@@ -168,23 +168,25 @@ class System(ABC):
         """
         return {}
 
-    def find_backlog(self, place: Place, plan: Plan) -> str | None:
+    def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
         """Work that must end before every reachable replica has all writes: hints, compactions; None: no work.
 
         A system whose replicas never lag has none.
         """
         return None
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Creates the table that a store would use, with the system's options (`family`, `splits`).
 
-        One that exists is dropped first with `replace`, else left alone; returns whether it was created. Raises
+        With `replace`, an existing table is dropped first, else it stays; returns whether it was created. Raises
         LoadstoneError, also when the system has no tables.
         """
         raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
-        """Whether a store with these properties works on this system; its own are those of `properties()`."""
+        """Whether a store with these properties works on this system; `own` are the system's `store_properties()`."""
         return False
 
     def table_options(
@@ -193,8 +195,8 @@ class System(ABC):
         """The options of the table that a store needs; None if none can be created for it."""
         return None
 
-    def clear(self, place: Place) -> None:  # noqa: B027
-        """Removes what its servers, now ended, left outside `place.data`, which `down` removes next.
+    def clear_outside(self, place: Place) -> None:  # noqa: B027
+        """Removes files that its ended servers left outside `place.data`, which `down` removes next.
 
         Must do no harm when the configuration is missing or incomplete.
         """

@@ -1,39 +1,39 @@
-"""Certificates of servers that encrypt their clients' connections, made by the engine once for each system's data."""
+"""Certificates of servers that encrypt their clients' connections, created by the engine once per system's data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from loadstone.engine.program import find
+from loadstone.engine.program import find_engine
 from loadstone.systems.base.files import program
-from loadstone.systems.base.plan import truth
-from loadstone.systems.base.system import Place, Plan, Setting
+from loadstone.systems.base.plan import read_truth
+from loadstone.systems.base.system import Place, Setting, SystemPlan
 
 SETTING = Setting("tls", "no", "encrypt clients' connections, with certificates made for the servers: `yes` or `no`")
 FILES = ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
 
 
-def is_requested(plan: Plan) -> bool:
+def is_requested(plan: SystemPlan) -> bool:
     """Whether clients' connections are encrypted. Raises SystemsError for a value that is neither yes nor no."""
     # A system that an earlier version started has no such setting.
-    return SETTING.name in plan.settings and truth(plan, SETTING.name)
+    return SETTING.name in plan.settings and read_truth(plan, SETTING.name)
 
 
-def directory(place: Place) -> Path:
+def tls_directory(place: Place) -> Path:
     """The directory of the files."""
     return place.data / "tls"
 
 
-def authority(place: Place) -> str:
+def authority_path(place: Place) -> str:
     """The path of the CA's certificate, for clients."""
-    return str(directory(place) / "ca.pem")
+    return str(tls_directory(place) / "ca.pem")
 
 
 def ensure_certificates(place: Place, hosts: Iterable[str], user: str = "client") -> Path:
     """The directory with certificates for servers on these hosts and for a client. Raises LoadstoneError."""
-    files = directory(place)
+    files = tls_directory(place)
     if not all((files / name).exists() for name in FILES):
-        command = [find(), "certificates", str(files), "--user", user, "localhost", *hosts]
-        program.run(command, "loadstone-engine certificates", "build the engine with `make`")
+        command = [find_engine(), "certificates", str(files), "--user", user, "localhost", *hosts]
+        program.run_program(command, "loadstone-engine certificates", "build the engine with `make`")
     return files

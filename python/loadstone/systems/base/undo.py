@@ -1,7 +1,7 @@
-"""The journal of a fault: how to undo it, on disk before the fault begins.
+"""The journal of a fault: the steps that undo it, on disk before the fault begins.
 
-The steps are data, so that any later command can carry them out, whatever became of the process that injected the
-fault. Each step has no effect on a system that is not affected.
+The steps are data, so that any later command can carry them out, even if the process that injected the
+fault was killed. A step has no effect on a system that is not affected.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from loadstone.engine.document import read
+from loadstone.engine.document import read_document
 from loadstone.results import lines
 from loadstone.systems.base.disks import run_command
 from loadstone.systems.base.state import boot_id
@@ -23,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# A process that is forked in between is in the group, too.
+# A process that is forked in the meantime is also in the group.
 ATTEMPTS = 50
 
 
@@ -45,7 +45,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Undo:
-    """How to undo a fault."""
+    """The steps that undo a fault."""
 
     # For messages: `pause of redis`.
     fault: str
@@ -53,22 +53,22 @@ class Undo:
     boot: str = field(default_factory=boot_id)
 
 
-def write(path: Path, undo: Undo) -> None:
-    """Records how to undo a fault; when this returns, it is on the device. Raises SystemsError."""
+def write_journal(path: Path, undo: Undo) -> None:
+    """Records the steps that undo a fault; when this returns, they are on the device. Raises SystemsError."""
     document = {"undo": VERSION, **asdict(undo)}
     try:
-        lines.replace(path, json.dumps(document, indent=1).encode(), 0o600)
+        lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)
     except OSError as error:
         raise SystemsError(f"cannot write {path}: {error.strerror}", "no fault was injected; make room") from error
 
 
-def load(path: Path) -> Undo | None:
+def load_journal(path: Path) -> Undo | None:
     """Reads a journal; None without one. Raises SystemsError if it is damaged."""
     try:
         document = json.loads(path.read_bytes())
         if document["undo"] != VERSION:
             raise ValueError(f"its version is {document['undo']}, expected {VERSION}")
-        return read(Undo, document)
+        return read_document(Undo, document)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
@@ -76,8 +76,8 @@ def load(path: Path) -> Undo | None:
         raise SystemsError(f"{path} is damaged ({error}): a fault may be in effect", hint) from error
 
 
-def clear(path: Path) -> None:
-    """Forgets a fault that was undone."""
+def clear_journal(path: Path) -> None:
+    """Removes the journal of a fault that was undone."""
     path.unlink(missing_ok=True)
 
 
@@ -88,13 +88,13 @@ def pending_steps(undo: Undo) -> Sequence[Step]:
 
 def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
     """Undoes a recorded fault of servers that are not Loadstone's; False if there is none. Raises SystemsError."""
-    fault = load(path)
+    fault = load_journal(path)
     if fault is None:
         return False
     say(f"undoing a fault: {fault.fault}")
     for step in pending_steps(fault):
         carry_out(step)
-    clear(path)
+    clear_journal(path)
     return True
 
 

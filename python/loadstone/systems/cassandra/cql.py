@@ -1,6 +1,6 @@
 """CQL, limited to querying a node's state and creating a table: no prepared statements, no values.
 
-Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which all of 3.0 to 5.0 speak.
+Version 4 of the native protocol (Apache Cassandra's native_protocol_v4.spec), which versions 3.0 to 5.0 support.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RefusedError(SystemsError):
 
 
 class Cql(AbstractContextManager["Cql"]):
-    """A connection to one node, logged in. Raises UnreachableError and RefusedError, as `query` does."""
+    """A connection to one node, logged in. Raises UnreachableError and RefusedError, as `run_query` does."""
 
     def __init__(
         self, host: str, port: int, credentials: tuple[str, str] | None = None, timeout_s: float = 5.0
@@ -65,7 +65,7 @@ class Cql(AbstractContextManager["Cql"]):
         try:
             self.socket = socket.create_connection((host, port), timeout_s)
         except OSError as error:
-            raise self.unreachable(error) from error
+            raise self.unreachable_error(error) from error
         self.answers = self.socket.makefile("rb")
         try:
             self.log_in(credentials)
@@ -83,60 +83,62 @@ class Cql(AbstractContextManager["Cql"]):
 
     def log_in(self, credentials: tuple[str, str] | None) -> None:
         """Begins the connection, with a password if the server requires one."""
-        opcode, body = self.ask(STARTUP, struct.pack(">H", 1) + string("CQL_VERSION") + string("3.0.0"))
+        opcode, body = self.exchange_frames(
+            STARTUP, struct.pack(">H", 1) + encode_string("CQL_VERSION") + encode_string("3.0.0")
+        )
         if opcode == AUTHENTICATE:
             if credentials is None:
-                wants = Body(body).string()
+                wants = Body(body).read_string()
                 raise RefusedError(self.address, "BadCredentials", f"{wants} requires a user name and a password")
             # SASL PLAIN (RFC 4616) without an authorization identity.
             token = "\0".join(("", *credentials)).encode()
-            opcode, _ = self.ask(AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
+            opcode, _ = self.exchange_frames(AUTH_RESPONSE, struct.pack(">i", len(token)) + token)
         if opcode not in (READY, AUTH_SUCCESS):
             raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} at the start")
 
-    def query(self, text: str, consistency: str = "ONE") -> list[Row]:
-        """Runs a statement; all but a SELECT return no rows."""
+    def run_query(self, text: str, consistency: str = "ONE") -> list[Row]:
+        """Runs a statement; only a SELECT returns rows."""
         encoded = text.encode()
         body = struct.pack(">i", len(encoded)) + encoded + struct.pack(">HB", CONSISTENCY[consistency], 0)
-        opcode, answer = self.ask(QUERY, body)
+        opcode, answer = self.exchange_frames(QUERY, body)
         if opcode != RESULT:
             raise RefusedError(self.address, "ProtocolError", f"message {opcode:#04x} instead of a result")
-        return Body(answer).rows()
+        return Body(answer).read_rows()
 
-    def ask(self, opcode: int, body: bytes) -> tuple[int, bytes]:
+    def exchange_frames(self, opcode: int, body: bytes) -> tuple[int, bytes]:
         """Sends a frame and waits for the answer: its opcode and body."""
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
-            version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive(9))
-            # Something else may listen there, whose answers have no length.
+            version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive_exactly(9))
+            # Another program may listen there, whose answers have no length.
             if version != RESPONSE or flags & 0x01:
                 raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
-            content = self.receive(length)
+            content = self.receive_exactly(length)
         except OSError as error:
-            raise self.unreachable(error) from error
+            raise self.unreachable_error(error) from error
         # Warnings precede the result; they are in the server's log too.
         reader = Body(content)
         if flags & 0x08:
-            for _ in range(reader.number(">H")):
-                reader.string()
+            for _ in range(reader.read_number(">H")):
+                reader.read_string()
         if answer == ERROR:
-            raise reader.error(self.address)
+            raise reader.read_error(self.address)
         return answer, reader.read()
 
-    def receive(self, length: int) -> bytes:
-        """Exactly that many bytes, or OSError."""
+    def receive_exactly(self, length: int) -> bytes:
+        """Exactly this number of bytes, or OSError."""
         content = self.answers.read(length)
         if len(content) < length:
             raise ConnectionError("it closed the connection")
         return content
 
-    def unreachable(self, error: OSError) -> UnreachableError:
+    def unreachable_error(self, error: OSError) -> UnreachableError:
         """The error for a failed system call."""
         reason = f"timeout after {self.timeout_s:g} s" if isinstance(error, TimeoutError) else str(error)
         return UnreachableError(f"{self.address} does not answer CQL: {reason}", "is it up? see its log")
 
 
-def string(text: str) -> bytes:
+def encode_string(text: str) -> bytes:
     """A [string] of the protocol."""
     encoded = text.encode()
     return struct.pack(">H", len(encoded)) + encoded
@@ -145,49 +147,49 @@ def string(text: str) -> bytes:
 class Body(BytesIO):
     """The body of a message, read from its front."""
 
-    def number(self, form: str) -> int:
+    def read_number(self, form: str) -> int:
         """The next number, in `struct`'s notation."""
         (value,) = struct.unpack(form, self.read(struct.calcsize(form)))
         return int(value)
 
-    def string(self) -> str:
+    def read_string(self) -> str:
         """A [string]."""
-        return self.read(self.number(">H")).decode()
+        return self.read(self.read_number(">H")).decode()
 
-    def cell(self) -> bytes | None:
+    def read_cell(self) -> bytes | None:
         """A [bytes] of the protocol; None is null."""
-        length = self.number(">i")
+        length = self.read_number(">i")
         return None if length < 0 else self.read(length)
 
-    def error(self, address: str) -> RefusedError:
+    def read_error(self, address: str) -> RefusedError:
         """The body of an ERROR."""
-        code = self.number(">i")
-        name, message, alive = NAMES.get(code, f"{code:#06x}"), self.string(), None
+        code = self.read_number(">i")
+        name, message, alive = NAMES.get(code, f"{code:#06x}"), self.read_string(), None
         if name == "Unavailable":
             self.read(2 + 4)
-            alive = self.number(">i")
+            alive = self.read_number(">i")
         return RefusedError(address, name, message, alive)
 
-    def rows(self) -> list[Row]:
+    def read_rows(self) -> list[Row]:
         """The body of a RESULT without paging."""
-        if self.number(">i") != ROWS:
+        if self.read_number(">i") != ROWS:
             return []
-        flags, columns = self.number(">i"), self.number(">i")
+        flags, columns = self.read_number(">i"), self.read_number(">i")
         if flags & 0x01:
-            self.string(), self.string()
+            self.read_string(), self.read_string()
         names, decoders = [], []
         for _ in range(columns):
             if not flags & 0x01:
-                self.string(), self.string()
-            names.append(self.string())
-            decoders.append(self.decoder())
-        count = self.number(">i")
+                self.read_string(), self.read_string()
+            names.append(self.read_string())
+            decoders.append(self.read_decoder())
+        count = self.read_number(">i")
         columns_read = list(zip(names, decoders, strict=True))
-        return [{name: value(self.cell(), decode) for name, decode in columns_read} for _ in range(count)]
+        return [{name: decode_cell(self.read_cell(), decode) for name, decode in columns_read} for _ in range(count)]
 
-    def decoder(self) -> Callable[[bytes], Value]:
-        """The reader for values of the type that an [option] describes, of those that our queries return."""
-        kind = self.number(">H")
+    def read_decoder(self) -> Callable[[bytes], Value]:
+        """The reader for values of the type in an [option], if the lab's queries return it."""
+        kind = self.read_number(">H")
         match kind:
             case 0x0001 | 0x000A | 0x000D:
                 return bytes.decode
@@ -200,20 +202,20 @@ class Body(BytesIO):
             case 0x000C | 0x000F:
                 return lambda raw: str(uuid.UUID(bytes=raw))
             case 0x0020 | 0x0022:
-                return elements(self.decoder())
+                return decode_elements(self.read_decoder())
         raise SystemsError(f"a column has CQL type {kind:#06x}, which is unknown here", "name the columns you need")
 
 
-def value(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
+def decode_cell(raw: bytes | None, decode: Callable[[bytes], Value]) -> Value:
     """A cell."""
     return None if raw is None else decode(raw)
 
 
-def elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:
-    """How to read a list or a set."""
+def decode_elements(decode: Callable[[bytes], Value]) -> Callable[[bytes], Value]:
+    """A reader of lists and sets."""
 
     def read(raw: bytes) -> Value:
         body = Body(raw)
-        return [value(body.cell(), decode) for _ in range(body.number(">i"))]
+        return [decode_cell(body.read_cell(), decode) for _ in range(body.read_number(">i"))]
 
     return read

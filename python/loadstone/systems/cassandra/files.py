@@ -12,10 +12,10 @@ import yaml
 from loadstone.results import lines
 from loadstone.systems.base import jvm, tls
 from loadstone.systems.base.files.maven import class_path
-from loadstone.systems.base.plan import choice, whole
-from loadstone.systems.base.system import Place, Plan, Server, SystemsError
+from loadstone.systems.base.plan import read_choice, read_whole_number
+from loadstone.systems.base.system import Place, Server, SystemPlan, SystemsError
 
-# The releases that run on Java 17. In 4.0's cassandra.yaml, times have other names and no units (CASSANDRA-15234).
+# The releases that run on Java 17. In 4.0's cassandra.yaml, times have different names and no units (CASSANDRA-15234).
 RELEASES = ("4.0", "4.1", "5.0")
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Cassandra's defaults for each way to sync the commit log; a batch is synced immediately.
@@ -58,27 +58,27 @@ LOGBACK = """\
 """
 
 
-def modules() -> list[str]:
+def module_options() -> list[str]:
     """The options that open the JDK to Cassandra and to its tools."""
     return [f"--add-{way}={each}=ALL-UNNAMED" for way, packages in MODULES.items() for each in packages.split()]
 
 
-def name(node: int) -> str:
+def server_name(node: int) -> str:
     """The name of a node's server; nodes count from 1."""
     return f"cassandra-{node}"
 
 
-def host(plan: Plan, node: int) -> str:
-    """Where a node listens: each has its own loopback address, so that all use the same ports."""
+def node_host(plan: SystemPlan, node: int) -> str:
+    """The address of a node: each node has its own loopback address, so that all use the same ports."""
     return f"{plan.network or '127.0.0'}.{node}"
 
 
-def port(plan: Plan, setting: str) -> int:
+def port_setting(plan: SystemPlan, setting: str) -> int:
     """A setting that is a port."""
-    return whole(plan, setting, least=1)
+    return read_whole_number(plan, setting, least=1)
 
 
-def heap(plan: Plan) -> str:
+def heap_size(plan: SystemPlan) -> str:
     """The size of a node's heap."""
     text = plan.settings["heap"]
     if not re.fullmatch(r"[1-9]\d*[MmGg]", text):
@@ -86,7 +86,7 @@ def heap(plan: Plan) -> str:
     return text
 
 
-def tokens(plan: Plan) -> list[str]:
+def ring_tokens(plan: SystemPlan) -> list[str]:
     """The token of each node in the ring, at equal distances over Murmur3's 64 bits.
 
     Nodes that start together and draw random tokens can draw the same: one of them then leaves the ring silently, while
@@ -95,13 +95,13 @@ def tokens(plan: Plan) -> list[str]:
     return [str(-(2**63) + node * 2**64 // plan.nodes) for node in range(plan.nodes)]
 
 
-def release(plan: Plan) -> str:
-    """The line of releases: `4.0` of 4.0.19."""
+def release_line(plan: SystemPlan) -> str:
+    """The release line: `4.0` for 4.0.19."""
     return plan.settings["version"].rpartition(".")[0]
 
 
 def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as 4.0 has them: `read_request_timeout: 5s` is `read_request_timeout_in_ms: 5000`."""
+    """Settings in 4.0's form: `read_request_timeout: 5s` becomes `read_request_timeout_in_ms: 5000`."""
     renamed = {}
     for setting, value in written.items():
         time = re.fullmatch(r"(\d+)(ms|s|m|h|d)", str(value))
@@ -112,48 +112,48 @@ def use_old_names(written: Mapping[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def jars(plan: Plan) -> list[Path]:
-    """Cassandra's files, fetched if missing."""
+def fetch_jars(plan: SystemPlan) -> list[Path]:
+    """Cassandra's files, downloaded if missing."""
     version = plan.settings["version"]
-    if release(plan) not in RELEASES:
+    if release_line(plan) not in RELEASES:
         raise SystemsError(
             f'version cannot be "{version}"', f"write a release of {', '.join(RELEASES)}: --set version=5.0.9"
         )
     return class_path(f"cassandra-{version}", [f"org.apache.cassandra:cassandra-all:{version}"])
 
 
-def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
+def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     """A node's cassandra.yaml: Cassandra's defaults except for what is set here."""
-    home = place.data / name(node)
-    sync = choice(plan, "commitlog_sync", tuple(PERIODS))
-    authenticator = choice(plan, "authenticator", AUTHENTICATORS)
-    authorizer = choice(plan, "authorizer", AUTHORIZERS)
+    home = place.data / server_name(node)
+    sync = read_choice(plan, "commitlog_sync", tuple(PERIODS))
+    authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
+    authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
         raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
-    storage_port = port(plan, "storage_port")
-    seeds = ",".join(f"{host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
+    storage_port = port_setting(plan, "storage_port")
+    seeds = ",".join(f"{node_host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
         "cluster_name": "loadstone",
         "num_tokens": 1,
-        "initial_token": tokens(plan)[node - 1],
+        "initial_token": ring_tokens(plan)[node - 1],
         "auto_bootstrap": False,
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch",
-        # All of them: a node that is not a seed gives up when it starts before the seed, or alone after a crash.
+        # All nodes: a node that is not a seed exits if it starts before the seed, or alone after a crash.
         "seed_provider": [
             {"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": seeds}]}
         ],
-        "listen_address": host(plan, node),
-        "rpc_address": host(plan, node),
+        "listen_address": node_host(plan, node),
+        "rpc_address": node_host(plan, node),
         "storage_port": storage_port,
-        "native_transport_port": port(plan, "port"),
+        "native_transport_port": port_setting(plan, "port"),
         "data_file_directories": [str(home / "data")],
         "commitlog_sync": sync,
         "authenticator": authenticator,
         "authorizer": authorizer,
         "read_request_timeout": plan.settings["read_request_timeout"],
         "write_request_timeout": plan.settings["write_request_timeout"],
-        # A dropped table would stay on disk otherwise, and every trial with a fresh table drops one.
+        # A dropped table would otherwise stay on disk, and every trial with a fresh table drops one.
         "auto_snapshot": False,
     }
     for directory in ("commitlog", "saved_caches", "hints", "cdc_raw"):
@@ -161,24 +161,24 @@ def settings(place: Place, plan: Plan, node: int) -> dict[str, Any]:
     if period := commitlog_period(plan):
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
-        if release(plan) == "4.0":
+        if release_line(plan) == "4.0":
             raise SystemsError("tls needs version 4.1 or later: 4.0 reads no PEM files", "use --set version=4.1.10")
-        written["client_encryption_options"] = encryption(place)
-    if release(plan) == "4.0":
+        written["client_encryption_options"] = encryption_settings(place)
+    if release_line(plan) == "4.0":
         written = use_old_names(written)
-    others = more(plan)
+    others = extra_settings(plan)
     if both := sorted(written.keys() & others):
-        # Some of them keep the servers on loopback, and their data where `down` finds them.
+        # Some settings keep the servers on loopback, and their data where `down` finds it.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
     return {**written, **others}
 
 
-def encryption(place: Place) -> dict[str, Any]:
-    """The encryption of clients' connections; the port serves unencrypted ones, too, as the lab's are.
+def encryption_settings(place: Place) -> dict[str, Any]:
+    """The encryption of clients' connections; the port also serves unencrypted connections, such as the lab's.
 
     PEM files since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
     """
-    files = tls.directory(place)
+    files = tls.tls_directory(place)
     return {
         "enabled": True,
         "optional": True,
@@ -192,23 +192,23 @@ def encryption(place: Place) -> dict[str, Any]:
     }
 
 
-def write_keystore(place: Place, plan: Plan) -> None:
+def write_keystore(place: Place, plan: SystemPlan) -> None:
     """Writes the certificate of all nodes. Raises LoadstoneError."""
-    files = tls.ensure_certificates(place, [host(plan, node) for node in range(1, plan.nodes + 1)])
+    files = tls.ensure_certificates(place, [node_host(plan, node) for node in range(1, plan.nodes + 1)])
     text = (files / "server.key").read_bytes() + (files / "server.pem").read_bytes()
-    lines.replace(files / "node.pem", text, 0o600)
+    lines.replace_file(files / "node.pem", text, 0o600)
 
 
-def commitlog_period(plan: Plan) -> str:
-    """How often the commit log is synced; empty where each write waits for it."""
+def commitlog_period(plan: SystemPlan) -> str:
+    """The interval between syncs of the commit log; empty if each write waits for it."""
     sync, period = plan.settings["commitlog_sync"], plan.settings["commitlog_sync_period"]
     if sync == "batch" and period:
         raise SystemsError("commitlog_sync=batch has no period", "leave out commitlog_sync_period")
     return period or PERIODS[sync]
 
 
-def more(plan: Plan) -> Mapping[str, Any]:
-    """Settings of cassandra.yaml without a named setting."""
+def extra_settings(plan: SystemPlan) -> Mapping[str, Any]:
+    """Settings of cassandra.yaml that have no named setting."""
     found = {}
     for setting, text in plan.settings.items():
         if setting.startswith(OTHER):
@@ -219,31 +219,31 @@ def more(plan: Plan) -> Mapping[str, Any]:
     return found
 
 
-def server(place: Place, plan: Plan, node: int) -> Server:
-    """Writes a node's files and returns how to start it."""
-    home = place.data / name(node)
+def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
+    """Writes a node's files and returns its server."""
+    home = place.data / server_name(node)
     (home / "tmp").mkdir(parents=True, exist_ok=True)
     if tls.is_requested(plan):
         write_keystore(place, plan)
     place.logs.mkdir(parents=True, exist_ok=True)
     configuration, logback = home / "cassandra.yaml", home / "logback.xml"
-    configuration.write_text(yaml.safe_dump(settings(place, plan, node), sort_keys=False))
+    configuration.write_text(yaml.safe_dump(node_settings(place, plan, node), sort_keys=False))
     logback.write_text(LOGBACK)
-    class_path = jars(plan)
+    class_path = fetch_jars(plan)
     agent = next(jar for jar in class_path if jar.name.startswith("jamm-"))
-    jmx_port = port(plan, "jmx_port") + node
-    return jvm.server(
+    jmx_port = port_setting(plan, "jmx_port") + node
+    return jvm.jvm_server(
         place,
-        name(node),
+        server_name(node),
         [
-            (host(plan, node), port(plan, "port")),
-            (host(plan, node), port(plan, "storage_port")),
+            (node_host(plan, node), port_setting(plan, "port")),
+            (node_host(plan, node), port_setting(plan, "storage_port")),
             ("127.0.0.1", jmx_port),
         ],
-        heap(plan),
+        heap_size(plan),
         class_path,
         "org.apache.cassandra.service.CassandraDaemon",
-        options=[f"-javaagent:{agent}", *OPTIONS.split(), *modules()],
+        options=[f"-javaagent:{agent}", *OPTIONS.split(), *module_options()],
         properties={
             "cassandra.config": configuration.as_uri(),
             "cassandra.storagedir": str(home),
@@ -251,7 +251,7 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "logback.configurationFile": logback.as_uri(),
             # Otherwise it closes standard output, and with it the log, as soon as it has started.
             "cassandra-foreground": "yes",
-            # Native libraries are unpacked there, and remain when it is killed.
+            # Native libraries are unpacked here, and remain when it is killed.
             "java.io.tmpdir": str(home / "tmp"),
             "jna.tmpdir": str(home / "tmp"),
             "java.net.preferIPv4Stack": "true",
@@ -261,14 +261,14 @@ def server(place: Place, plan: Plan, node: int) -> Server:
             "io.netty.allocator.maxOrder": "11",
             # Listens on 127.0.0.1 only.
             "cassandra.jmx.local.port": str(jmx_port),
-            # Skips the waits that a cluster over many hosts needs at its start; `ready` checks the ring itself.
+            # Skips the waits of a cluster over many hosts at its start; `missing_readiness` checks the ring itself.
             "cassandra.skip_wait_for_gossip_to_settle": "0",
             "cassandra.ring_delay_ms": "2000",
             "cassandra.superuser_setup_delay_ms": "100",
-            # On every node: users can log in while one is dead, and a read at ALL shows which nodes are alive.
+            # On every node: users can log in while one node is down, and a read at ALL shows which nodes are alive.
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-        # It drains its commit log; if that takes minutes, it hangs.
+        # It drains its commit log; if this takes minutes, it hangs.
         patience_s=60.0,
     )

@@ -9,20 +9,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loadstone.observe.servers import size
+from loadstone.observe.servers import file_size
 from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan
 from loadstone.systems.cassandra import tables
 from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import host, name, port, server
-from loadstone.systems.cassandra.ring import ONLY_LOOK_S, connect, credentials, missing, nodes_up, views
+from loadstone.systems.cassandra.files import node_host, port_setting, prepare_node, server_name
+from loadstone.systems.cassandra.ring import (
+    ONLY_LOOK_S,
+    connect_node,
+    login_credentials,
+    missing_readiness,
+    nodes_up,
+    read_views,
+)
 
 SETTINGS = "SELECT name, value FROM system_views.settings"
 KEYSPACES = "SELECT keyspace_name, durable_writes FROM system_schema.keyspaces"
 # The setting for the period of each kind of commit log.
 PERIOD_SETTINGS = {"periodic": "commitlog_sync_period", "group": "commitlog_sync_group_window"}
-# A node deletes the file of a hint once it is delivered.
+# A node deletes the file of a hint after its delivery.
 HINTS = "SELECT files FROM system_views.pending_hints"
 POOLS = "SELECT pending_tasks, blocked_tasks_all_time FROM system_views.thread_pools"
 POOL_FIGURES = {"tasks_pending": "pending_tasks", "tasks_blocked_total": "blocked_tasks_all_time"}
@@ -36,7 +43,7 @@ class Cassandra(System):
 
     name = "cassandra"
     title = "Apache Cassandra, 1 to 9 nodes"
-    # Of the user's tables; the node's own are small.
+    # Activities on the user's tables; the node's own tables are small.
     activities: ClassVar = {
         "flush": r"ColumnFamilyStore.*Enqueuing flush of (?!system(_\w+)?\.)",
         "compaction": r"CompactionTask.*Compacting \(\S+\) \[(?!\S*/data/system(_\w+)?/)",
@@ -44,7 +51,7 @@ class Cassandra(System):
     nodes = range(1, 10)
     # Hints stay in memory, where no table shows them, for `hints_flush_period`: 10 s.
     unseen_s = 11.0
-    # Three at once take half a minute of two idle processors.
+    # Three nodes at once take half a minute of two idle processors.
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
@@ -70,49 +77,51 @@ class Cassandra(System):
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """All nodes in one stage: a node restarted alone over its data would wait for the others."""
-        return [[server(place, plan, node) for node in range(1, plan.nodes + 1)]]
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        """All nodes in one stage: a node restarted alone over its data would wait for the other nodes."""
+        return [[prepare_node(place, plan, node) for node in range(1, plan.nodes + 1)]]
 
     isolatable: ClassVar = True
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """One for each node."""
-        return [name(node) for node in range(1, plan.nodes + 1)]
+        return [server_name(node) for node in range(1, plan.nodes + 1)]
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """Waits for what `nodetool status` calls UN, seen from each node."""
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
+        """Waits for the state UN of `nodetool status`, as seen from each node."""
         names = {each.name for each in servers}
-        return missing(plan, [node for node in range(1, plan.nodes + 1) if name(node) in names])
+        return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """By the names of YCSB's binding."""
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """The properties, with the names of YCSB's binding."""
         properties = {
-            "hosts": ",".join(host(plan, node) for node in range(1, plan.nodes + 1)),
-            "port": str(port(plan, "port")),
+            "hosts": ",".join(node_host(plan, node) for node in range(1, plan.nodes + 1)),
+            "port": str(port_setting(plan, "port")),
         }
         if tls.is_requested(plan):
-            properties |= {"cassandra.useSSL": "true", "cassandra.tls.ca": tls.authority(place)}
-        if login := credentials(plan):
+            properties |= {"cassandra.useSSL": "true", "cassandra.tls.ca": tls.authority_path(place)}
+        if login := login_credentials(plan):
             properties["cassandra.username"], properties["cassandra.password"] = login
         return properties
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """The heap, and what an acknowledged write survives, as a node reports it.
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """The heap, and the guarantee of an acknowledged write, as a node reports it.
 
         `device`: everything. `interval`: all but the last moments of a node, which replays its log up to the last
         marker. A log that is synced periodically has one every 100 ms at best (CASSANDRA-13987).
         """
         facts: dict[str, str | int | float] = {"heap": plan.settings["heap"]}
         try:
-            with tables.first(plan) as cql:
-                settings = {str(row["name"]): str(row["value"] or "") for row in cql.query(SETTINGS)}
-                keyspaces = [row for row in cql.query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")]
+            with tables.connect_first(plan) as cql:
+                settings = {str(row["name"]): str(row["value"] or "") for row in cql.run_query(SETTINGS)}
+                keyspaces = [
+                    row for row in cql.run_query(KEYSPACES) if not str(row["keyspace_name"]).startswith("system")
+                ]
         except (UnreachableError, RefusedError) as error:
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
         period = PERIOD_SETTINGS.get(sync, "")
-        # 4.0 has the old names, and gives milliseconds without their unit.
+        # 4.0 has the old names, and states milliseconds without their unit.
         old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
         facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
@@ -120,46 +129,50 @@ class Cassandra(System):
         facts["how"] = f"commitlog_sync={sync}" if logged else "a keyspace has durable_writes=false"
         return facts
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """The ring, and for each node its data, its heap after the last collection, and its compactions.
 
-        `load_bytes` are the bytes on disk and not what nodetool calls load: that one is up to a minute old.
+        `load_bytes` are the bytes on disk, and not nodetool's load, which is up to a minute old.
         """
-        nodes, _ = views(plan, ONLY_LOOK_S)
+        nodes, _ = read_views(plan, ONLY_LOOK_S)
         up = nodes_up(plan, nodes)
         figures: dict[str, float] = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
         for node in range(1, plan.nodes + 1):
-            figures[f"{name(node)}.up"] = int(node in nodes)
-            figures[f"{name(node)}.load_bytes"] = stored_bytes(place.data / name(node) / "data")
-            live = live_heap_bytes(place.logs / f"{name(node)}.gc.log")
+            figures[f"{server_name(node)}.up"] = int(node in nodes)
+            figures[f"{server_name(node)}.load_bytes"] = stored_bytes(place.data / server_name(node) / "data")
+            live = live_heap_bytes(place.logs / f"{server_name(node)}.gc.log")
             if node in nodes and live is not None:
-                figures[f"{name(node)}.live_heap_bytes"] = live
+                figures[f"{server_name(node)}.live_heap_bytes"] = live
             if node in nodes:
-                figures |= {f"{name(node)}.{figure}": count for figure, count in compactions(plan, node).items()}
+                figures |= {
+                    f"{server_name(node)}.{figure}": count for figure, count in count_compactions(plan, node).items()
+                }
             for figure, count in read_pressure(place, plan, node, reachable=node in nodes).items():
                 figures[f"ring.{figure}"] = figures.get(f"ring.{figure}", 0) + count
         return figures
 
-    def find_backlog(self, place: Place, plan: Plan) -> str | None:
+    def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
         """Hints that a reachable node keeps for other nodes, and its compactions."""
-        reachable, _ = views(plan, ONLY_LOOK_S)
+        reachable, _ = read_views(plan, ONLY_LOOK_S)
         for node in reachable:
             try:
-                with connect(plan, node, ONLY_LOOK_S) as cql:
-                    if hints := sum(int(str(row["files"])) for row in cql.query(HINTS)):
-                        return f"{name(node)} has {hints} files of hints for other nodes"
+                with connect_node(plan, node, ONLY_LOOK_S) as cql:
+                    if hints := sum(int(str(row["files"])) for row in cql.run_query(HINTS)):
+                        return f"{server_name(node)} has {hints} files of hints for other nodes"
             except UnreachableError as error:
                 return str(error.args[0])
             except RefusedError as error:
-                # Before 4.1 there is no such table.
-                return f"the hints of {name(node)} are not known: {error.args[0]}"
-            if tasks := sum(compactions(plan, node).values()):
-                return f"{name(node)} has {tasks} compactions to do"
+                # Versions before 4.1 do not have this table.
+                return f"the hints of {server_name(node)} are not known: {error.args[0]}"
+            if tasks := sum(count_compactions(plan, node).values()):
+                return f"{server_name(node)} has {tasks} compactions to do"
         return None
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Creates the keyspace and the table of YCSB's binding."""
-        return tables.create(plan, table, options, replace=replace)
+        return tables.create_table(plan, table, options, replace=replace)
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
@@ -179,28 +192,28 @@ class Cassandra(System):
         }
 
 
-def read_pressure(place: Place, plan: Plan, node: int, *, reachable: bool) -> Mapping[str, float]:
-    """Signs of overload on a node: messages dropped and tasks blocked since its start; tasks and hints that wait."""
+def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool) -> Mapping[str, float]:
+    """Signs of overload on a node: messages dropped and tasks blocked since its start; waiting tasks and hints."""
     dropped = 0
-    with suppress(OSError), (place.logs / f"{name(node)}.log").open(errors="replace") as log:
+    with suppress(OSError), (place.logs / f"{server_name(node)}.log").open(errors="replace") as log:
         dropped = sum(int(match[1]) + int(match[2]) for line in log if (match := DROPPED.search(line)))
     pressure = {"messages_dropped_total": float(dropped)}
     if not reachable:
         return pressure
-    with suppress(UnreachableError, RefusedError), connect(plan, node, ONLY_LOOK_S) as cql:
-        for row in cql.query(POOLS):
+    with suppress(UnreachableError, RefusedError), connect_node(plan, node, ONLY_LOOK_S) as cql:
+        for row in cql.run_query(POOLS):
             for figure, column in POOL_FIGURES.items():
                 pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
         # Not before 4.1.
-        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.query(HINTS))
+        pressure["hint_files"] = sum(int(str(row["files"])) for row in cql.run_query(HINTS))
     return pressure
 
 
-def compactions(plan: Plan, node: int) -> Mapping[str, int]:
+def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
     """The running and the waiting compactions of a node; empty if it does not report them."""
     try:
-        with connect(plan, node, ONLY_LOOK_S) as cql:
-            rows = cql.query(COMPACTIONS)
+        with connect_node(plan, node, ONLY_LOOK_S) as cql:
+            rows = cql.run_query(COMPACTIONS)
     except (UnreachableError, RefusedError):
         return {}
     return {
@@ -212,5 +225,5 @@ def compactions(plan: Plan, node: int) -> Mapping[str, int]:
 
 
 def stored_bytes(directory: Path) -> int:
-    """The bytes of all files below a directory, which may change meanwhile."""
-    return sum(size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)
+    """The bytes of all files below a directory, which may change at the same time."""
+    return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)

@@ -1,4 +1,4 @@
-"""Creates the table of YCSB's Cassandra binding (the README of that binding gives the statements)."""
+"""Creates the table of YCSB's Cassandra binding (with the statements of that binding's README)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
-from loadstone.systems.base.plan import choice, table_plan, whole
-from loadstone.systems.base.system import Plan, SystemsError
+from loadstone.systems.base.plan import read_choice, read_whole_number, table_plan
+from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.cassandra.cql import Cql, UnreachableError
-from loadstone.systems.cassandra.ring import agree, connect
+from loadstone.systems.cassandra.ring import await_schema_agreement, connect_node
 
 # A change of the schema waits for all nodes, and for the data to be dropped.
 CHANGE_S = 60.0
@@ -19,7 +19,7 @@ COMPRESSORS = {
     "deflate": "DeflateCompressor",
     "zstd": "ZstdCompressor",
 }
-# YCSB's names where it has them. An empty value means Cassandra's default.
+# YCSB's names if they exist. An empty value means Cassandra's default.
 OPTIONS = {
     "keyspace": "ycsb",
     "replication_factor": "",
@@ -30,68 +30,68 @@ OPTIONS = {
 }
 
 
-def create(plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
     """Creates the table and its keyspace; with `replace`, drops the keyspace with its contents first.
 
-    Without, creates only what is missing. Returns whether it created the table. Raises SystemsError.
+    Otherwise creates only missing ones. Returns whether it created the table. Raises SystemsError.
     """
     statements = make_statements(plan.nodes, table, options)
     # CQL folds an unquoted name to lower case.
     names = (options.get("keyspace", OPTIONS["keyspace"]).lower(), table.lower())
-    with first(plan) as cql:
+    with connect_first(plan) as cql:
         if not replace:
-            there = cql.query("SELECT keyspace_name, table_name FROM system_schema.tables")
+            there = cql.run_query("SELECT keyspace_name, table_name FROM system_schema.tables")
             if any((row["keyspace_name"], row["table_name"]) == names for row in there):
                 return False
             statements = [re.sub(r"^CREATE \w+", r"\g<0> IF NOT EXISTS", each) for each in statements[1:]]
         for statement in statements:
-            cql.query(statement)
-    agree(plan, CHANGE_S)
+            cql.run_query(statement)
+    await_schema_agreement(plan, CHANGE_S)
     return True
 
 
-def first(plan: Plan) -> Cql:
+def connect_first(plan: SystemPlan) -> Cql:
     """A connection to the first node that answers."""
     for node in range(1, plan.nodes):
         with suppress(UnreachableError):
-            return connect(plan, node, CHANGE_S)
-    return connect(plan, plan.nodes, CHANGE_S)
+            return connect_node(plan, node, CHANGE_S)
+    return connect_node(plan, plan.nodes, CHANGE_S)
 
 
 def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[str]:
-    """The statements, in order. Raises SystemsError for unknown or impossible options."""
+    """The statements, in order. Raises SystemsError for unknown or invalid options."""
     # The binding's name for the keyspace; both are accepted.
     settings: Mapping[str, str] = {key.removeprefix("cassandra."): value for key, value in options.items() if value}
     chosen = table_plan("cassandra", settings, OPTIONS | {"replication_factor": str(nodes)})
     settings = chosen.settings
-    keyspace = identifier("keyspace", settings["keyspace"])
-    prefix = identifier("fieldnameprefix", settings["fieldnameprefix"])
-    fields = range(whole(chosen, "fieldcount", 1))
+    keyspace = check_identifier("keyspace", settings["keyspace"])
+    prefix = check_identifier("fieldnameprefix", settings["fieldnameprefix"])
+    fields = range(read_whole_number(chosen, "fieldcount", 1))
     columns = ["y_id varchar PRIMARY KEY", *(f"{prefix}{field} varchar" for field in fields)]
-    factor = whole(chosen, "replication_factor", 1)
+    factor = read_whole_number(chosen, "replication_factor", 1)
     if factor > nodes:
         raise SystemsError(f"replication_factor {factor} needs as many nodes, got {nodes}", "lower it")
-    made = f"{keyspace}.{identifier('table', table)}"
+    made = f"{keyspace}.{check_identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
-    durable = choice(chosen, "durable_writes", ("true", "false"))
+    durable = read_choice(chosen, "durable_writes", ("true", "false"))
     return [
         f"DROP KEYSPACE IF EXISTS {keyspace}",
         f"CREATE KEYSPACE {keyspace} WITH replication = {replication} AND durable_writes = {durable}",
-        f"CREATE TABLE {made} ({', '.join(columns)}){compression(chosen)}",
+        f"CREATE TABLE {made} ({', '.join(columns)}){compression_clause(chosen)}",
     ]
 
 
-def compression(chosen: Plan) -> str:
+def compression_clause(chosen: SystemPlan) -> str:
     """The end of a CREATE TABLE statement."""
     if not chosen.settings["compression"]:
         return ""
-    name = choice(chosen, "compression", ("none", *COMPRESSORS))
+    name = read_choice(chosen, "compression", ("none", *COMPRESSORS))
     parameters = "'enabled': 'false'" if name == "none" else f"'class': '{COMPRESSORS[name]}'"
     return f" WITH compression = {{{parameters}}}"
 
 
-def identifier(option: str, text: str) -> str:
-    """A name that CQL accepts unquoted, as the binding writes it; folding to lower case does not matter."""
+def check_identifier(option: str, text: str) -> str:
+    """A name that CQL accepts unquoted, as in the binding; folding to lower case does not matter."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,47}", text):
         raise SystemsError(f'{option} "{text}" is not a valid CQL identifier', "use letters, digits and _, 48 at most")
     return text

@@ -1,4 +1,4 @@
-"""The file system below HBase: this machine's HDFS, started if needed, and what HBase leaves in it."""
+"""The file system below HBase: this machine's HDFS, started if needed, and HBase's files on it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from loadstone.systems.base import elsewhere
-from loadstone.systems.base.running import Running
-from loadstone.systems.base.system import Place, Plan
+from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.system import Place, SystemPlan
 from loadstone.systems.hbase import site
 from loadstone.systems.hdfs import hadoop
 
@@ -18,47 +18,47 @@ HDFS = "hdfs"
 USER = "loadstone"
 
 
-def file_system(place: Place, plan: Plan) -> Mapping[str, str]:
+def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
     """The properties of the HDFS that HBase runs on; none if it runs on another file system.
 
-    Starts it if needed, with its defaults or over its kept data. One that is up stays as it is,
+    Starts it if needed, with its defaults or over its kept data. A running HDFS stays unchanged,
     including dead data nodes.
     """
-    if site.mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
+    if site.deployment_mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
         return {}
-    hdfs = Running(HDFS, place.root.parent)
+    hdfs = RunningSystem(HDFS, place.root.parent)
     there = hdfs.known
     if there is None:
-        brought(place).touch()
+        owner_file(place).touch()
         hdfs.up()
-    elif not hdfs.processes():
+    elif not hdfs.running_processes():
         hdfs.up(there.plan.nodes, there.plan.settings, owner=there.owner)
-    return hdfs.properties()
+    return hdfs.store_properties()
 
 
-def brought(place: Place) -> Path:
+def owner_file(place: Place) -> Path:
     """The owner's name of an HDFS that was started for this HBase, and ends with it."""
     return place.data / "brought-hdfs"
 
 
-def clear(place: Place, conf: Path) -> None:
-    """Removes what HBase left outside its directory; an HDFS that was started for it is removed as a whole."""
+def clear_leftovers(place: Place, conf: Path) -> None:
+    """Removes HBase's files outside its directory; an HDFS that was started for it is removed completely."""
     if (conf / "hbase-site.xml").exists():
         site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
             # The label distinguishes Loadstone's directory from the user's.
-            if uri.endswith(f"/{elsewhere.label(place)}"):
-                remove(uri, conf)
-    if brought(place).exists():
-        Running(HDFS, place.root.parent).down()
+            if uri.endswith(f"/{elsewhere.outside_label(place)}"):
+                remove_directory(uri, conf)
+    if owner_file(place).exists():
+        RunningSystem(HDFS, place.root.parent).down()
 
 
-def remove(uri: str, conf: Path) -> None:
-    """Removes a directory, on a local file system or in a configuration's HDFS, if that still answers."""
+def remove_directory(uri: str, conf: Path) -> None:
+    """Removes a directory, on a local file system or in a configuration's HDFS, if it still answers."""
     if site.is_local(uri):
         shutil.rmtree(hadoop.local_path(uri), ignore_errors=True)
     elif (conf / "hdfs-site.xml").exists():
         hdfs = hadoop.read_site(conf / "hdfs-site.xml")
         if hdfs.get("dfs.namenode.rpc-address") == urlsplit(uri).netloc:
             host, _, port = hdfs["dfs.namenode.http-address"].partition(":")
-            hadoop.remove(host, int(port), urlsplit(uri).path, USER)
+            hadoop.remove_directory(host, int(port), urlsplit(uri).path, USER)

@@ -1,4 +1,4 @@
-"""HBase's site file: what the servers and their clients read."""
+"""HBase's site file, which the servers and their clients read."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
 from loadstone.systems.base import elsewhere
-from loadstone.systems.base.plan import choice
-from loadstone.systems.base.system import Place, Plan, SystemsError
+from loadstone.systems.base.plan import read_choice
+from loadstone.systems.base.system import Place, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
 
 # Standard output and error are the log.
@@ -26,21 +26,21 @@ rootLogger.appenderRef.console.ref = console
 """
 # Otherwise beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
-# What region servers need to write to HDFS as it wants it.
+# The files that region servers need to write to HDFS with its settings.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
 STANDALONE, DISTRIBUTED = "standalone", "distributed"
-# The server names' own words: a region server is on the loopback address of its number.
+# Parts of HBase's server names: a region server is on the loopback address of its number.
 MASTER_HOST = "127.0.0.1"
 URI = re.compile(r"[a-z][a-z0-9+.-]*:/.*")
 # Properties with these prefixes go into the site files unchanged.
 SITE = ("hbase.", "dfs.")
-# But for those of which Loadstone makes its own.
+# Except for properties that Loadstone sets itself.
 OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 
-def mode(plan: Plan) -> str:
+def deployment_mode(plan: SystemPlan) -> str:
     """Standalone, with everything in one JVM, or distributed. Raises SystemsError."""
-    asked = choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
+    asked = read_choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
     if asked == "auto":
         return STANDALONE if plan.nodes == 1 else DISTRIBUTED
     if asked == STANDALONE and plan.nodes > 1:
@@ -51,23 +51,23 @@ def mode(plan: Plan) -> str:
 
 
 def region_host(number: int) -> str:
-    """Where a region server listens."""
+    """The address on which a region server listens."""
     return f"127.0.0.{number}"
 
 
-def directories(place: Place, plan: Plan, below: Mapping[str, str]) -> tuple[str, str]:
-    """Where HBase keeps its files and its write-ahead logs, as URIs. Raises SystemsError.
+def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -> tuple[str, str]:
+    """The places of HBase's files and write-ahead logs, as URIs. Raises SystemsError.
 
     Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
     empty without one.
     """
-    own = f"{below['fs.defaultFS']}/{elsewhere.label(place)}" if below else f"file://{place.data / 'root'}"
-    root = named(place, plan, "hbase.rootdir") or own
-    return root, named(place, plan, "hbase.wal.dir") or root
+    own = f"{below['fs.defaultFS']}/{elsewhere.outside_label(place)}" if below else f"file://{place.data / 'root'}"
+    root = directory_setting(place, plan, "hbase.rootdir") or own
+    return root, directory_setting(place, plan, "hbase.wal.dir") or root
 
 
-def named(place: Place, plan: Plan, setting: str) -> str | None:
-    """Loadstone's directory in the one that a setting names; None if it names none. Raises SystemsError."""
+def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | None:
+    """Loadstone's directory in the one that a setting names; None if the setting is empty. Raises SystemsError."""
     base = plan.settings[setting]
     if not base:
         return None
@@ -75,7 +75,7 @@ def named(place: Place, plan: Plan, setting: str) -> str | None:
         raise SystemsError(
             f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
         )
-    return f"{base.rstrip('/')}/{elsewhere.label(place)}"
+    return f"{base.rstrip('/')}/{elsewhere.outside_label(place)}"
 
 
 def is_local(uri: str) -> bool:
@@ -84,14 +84,14 @@ def is_local(uri: str) -> bool:
 
 
 def file_system(uri: str) -> str:
-    """The file system of a directory, as in results: `hdfs`, `ext4 (local)`."""
+    """The file system of a directory, as written in results: `hdfs`, `ext4 (local)`."""
     return f"{file_system_of(hadoop.local_path(uri))} (local)" if is_local(uri) else urlsplit(uri).scheme
 
 
-def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
+def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], number: int = 1) -> dict[str, str]:
     """The properties for all servers and clients, and for the region server with a number."""
     return {
-        "hbase.cluster.distributed": str(mode(plan) == DISTRIBUTED).lower(),
+        "hbase.cluster.distributed": str(deployment_mode(plan) == DISTRIBUTED).lower(),
         "hbase.rootdir": where[0],
         "hbase.wal.dir": where[1],
         "hbase.tmp.dir": str(place.data / "tmp"),
@@ -100,11 +100,12 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
-        # Ten thousand clients may share a connection, or have one each.
+        # Ten thousand clients may share a connection, or have one connection each.
         "hbase.zookeeper.property.maxClientCnxns": "0",
         # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
         "zookeeper.session.timeout": "10000",
-        # One JVM has nobody to detect it, and would end itself after a pause of 10 s: its own sessions have expired.
+        # With a single JVM no other server detects it, and it would end itself after a pause of 10 s, as its sessions
+        # expire.
         "zookeeper.session.timeout.localHBaseCluster": "40000",
         "hbase.zookeeper.property.tickTime": "2000",
         "hbase.unsafe.regionserver.hostname": region_host(number),
@@ -117,7 +118,7 @@ def site(place: Place, plan: Plan, where: tuple[str, str], number: int = 1) -> d
     }
 
 
-def write(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
+def write_configuration(conf: Path, properties: Mapping[str, str], below: Mapping[str, str]) -> None:
     """Writes a configuration directory, with the site files of the HDFS below."""
     hadoop.write_site(conf / "hbase-site.xml", properties)
     hadoop.write_text(conf / "log4j2.properties", LOG4J2)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import whole
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import read_whole_number
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import server_class_path
 from loadstone.systems.hbase.site import DISTRIBUTED, MASTER_HOST, STANDALONE, region_host
@@ -18,11 +18,11 @@ from loadstone.systems.hdfs import hadoop
 
 MASTER, ZOOKEEPER = "master", "zookeeper"
 ZOOKEEPER_HEAP = "128m"
-# Packages that HBase 2.6 and its Netty access and Java 17 closes (HBase's launcher has the same list).
+# Packages that HBase 2.6 and its Netty access and that Java 17 closes (HBase's launcher has the same list).
 OPENED = [
     "--add-modules=jdk.unsupported",
-    *jvm.opened("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
-    *jvm.opened("jdk.internal.ref sun.nio.ch"),
+    *jvm.open_packages("java.io java.lang java.lang.reflect java.nio java.util java.util.concurrent"),
+    *jvm.open_packages("jdk.internal.ref sun.nio.ch"),
     "--add-exports=java.base/jdk.internal.misc=ALL-UNNAMED",
     "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
 ]
@@ -62,75 +62,77 @@ class HBase(System):
         Setting("dfs.*", "", "any property of HDFS's client in HBase"),
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """ZooKeeper, then the master and all region servers together: neither is ready without the other."""
         below = file_system.file_system(place, plan)
-        where = site.directories(place, plan, below)
-        jars = server_class_path(self.version(plan))
+        where = site.root_directories(place, plan, below)
+        jars = server_class_path(self.server_version(plan))
         for number in range(plan.nodes + 1):
-            site.write(conf_of(place, number), site.site(place, plan, where, max(number, 1)), below)
-        if site.mode(plan) == STANDALONE:
-            return [[server(place, plan, STANDALONE, jars)]]
-        regions = [server(place, plan, region_server(number), jars) for number in range(1, plan.nodes + 1)]
-        return [[server(place, plan, ZOOKEEPER, jars)], [server(place, plan, MASTER, jars), *regions]]
+            site.write_configuration(
+                conf_of(place, number), site.site_properties(place, plan, where, max(number, 1)), below
+            )
+        if site.deployment_mode(plan) == STANDALONE:
+            return [[plan_server(place, plan, STANDALONE, jars)]]
+        regions = [plan_server(place, plan, region_server(number), jars) for number in range(1, plan.nodes + 1)]
+        return [[plan_server(place, plan, ZOOKEEPER, jars)], [plan_server(place, plan, MASTER, jars), *regions]]
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
         """The master is active and has every region server, and HBase's system tables can be read."""
         names = [server.name for server in servers]
         if ZOOKEEPER in names:
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
         if (missing := missing_by_jmx(plan, servers)) is not None:
             return missing
-        # That costs a JVM, so it is checked last.
+        # This costs a JVM, so it is checked last.
         try:
-            serving = tables_of(place, plan).serving()
+            serving = tables_of(place, plan).read_serving()
         except SystemsError as error:
             return str(error.args[0])
         if len(serving.servers) < plan.nodes:
             return f"{len(serving.servers)} of {plan.nodes} region servers are ready"
         return f"{serving.waiting} regions are not open" if serving.waiting else None
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without that."""
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without a class path."""
         return {
             "hbase.conf": str(conf_of(place)),
             "hbase.zookeeper.quorum": MASTER_HOST,
             "hbase.zookeeper.property.clientPort": str(zookeeper_port(plan)),
         }
 
-    def roles(self, place: Place, plan: Plan) -> Mapping[str, Sequence[str]]:
+    def find_roles(self, place: Place, plan: SystemPlan) -> Mapping[str, Sequence[str]]:
         """`meta`: the region server that has hbase:meta, which all clients need; `without-meta`: the remaining ones."""
         names: dict[str, list[str]] = {"meta": [], "without-meta": []}
         for server in tables_of(place, plan).region_servers():
             names["meta" if server.tables.get("hbase:meta") else "without-meta"].append(name_of(plan, server))
         return names
 
-    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """Those on local file systems; over HDFS, the data are HDFS's."""
+    def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
+        """The directories on local file systems; over HDFS, the data belongs to HDFS."""
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         uris = dict.fromkeys([settings["hbase.rootdir"], settings["hbase.wal.dir"]])
         return [hadoop.local_path(uri) for uri in uris if site.is_local(uri)]
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What HBase guarantees for a write, and where its logs are.
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """HBase's guarantee for a write, and the place of its logs.
 
         SYNC_WAL is an hflush and FSYNC_WAL an hsync: they differ on HDFS, but not on Hadoop's local file system.
         """
         settings = hadoop.read_site(conf_of(place) / "hbase-site.xml")
         return {
-            "mode": site.mode(plan),
+            "mode": site.deployment_mode(plan),
             "heap": plan.settings["heap"],
             "wal.provider": plan.settings["hbase.wal.provider"],
             "wal.dir": settings["hbase.wal.dir"],
             "wal.file_system": site.file_system(settings["hbase.wal.dir"]),
             "root.file_system": site.file_system(settings["hbase.rootdir"]),
-            # The client decides this, and HDFS follows.
+            # The client decides this, and HDFS follows it.
             **(
                 {"replication": int(copies)} if (copies := plan.settings.get("dfs.replication", "")).isdecimal() else {}
             ),
         }
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Regions by table and server; heap and memstores by server."""
         try:
             held = tables_of(place, plan).region_servers()
@@ -139,19 +141,21 @@ class HBase(System):
         found: dict[str, float] = {}
         for one in held:
             name = name_of(plan, one)
-            heap, memstore = memory(plan, one)
+            heap, memstore = memory_bytes(plan, one)
             found |= {f"{name}.regions": one.regions, f"{name}.heap_bytes": heap, f"{name}.memstore_bytes": memstore}
             for table, count in one.tables.items():
                 found[f"{name}.regions.{table}"] = count
                 found[f"regions.{table}"] = found.get(f"regions.{table}", 0) + count
         return found
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Creates a table with the options `family` (required), `splits`, `compression` and `durability`."""
         tables = tables_of(place, plan)
-        if not replace and tables.exists(table):
+        if not replace and tables.has_table(table):
             return False
-        tables.create(table, options, recreate=replace)
+        tables.create_table(table, options, recreate=replace)
         return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -168,25 +172,26 @@ class HBase(System):
         family = properties.get("columnfamily")
         return {"family": family} if family else None
 
-    def clear(self, place: Place) -> None:
-        """Removes what is in a directory that the user named, or in HDFS; ends an HDFS that was started for this."""
-        # It reads the configuration that is removed now, and would be left running.
-        ADMINISTRATION.end()
-        file_system.clear(place, conf_of(place))
+    def clear_outside(self, place: Place) -> None:
+        """Removes files in directories that the user named, or in HDFS; ends an HDFS that was started for this
+        system."""
+        # It reads the configuration that is removed now, and would otherwise keep running.
+        ADMINISTRATION.end_program()
+        file_system.clear_leftovers(place, conf_of(place))
 
 
-def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
+def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path]) -> Server:
     """One of the JVMs."""
     settings, number = plan.settings, number_of(name)
     zookeeper = (MASTER_HOST, zookeeper_port(plan))
-    master = addresses(plan, MASTER_HOST, "hbase.master")
-    region = addresses(plan, region_host(number), "hbase.regionserver")
+    master = server_addresses(plan, MASTER_HOST, "hbase.master")
+    region = server_addresses(plan, region_host(number), "hbase.regionserver")
     main, heap, ports = {
         ZOOKEEPER: ("zookeeper.HQuorumPeer", ZOOKEEPER_HEAP, [zookeeper]),
         MASTER: ("master.HMaster", settings["master.heap"], master),
         STANDALONE: ("master.HMaster", settings["heap"], [zookeeper, *master, *region]),
     }.get(name, ("regionserver.HRegionServer", settings["heap"], region))
-    return jvm.server(
+    return jvm.jvm_server(
         place,
         name,
         ports,
@@ -198,22 +203,22 @@ def server(place: Place, plan: Plan, name: str, jars: Sequence[Path]) -> Server:
             "java.net.preferIPv4Stack": "true",
             # Otherwise it listens on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # Much of its speed comes from memory outside the heap.
+            # Much of its speed is due to memory outside the heap.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
-        # In one JVM, ZooKeeper ends before the rest, which would try to reach it for 20 s.
+        # In one JVM, ZooKeeper ends before the other parts, which would try to reach it for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
 
 
-def zookeeper_port(plan: Plan) -> int:
+def zookeeper_port(plan: SystemPlan) -> int:
     """Where ZooKeeper listens."""
-    return whole(plan, "hbase.zookeeper.property.clientPort", 1)
+    return read_whole_number(plan, "hbase.zookeeper.property.clientPort", 1)
 
 
-def addresses(plan: Plan, host: str, server: str) -> list[tuple[str, int]]:
-    """Where a server listens: clients' port, and that of JMX and pages."""
-    return [(host, whole(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
+def server_addresses(plan: SystemPlan, host: str, server: str) -> list[tuple[str, int]]:
+    """The addresses of a server: the clients' port, and the port of JMX and pages."""
+    return [(host, read_whole_number(plan, f"{server}.{which}", 1)) for which in ("port", "info.port")]
 
 
 def region_server(number: int) -> str:
@@ -226,19 +231,19 @@ def number_of(name: str) -> int:
     return int(name.rpartition("-")[2]) if name.startswith("region-server-") else 1
 
 
-def name_of(plan: Plan, one: RegionServer) -> str:
+def name_of(plan: SystemPlan, one: RegionServer) -> str:
     """The name of the server with the regions."""
-    if site.mode(plan) == STANDALONE:
+    if site.deployment_mode(plan) == STANDALONE:
         return STANDALONE
     return region_server(int(one.name.split(",")[0].rpartition(".")[2]))
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
-    """The site files of a region server; with 0, those of all others, clients included."""
+    """The site files of a region server; with 0, the files of all other servers and of clients."""
     return place.data / region_server(number) / "conf" if number else place.data / "conf"
 
 
-def tables_of(place: Place, plan: Plan) -> Tables:
+def tables_of(place: Place, plan: SystemPlan) -> Tables:
     """The system's tables."""
     return Tables(conf_of(place), plan.settings["version"])
 
@@ -253,10 +258,10 @@ def zookeeper_serves(port: int) -> bool:
         return False
 
 
-def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
-    """What is missing by the servers' beans, at no cost; None if nothing."""
-    port = whole(plan, "hbase.master.info.port", 1)
-    master = hadoop.bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
+def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
+    """The condition that the servers' beans do not show yet, checked at no cost; None if they are ready."""
+    port = read_whole_number(plan, "hbase.master.info.port", 1)
+    master = hadoop.read_bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
         return "no master is active"
     if not master.get("masterFinishedInitializationTime"):
@@ -265,22 +270,22 @@ def missing_by_jmx(plan: Plan, servers: Sequence[Server]) -> str | None:
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
     for each in (one for one in servers if one.name != MASTER):
-        # The master still counts a server just killed as live: what counts is exactly this process.
+        # The master still counts a server that was just killed as live: exactly this process must be live.
         bean = region_bean(plan, region_host(number_of(each.name)))
         if bean is None or bean.get("tag.serverName") not in live:
             return f"{each.name} has not registered"
     return None
 
 
-def region_bean(plan: Plan, host: str) -> Mapping[str, Any] | None:
+def region_bean(plan: SystemPlan, host: str) -> Mapping[str, Any] | None:
     """A region server's own figures."""
-    port = whole(plan, "hbase.regionserver.info.port", 1)
-    return hadoop.bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
+    port = read_whole_number(plan, "hbase.regionserver.info.port", 1)
+    return hadoop.read_bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
-def memory(plan: Plan, one: RegionServer) -> tuple[int, int]:
-    """Bytes of heap and memstores from the server's beans, as other sources have whole megabytes."""
+def memory_bytes(plan: SystemPlan, one: RegionServer) -> tuple[int, int]:
+    """Bytes of heap and memstores from the server's beans, as other sources only state megabytes."""
     host = one.name.split(",")[0]
     bean = region_bean(plan, host) or {}
-    heap = hadoop.heap_bytes(host, whole(plan, "hbase.regionserver.info.port", 1))
+    heap = hadoop.heap_bytes(host, read_whole_number(plan, "hbase.regionserver.info.port", 1))
     return one.heap_bytes if heap is None else heap, int(bean.get("memStoreSize", one.memstore_bytes))

@@ -1,4 +1,4 @@
-"""HBase's tables: created, dropped and counted through its administration client, a Java program beside this file.
+"""HBase's tables: created, dropped and counted through its administration client, a Java program next to this file.
 
 The first call starts a JVM, which takes two to three seconds; later calls use the same one.
 """
@@ -15,20 +15,20 @@ from typing import Any
 
 from loadstone.systems.base import jvm
 from loadstone.systems.base.files import cache, program
-from loadstone.systems.base.plan import table_plan, whole
+from loadstone.systems.base.plan import read_whole_number, table_plan
 from loadstone.systems.base.resident import Resident, ResidentError, SilentError
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase import jars
 
 CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
-# The options of a table, the family without a default.
+# The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# A JVM this short-lived ends before the second compiler begins.
+# A JVM that lives this briefly ends before the second compiler starts.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
-# Tables with thousands of regions take long.
+# Tables with thousands of regions take a long time.
 CREATE_S = 600.0
 # YCSB's formula spreads keys from user1000 to user9999; more keys than that would be duplicates.
 FIRST, LAST = 1000, 9999
@@ -42,7 +42,7 @@ class RegionServer:
     name: str
     heap_bytes: int
     memstore_bytes: int
-    # Regions by table, those of HBase itself (`hbase:meta`) too.
+    # Number of regions by table, including HBase's own tables (`hbase:meta`).
     tables: Mapping[str, int]
 
     @property
@@ -59,7 +59,7 @@ class RegionServer:
 
 @dataclass(frozen=True)
 class Serving:
-    """The live region servers, and how many regions wait to be opened."""
+    """The live region servers, and the number of regions that wait to be opened."""
 
     servers: Sequence[str]
     waiting: int
@@ -76,11 +76,11 @@ class Tables:
     """The tables of the HBase that a configuration directory points to."""
 
     def __init__(self, conf: Path, version: str) -> None:
-        """`version` is the client's, and need not be the server's."""
+        """`version` is the client's, and may differ from the server's."""
         self.conf = conf
         self.version = version
 
-    def create(self, table: str, options: Mapping[str, str], *, recreate: bool = False) -> int:
+    def create_table(self, table: str, options: Mapping[str, str], *, recreate: bool = False) -> int:
         """Creates a table with one column family and returns its number of regions. Raises SystemsError.
 
         `recreate` drops it first if it exists. Compression and durability have HBase's names.
@@ -89,45 +89,45 @@ class Tables:
         family, _, compression, durability = chosen.settings.values()
         if not family:
             raise SystemsError(f"hbase: no column family for {table}", f"a table has the options {', '.join(OPTIONS)}")
-        keys = split_keys(whole(chosen, "splits"))
+        keys = split_keys(read_whole_number(chosen, "splits"))
         arguments = [table, family, "recreate" if recreate else "keep", compression.upper(), durability.upper()]
-        return int(self._ask("create", *arguments, *keys, timeout_s=CREATE_S))
+        return int(self._run_command("create", *arguments, *keys, timeout_s=CREATE_S))
 
-    def drop(self, table: str) -> bool:
-        """Drops a table; whether it was there. Raises SystemsError."""
-        return bool(self._ask("drop", table, timeout_s=CREATE_S))
+    def drop_table(self, table: str) -> bool:
+        """Drops a table; returns whether it existed. Raises SystemsError."""
+        return bool(self._run_command("drop", table, timeout_s=CREATE_S))
 
-    def exists(self, table: str) -> bool:
+    def has_table(self, table: str) -> bool:
         """Whether there is such a table. Raises SystemsError."""
-        return bool(self._ask("exists", table))
+        return bool(self._run_command("exists", table))
 
     def region_servers(self) -> list[RegionServer]:
         """The current regions of every live region server. Raises SystemsError."""
-        return [RegionServer(name, **held) for name, held in self._ask("regions").items()]
+        return [RegionServer(name, **held) for name, held in self._run_command("regions").items()]
 
-    def serving(self) -> Serving:
+    def read_serving(self) -> Serving:
         """Reads HBase's system tables. Raises SystemsError."""
-        counts = self._ask("serves", timeout_s=SERVING_S)
+        counts = self._run_command("serves", timeout_s=SERVING_S)
         return Serving(counts["servers"], counts["waiting"])
 
-    def _ask(self, *request: str, timeout_s: float = ANSWER_S) -> Any:
+    def _run_command(self, *request: str, timeout_s: float = ANSWER_S) -> Any:
         client = jars.client_class_path(self.version)
-        argv = jvm.java("128m", None, [self.conf, compiled(client), *client], CLASS, options=JVM_OPTIONS)
+        argv = jvm.java_command("128m", None, [self.conf, compile_program(client), *client], CLASS, options=JVM_OPTIONS)
         try:
-            reply = ADMINISTRATION.ask(argv, "\t".join(request), timeout_s)
+            reply = ADMINISTRATION.ask_program(argv, "\t".join(request), timeout_s)
         except SilentError:
             raise SystemsError(
                 f"HBase did not answer within {timeout_s:.0f} s ({self.conf})", "`loadstone systems status hbase`"
             ) from None
         except ResidentError as error:
-            raise refusal(str(error), request) from None
+            raise refusal_error(str(error), request) from None
         answer, _, text = reply.partition(" ")
         if answer != "yes":
-            raise refusal(text, request)
+            raise refusal_error(text, request)
         return json.loads(text)
 
 
-def refusal(error: str, request: Sequence[str]) -> SystemsError:
+def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
     """An error of HBase as a SystemsError."""
     kind, _, message = error.partition(": ")
     if kind == "TableExistsException":
@@ -139,22 +139,22 @@ def refusal(error: str, request: Sequence[str]) -> SystemsError:
     return SystemsError(f"HBase refused to {' '.join(request[:2])}: {error}", "see `loadstone systems logs hbase`")
 
 
-def compiled(jars: Sequence[Path]) -> Path:
+def compile_program(jars: Sequence[Path]) -> Path:
     """The directory with the Java program's class, compiled once. Raises SystemsError.
 
     Running the source instead would compile it at each call, which takes two seconds.
     """
     identity = "\n".join([SOURCE.read_text(), *map(str, jars)])
     digest = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    return cache.entry(cache.cache_root() / "classes" / f"{CLASS}-{digest}", lambda draft: javac(jars, draft))
+    return cache.fill_entry(cache.cache_root() / "classes" / f"{CLASS}-{digest}", lambda draft: run_javac(jars, draft))
 
 
-def javac(jars: Sequence[Path], directory: Path) -> None:
+def run_javac(jars: Sequence[Path], directory: Path) -> None:
     """Compiles the Java program into a directory. Raises SystemsError."""
     # The java on PATH is a link, often into a runtime without the compiler.
-    near = jvm.program().resolve().with_name("javac")
+    near = jvm.find_java().resolve().with_name("javac")
     compiler = str(near) if near.exists() else shutil.which("javac")
     if compiler is None:
         raise SystemsError("javac is not installed", "apt-get install openjdk-17-jdk-headless, or set JAVA_HOME")
     argv = [compiler, "-nowarn", "-proc:none", "-cp", ":".join(map(str, jars)), "-d", str(directory), str(SOURCE)]
-    program.run(argv, f"{SOURCE.name} does not compile", "use another version of HBase's client")
+    program.run_program(argv, f"{SOURCE.name} does not compile", "use another version of HBase's client")

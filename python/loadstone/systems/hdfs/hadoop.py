@@ -1,4 +1,4 @@
-"""What Hadoop and HBase have in common: site files, and their servers' HTTP interfaces.
+"""Common code of Hadoop and HBase: site files, and their servers' HTTP interfaces.
 
 These are JMX beans, and a name node's files (WebHDFS). They cost milliseconds where an administration command
 costs the start of a JVM.
@@ -21,30 +21,32 @@ TIMEOUT_S = 3.0
 MEMORY = "java.lang:type=Memory"
 
 
-def bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
-    """The attributes of a server's bean; None if the server does not answer, or does not have the bean (yet)."""
-    reply = request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
+def read_bean(host: str, port: int, name: str) -> Mapping[str, Any] | None:
+    """The attributes of a server's bean; None if the server does not answer, or does not have the bean so far."""
+    reply = send_request("GET", host, port, f"/jmx?qry={urllib.parse.quote(name)}")
     beans = reply.get("beans") if reply else None
     return beans[0] if beans else None
 
 
 def heap_bytes(host: str, port: int) -> int | None:
-    """How much of its heap a server uses; None if it does not answer."""
-    memory = bean(host, port, MEMORY)
+    """The heap in use by a server; None if it does not answer."""
+    memory = read_bean(host, port, MEMORY)
     return int(memory["HeapMemoryUsage"]["used"]) if memory else None
 
 
-def remove(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
+def remove_directory(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
     """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
 
     None if it does not answer in time: it may remove it later.
     """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
-    reply = request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
+    reply = send_request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
     return None if reply is None else bool(reply.get("boolean"))
 
 
-def request(method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S) -> Mapping[str, Any] | None:
+def send_request(
+    method: str, host: str, port: int, path: str, timeout_s: float = TIMEOUT_S
+) -> Mapping[str, Any] | None:
     """Queries a server; None if it does not answer with a JSON object."""
     connection = http.client.HTTPConnection(host, port, timeout=timeout_s)
     try:
@@ -70,7 +72,7 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; of several with one name the last one counts, as for Hadoop."""
+    """The properties of a site file; of several with one name the last one counts, as in Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 
@@ -78,9 +80,9 @@ def read_site(path: Path) -> dict[str, str]:
 def write_text(path: Path, text: str) -> None:
     """Writes a file of a configuration directory, and creates the directory if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines.replace(path, text.encode())
+    lines.replace_file(path, text.encode())
 
 
 def local_path(uri: str) -> Path:
-    """The path of a `file:` URI. Servers do not decode escapes in it."""
+    """The path in a `file:` URI. Servers do not decode escapes in it."""
     return Path(urllib.parse.urlsplit(uri).path)

@@ -13,20 +13,20 @@ from typing import Any
 from loadstone.observe.device import file_system_of
 from loadstone.systems.base import elsewhere, jvm
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.plan import whole
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import read_whole_number
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
 
 HOST = "127.0.0.1"
 NAME_NODE = "name-node"
-# Packages that Hadoop 3.4 accesses and Java 17 closes.
-OPENED = jvm.opened("java.lang java.nio sun.nio.ch")
-# Each data node has three: data, HTTP, IPC.
+# Packages that Hadoop 3.4 accesses and that Java 17 closes.
+OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
+# Each data node has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# Data nodes hear of it with their next heartbeats, a second apart. No trial waits longer than this.
+# Data nodes learn of it with their next heartbeats, a second apart. No trial waits longer than this.
 EMPTY_S = 30.0
-# Removal has ended when the number of blocks has not changed for so long.
+# The removal has ended when the number of blocks has not changed for this time.
 FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
 # Standard output and error are the log.
@@ -61,43 +61,43 @@ class Hdfs(System):
         Setting("dfs.*", "", "any other property of hdfs-site.xml"),
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """The name node, then the data nodes. A name node without an image is formatted first."""
-        # Checked first, before anything that takes time.
-        whole(plan, "replication", 1)
+        # Checked first, before all steps that take time.
+        read_whole_number(plan, "replication", 1)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
-        conf = configuration(place)
-        jars = class_path(self.version(plan))
+        conf = configuration_directory(place)
+        jars = class_path(self.server_version(plan))
         write_configuration(conf, name_node_site(place, plan), plan)
-        name_node = self._server(place, plan, NAME_NODE, conf, jars)
+        name_node = self._plan_server(place, plan, NAME_NODE, conf, jars)
         format_once(place, conf, jars)
         data_nodes = []
         for name, site in sites.items():
             own = place.data / name / "conf"
             write_configuration(own, site, plan)
-            data_nodes.append(self._server(place, plan, name, own, jars))
+            data_nodes.append(self._plan_server(place, plan, name, own, jars))
         return [[name_node], data_nodes]
 
-    def _server(self, place: Place, plan: Plan, name: str, conf: Path, jars: Sequence[Path]) -> Server:
+    def _plan_server(self, place: Place, plan: SystemPlan, name: str, conf: Path, jars: Sequence[Path]) -> Server:
         number = number_of(name)
         main = "namenode.NameNode" if number is None else "datanode.DataNode"
-        return jvm.server(
+        return jvm.jvm_server(
             place,
             name,
-            [(HOST, port) for port in ports(plan, number)],
+            [(HOST, port) for port in server_ports(plan, number)],
             plan.settings["heap"],
             [conf, *jars],
             f"org.apache.hadoop.hdfs.server.{main}",
-            # Heaps this small are collected in milliseconds; G1's threads would cost two processors more than that.
+            # Heaps this small are collected in milliseconds, while G1's threads would cost two processors more.
             options=["-XX:+UseSerialGC", *OPENED],
             properties={"java.net.preferIPv4Stack": "true"},
         )
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
         """The name node answers; with data nodes, each has registered, and safe mode is off."""
         for server in servers:
             number = number_of(server.name)
-            if number is not None and not is_registered(ports(plan, number)[1]):
+            if number is not None and not is_registered(server_ports(plan, number)[1]):
                 return f"{server.name} has not registered"
         state = name_node_bean(plan, "FSNamesystemState")
         if state is None:
@@ -110,31 +110,36 @@ class Hdfs(System):
             return f"{state['NumLiveDataNodes']} of {len(data_nodes)} data nodes are live"
         return None if state["FSState"] == "Operational" else "the name node is in safe mode"
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The file system's URI and the directory with its site files."""
-        return {"fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}", "hadoop.conf": str(configuration(place))}
+        return {
+            "fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}",
+            "hadoop.conf": str(configuration_directory(place)),
+        }
 
-    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """Those of the data nodes: the name node writes little."""
+    def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
+        """The directories of the data nodes: the name node writes little."""
         return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What is guaranteed for a block, and where it is stored."""
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """The guarantee of a block, and its place."""
         systems = {file_system_of(data_directory(place, plan, number)) for number in range(1, plan.nodes + 1)}
         return {
-            **asked(plan),
+            **read_block_facts(plan),
             "heap": plan.settings["heap"],
             "data.file_system": ", ".join(sorted(systems)),
         }
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Removes the directory of this name, and waits until the data nodes have removed its blocks."""
-        # What is removed late would be what the load has just written.
-        if hadoop.remove(HOST, ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
+        # A late removal could remove data that the load has just written.
+        if hadoop.remove_directory(HOST, server_ports(plan, None)[1], f"/{table}", "loadstone", REMOVE_S) is None:
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        # The name node forgets blocks in a thread of its own before it has data nodes remove them: none pending may
+        # The name node removes blocks in a separate thread before data nodes remove their copies: none pending may
         # mean that it has not begun.
         until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
@@ -148,10 +153,10 @@ class Hdfs(System):
             time.sleep(0.2)
         return True
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""
         found: dict[str, float] = {}
-        # This bean is current; those of Hadoop's metrics are up to ten seconds old.
+        # This bean is current; beans of Hadoop's metrics are up to ten seconds old.
         if state := name_node_bean(plan, "FSNamesystemState"):
             found |= {
                 "data_nodes.live": state["NumLiveDataNodes"],
@@ -162,16 +167,16 @@ class Hdfs(System):
             }
         for number in (None, *range(1, plan.nodes + 1)):
             name = NAME_NODE if number is None else f"data-node-{number}"
-            heap = hadoop.heap_bytes(HOST, ports(plan, number)[1])
+            heap = hadoop.heap_bytes(HOST, server_ports(plan, number)[1])
             if heap is not None:
                 found[f"{name}.heap_bytes"] = heap
         return found
 
-    def clear(self, place: Place) -> None:
+    def clear_outside(self, place: Place) -> None:
         """Removes the blocks outside the data directory."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
             blocks = hadoop.local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
-            if blocks.parent.name == elsewhere.label(place):
+            if blocks.parent.name == elsewhere.outside_label(place):
                 shutil.rmtree(blocks.parent, ignore_errors=True)
 
 
@@ -190,7 +195,7 @@ def class_path(version: str) -> list[Path]:
     )
 
 
-def configuration(place: Place) -> Path:
+def configuration_directory(place: Place) -> Path:
     """The site files of the name node and of clients."""
     return place.data / "conf"
 
@@ -200,22 +205,22 @@ def number_of(name: str) -> int | None:
     return None if name == NAME_NODE else int(name.rpartition("-")[2])
 
 
-def ports(plan: Plan, number: int | None) -> tuple[int, ...]:
-    """Where a server listens: clients' port, HTTP, and for a data node IPC."""
+def server_ports(plan: SystemPlan, number: int | None) -> tuple[int, ...]:
+    """The addresses of a server: the clients' port, HTTP, and for a data node IPC."""
     if number is None:
-        return whole(plan, "port", 1), whole(plan, "http.port", 1)
-    first = whole(plan, "data.port", 1) + PORTS_EACH * (number - 1)
+        return read_whole_number(plan, "port", 1), read_whole_number(plan, "http.port", 1)
+    first = read_whole_number(plan, "data.port", 1) + PORTS_EACH * (number - 1)
     return first, first + 1, first + 2
 
 
-def outside_bases(plan: Plan) -> list[Path]:
+def outside_bases(plan: SystemPlan) -> list[Path]:
     """The directories that the user named for blocks."""
     named = [word.strip() for word in plan.settings["data.dir"].split(",")]
     return [Path(word).expanduser().absolute() for word in named if word]
 
 
-def data_directory(place: Place, plan: Plan, number: int) -> Path:
-    """Where a data node keeps its blocks."""
+def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
+    """The directory of a data node's blocks."""
     name, bases = f"data-node-{number}", outside_bases(plan)
     if not bases:
         return place.data / name / "blocks"
@@ -223,20 +228,21 @@ def data_directory(place: Place, plan: Plan, number: int) -> Path:
         raise SystemsError(
             f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
         )
-    return bases[0 if len(bases) == 1 else number - 1] / elsewhere.label(place) / name
+    return bases[0 if len(bases) == 1 else number - 1] / elsewhere.outside_label(place) / name
 
 
-def others(plan: Plan, named: Mapping[str, str]) -> dict[str, str]:
-    """Properties without a named setting. Raises SystemsError for one that has one: results record that setting."""
+def extra_properties(plan: SystemPlan, named: Mapping[str, str]) -> dict[str, str]:
+    """Properties without a named setting. Raises SystemsError for a property with one, as results record that
+    setting."""
     given = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
     if taken := sorted(given.keys() & named.keys()):
         raise SystemsError(f"{taken[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
     return given
 
 
-def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
+def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
     """The properties for the name node and clients."""
-    port, http = ports(plan, None)
+    port, http = server_ports(plan, None)
     named = {
         "dfs.namenode.rpc-address": f"{HOST}:{port}",
         "dfs.namenode.http-address": f"{HOST}:{http}",
@@ -253,27 +259,27 @@ def name_node_site(place: Place, plan: Plan) -> dict[str, str]:
         # A dead data node is detected after 14 s, not after ten minutes: trials are shorter than that.
         "dfs.heartbeat.interval": "1",
         "dfs.namenode.heartbeat.recheck-interval": "2000",
-        # With as many data nodes as copies nothing can replace a dead one, and appends would fail.
+        # With as many data nodes as copies, a lost node cannot be replaced, and appends would fail.
         "dfs.client.block.write.replace-datanode-on-failure.policy": "NEVER",
         **named,
-        **others(plan, named),
+        **extra_properties(plan, named),
     }
 
 
-def data_node_site(place: Place, plan: Plan, number: int) -> dict[str, str]:
-    """The same, and this data node's addresses and directory for blocks."""
-    data, http, ipc = ports(plan, number)
+def data_node_site(place: Place, plan: SystemPlan, number: int) -> dict[str, str]:
+    """The name node's properties, and this data node's addresses and directory for blocks."""
+    data, http, ipc = server_ports(plan, number)
     named = {
-        # Not escaped: unlike the name node's, these are not decoded.
+        # Not escaped: data nodes do not decode escapes, unlike the name node.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
         "dfs.datanode.ipc.address": f"{HOST}:{ipc}",
     }
-    return {**name_node_site(place, plan), **others(plan, named), **named}
+    return {**name_node_site(place, plan), **extra_properties(plan, named), **named}
 
 
-def write_configuration(conf: Path, site: Mapping[str, str], plan: Plan) -> None:
+def write_configuration(conf: Path, site: Mapping[str, str], plan: SystemPlan) -> None:
     """Writes a configuration directory."""
     core = {
         "fs.defaultFS": f"hdfs://{HOST}:{plan.settings['port']}",
@@ -292,7 +298,7 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
         return
     arguments = ["-format", "-nonInteractive", "-force"]
     main = "org.apache.hadoop.hdfs.server.namenode.NameNode"
-    argv = jvm.java("128m", None, [conf, *jars], main, options=OPENED, arguments=arguments)
+    argv = jvm.java_command("128m", None, [conf, *jars], main, options=OPENED, arguments=arguments)
     place.logs.mkdir(parents=True, exist_ok=True)
     log = place.logs / f"{NAME_NODE}.format.log"
     with log.open("wb") as output:
@@ -308,16 +314,16 @@ def format_once(place: Place, conf: Path, jars: Sequence[Path]) -> None:
     done.touch()
 
 
-def name_node_bean(plan: Plan, name: str) -> Mapping[str, Any] | None:
+def name_node_bean(plan: SystemPlan, name: str) -> Mapping[str, Any] | None:
     """A bean of the name node."""
-    return hadoop.bean(HOST, ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
+    return hadoop.read_bean(HOST, server_ports(plan, None)[1], f"Hadoop:service=NameNode,name={name}")
 
 
-def asked(plan: Plan) -> Mapping[str, int | str]:
-    """Copies and size of a block from the name node, or why they are unknown."""
+def read_block_facts(plan: SystemPlan) -> Mapping[str, int | str]:
+    """Copies and size of a block from the name node, or the reason why they are unknown."""
     found: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
-        reply = hadoop.request("GET", HOST, ports(plan, None)[1], f"/conf?name={name}")
+        reply = hadoop.send_request("GET", HOST, server_ports(plan, None)[1], f"/conf?name={name}")
         value = str((reply or {}).get("property", {}).get("value", ""))
         if not value:
             found[f"{fact}_unknown"] = f"the name node does not report {name}"
@@ -331,7 +337,7 @@ def is_registered(http: int) -> bool:
 
     The name node's count is not enough: it still includes a data node that was just killed.
     """
-    bean = hadoop.bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
+    bean = hadoop.read_bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
     # While it starts, the bean has no attributes yet. An actor runs once it has completed its handshake.
     actors = json.loads(bean.get("BPServiceActorInfo") or "[]") if bean else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

@@ -1,4 +1,4 @@
-"""PostgreSQL's data directory, its cluster: created once, whole or not at all; and queries to its server."""
+"""PostgreSQL's data directory, its cluster: created once, completely or not at all; and queries to its server."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ class Programs:
     directory: Path
     variables: Mapping[str, str]
 
-    def path(self, name: str) -> str:
+    def program_path(self, name: str) -> str:
         """A program."""
         return str(self.directory / name)
 
-    def run(self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str) -> str:
+    def run_program(
+        self, name: str, *arguments: str, user: str | None = None, stdin: str = "", **variables: str
+    ) -> str:
         """The output of a program. Raises SystemsError."""
-        return program.run(
-            [self.path(name), *arguments],
+        return program.run_program(
+            [self.program_path(name), *arguments],
             name,
             "see `loadstone systems logs postgres`",
-            # Not the current directory, which that user may not enter.
+            # Not the current directory, which that user may be unable to enter.
             Path("/"),
             {**self.variables, **variables},
             user=user,
@@ -46,7 +48,7 @@ class Programs:
         )
 
 
-def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
+def ensure_cluster(programs: Programs, directory: Path, user: str | None, settings: Mapping[str, str]) -> Path:
     """The cluster in a directory; created with role and database if missing. Raises SystemsError."""
     cluster, draft = directory / "cluster", directory / "draft"
     if cluster.is_dir():
@@ -59,25 +61,25 @@ def ensure(programs: Programs, directory: Path, user: str | None, settings: Mapp
     try:
         if user:
             shutil.chown(password, user)
-        programs.run(
+        programs.run_program(
             "initdb",
             f"--pgdata={draft}",
             f"--username={SUPERUSER}",
             f"--pwfile={password}",
             "--auth=scram-sha-256",
             "--encoding=UTF8",
-            # Keys sort by their bytes, as in all stores.
+            # Keys are sorted by their bytes, as in all stores.
             "--locale=C",
             user=user,
         )
     finally:
         password.unlink()
     statements = [
-        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {literal(settings['password'])}",
+        f"CREATE ROLE {settings['user']} LOGIN PASSWORD {sql_literal(settings['password'])}",
         f"CREATE DATABASE {settings['database']} OWNER {settings['user']}",
     ]
-    # Without a server: it reads a statement per line from its input.
-    programs.run(
+    # Without a server: it reads one statement per line from its input.
+    programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
         "postgres", user=user, stdin="".join(f"{each}\n" for each in statements),
     )  # fmt: skip
@@ -99,32 +101,32 @@ def copy_certificates(files: Path, directory: Path, user: str | None) -> Path:
 def forget_ended(cluster: Path) -> None:
     """Removes the lock files of an ended server whose pid still exists, because its exit status was not collected.
 
-    The next server would take it for alive. A pid that is gone is detected by the server itself.
+    The next server would consider it alive. The server itself detects a pid that no longer exists.
     """
     for lock in (cluster / "postmaster.pid", *cluster.glob(".s.PGSQL.*.lock")):
         with contextlib.suppress(OSError, ValueError, IndexError):
             pid = int(lock.read_text().splitlines()[0])
-            if Path(f"/proc/{pid}").exists() and process.stat(pid) is None:
+            if Path(f"/proc/{pid}").exists() and process.read_process(pid) is None:
                 lock.unlink()
 
 
-def ask(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
-    """The server's answer to the clients' role. Raises SystemsError."""
+def ask_server(programs: Programs, host: str, settings: Mapping[str, str], query: str) -> str:
+    """The server's answer to a query of the clients' role. Raises SystemsError."""
     arguments = ["--no-psqlrc", "--tuples-only", "--no-align", "--quiet", "--set=ON_ERROR_STOP=1", f"--command={query}"]
     where = {"PGHOST": host, "PGPORT": settings["port"], "PGDATABASE": settings["database"]}
     who = {"PGUSER": settings["user"], "PGPASSWORD": settings["password"]}
-    return programs.run("psql", *arguments, **where, **who, PGCONNECT_TIMEOUT="5").strip()
+    return programs.run_program("psql", *arguments, **where, **who, PGCONNECT_TIMEOUT="5").strip()
 
 
-def literal(text: str) -> str:
-    """A text in SQL. Raises SystemsError for one that does not fit into a line."""
+def sql_literal(text: str) -> str:
+    """A text in SQL. Raises SystemsError for a text with a line break."""
     if not text.isprintable():
         raise SystemsError("the password has unprintable characters", "choose another --set password=")
     return "'" + text.replace("'", "''") + "'"
 
 
 def remove_shared_memory(directory: Path) -> None:
-    """Removes the shared memory that a killed server leaves for a next one on its data, which will not come."""
+    """Removes the shared memory that a killed server leaves for the next server on its data, which will not start."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = (directory / "cluster/postmaster.pid").read_text().splitlines()
         pid, identity = lines[0], lines[6].split()[1]

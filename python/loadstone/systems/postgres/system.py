@@ -1,4 +1,4 @@
-"""PostgreSQL: one server, in the version that Debian has, with a role and a database for the store."""
+"""PostgreSQL: one server, in Debian's version, with a role and a database for the store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from loadstone.systems.base import elsewhere, tls
 from loadstone.systems.base.files import debian
-from loadstone.systems.base.plan import choice, table_plan, truth, whole
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number, table_plan
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
 
@@ -22,7 +22,7 @@ SERVER = "postgres"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
-# Parameters of the running server that decide what a result means.
+# Parameters of the running server that determine the meaning of a result.
 ASKED = (
     "server_version",
     "fsync",
@@ -55,25 +55,25 @@ class Postgres(System):
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """Creates role and database, if missing; one server."""
         for name in ("user", "database"):
-            if identifier(plan.settings[name], name).lower() == SUPERUSER:
+            if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
                 raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
-        arguments = parameters(plan)
-        user = elsewhere.user("postgres")
-        programs = find(place, plan, user)
+        arguments = server_parameters(plan)
+        user = elsewhere.choose_user("postgres")
+        programs = find_programs(place, plan, user)
         directory = elsewhere.directory_for(user, place, SERVER)
         if tls.is_requested(plan):
             # The certificate of a client names its role, for `clientcert=verify-full`.
             files = tls.ensure_certificates(place, [HOST], plan.settings["user"])
-            arguments += encryption(cluster.copy_certificates(files, directory, user))
-        data = cluster.ensure(programs, directory, user, plan.settings)
+            arguments += encryption_parameters(cluster.copy_certificates(files, directory, user))
+        data = cluster.ensure_cluster(programs, directory, user, plan.settings)
         server = Server(
             SERVER,
-            [programs.path("postgres"), "-D", str(data), *arguments],
+            [programs.program_path("postgres"), "-D", str(data), *arguments],
             HOST,
-            whole(plan, "port", 1),
+            read_whole_number(plan, "port", 1),
             environment=programs.variables,
             directory=directory,
             user=user,
@@ -82,24 +82,24 @@ class Postgres(System):
         )
         return [[server]]
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
         """The server's."""
         return [SERVER]
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """When the role of clients gets an answer from its database."""
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
+        """The server is ready when the role of clients gets an answer from its database."""
         try:
-            self._ask(place, plan, "SELECT 1")
+            self._ask_server(place, plan, "SELECT 1")
         except SystemsError as error:
             return str(error.args[0])
         return None
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """By the names of YCSB's two bindings."""
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """The properties, with the names of YCSB's two bindings."""
         settings = plan.settings
         url = f"jdbc:postgresql://{HOST}:{settings['port']}/{settings['database']}"
         if tls.is_requested(plan):
-            url += f"?sslmode=verify-full&sslrootcert={quote(tls.authority(place))}"
+            url += f"?sslmode=verify-full&sslrootcert={quote(tls.authority_path(place))}"
         return {
             "postgrenosql.url": url,
             "postgrenosql.user": settings["user"],
@@ -110,9 +110,9 @@ class Postgres(System):
             "db.passwd": settings["password"],
         }
 
-    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """psql and pgbench of its version, and libpq's variables for host, role and database."""
-        programs = find(place, plan, elsewhere.user("postgres"))
+        programs = find_programs(place, plan, elsewhere.choose_user("postgres"))
         names = {"PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "database"}
         return {
             **programs.variables,
@@ -121,47 +121,49 @@ class Postgres(System):
             **{variable: plan.settings[name] for variable, name in names.items()},
         }
 
-    def directories(self, place: Place, plan: Plan) -> Sequence[Path]:
-        """The cluster's, which may be behind a link."""
+    def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
+        """The cluster's directory, which may be behind a link."""
         return [place.data / SERVER]
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """Its exact version and its parameters, as seen by the clients' role."""
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """Its exact version and its parameters, as visible to the clients' role."""
         others = [name for name in plan.settings if name.startswith("conf.")]
         asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
-        query = ", ".join(f"coalesce(current_setting({cluster.literal(name)}, true), '')" for name in asked)
+        query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in asked)
         try:
-            values = self._ask(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
+            values = self._ask_server(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
         except SystemsError as error:
             return {"durability_unknown": f"the settings of postgres could not be read: {error.args[0]}"}
         found = dict(zip([*ASKED, *others], values, strict=True))
-        durability = kept(found["fsync"], found["synchronous_commit"])
+        durability = write_durability(found["fsync"], found["synchronous_commit"])
         how = f"synchronous_commit={found['synchronous_commit']}, fsync={found['fsync']}"
         standbys = found.pop("synchronous_standby_names")
         alone = not standbys or found["synchronous_commit"] in ("off", "local")
         acknowledged = 1 if alone else f"1 and {standbys} ({found['synchronous_commit']})"
         return {**found, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """Size, rows live and dead, connections."""
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
+        """Size, live and dead rows, connections."""
         query = """
             SELECT pg_database_size(current_database()), (SELECT count(*) FROM pg_stat_activity),
                 (SELECT coalesce(sum(n_live_tup), 0) FROM pg_stat_user_tables),
                 (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables)"""
         try:
-            values = self._ask(place, plan, query).split("|")
+            values = self._ask_server(place, plan, query).split("|")
         except SystemsError:
             return {}
         names = ("database_bytes", "connections", "live_rows", "dead_rows")
         return {f"postgres.{name}": float(value) for name, value in zip(names, values, strict=True)}
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Creates a table with the layout of one of YCSB's bindings: options `layout` and, for jdbc, `fieldcount`."""
-        columns, name = layout(options), identifier(table, "table")
-        if not replace and self._ask(place, plan, f"SELECT to_regclass('{name}')"):
+        columns, name = table_layout(options), check_identifier(table, "table")
+        if not replace and self._ask_server(place, plan, f"SELECT to_regclass('{name}')"):
             return False
         drop = f"DROP TABLE IF EXISTS {name}; " if replace else ""
-        self._ask(place, plan, f"{drop}CREATE TABLE IF NOT EXISTS {name} ({columns})")
+        self._ask_server(place, plan, f"{drop}CREATE TABLE IF NOT EXISTS {name} ({columns})")
         return True
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
@@ -179,28 +181,28 @@ class Postgres(System):
             return None
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
-    def clear(self, place: Place) -> None:
-        """Removes what is elsewhere because its user cannot reach the data directory."""
+    def clear_outside(self, place: Place) -> None:
+        """Removes files that are elsewhere because its user cannot access the data directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
-        elsewhere.remove(place)
+        elsewhere.remove_outside(place)
 
-    def _ask(self, place: Place, plan: Plan, query: str) -> str:
+    def _ask_server(self, place: Place, plan: SystemPlan, query: str) -> str:
         """The answer to a query, columns separated by `|`. Raises SystemsError."""
-        programs = find(place, plan, elsewhere.user("postgres"))
-        return cluster.ask(programs, HOST, plan.settings, query)
+        programs = find_programs(place, plan, elsewhere.choose_user("postgres"))
+        return cluster.ask_server(programs, HOST, plan.settings, query)
 
 
-def layout(options: Mapping[str, str]) -> str:
+def table_layout(options: Mapping[str, str]) -> str:
     """The columns of a table. Raises SystemsError for an unknown option."""
     chosen = table_plan("postgres", options, {"layout": "jdbc", "fieldcount": "10"})
-    if choice(chosen, "layout", LAYOUTS) == "postgrenosql":
+    if read_choice(chosen, "layout", LAYOUTS) == "postgrenosql":
         return "YCSB_KEY VARCHAR(255) PRIMARY KEY NOT NULL, YCSB_VALUE JSONB NOT NULL"
-    fields = [f"FIELD{number} TEXT" for number in range(whole(chosen, "fieldcount"))]
+    fields = [f"FIELD{number} TEXT" for number in range(read_whole_number(chosen, "fieldcount"))]
     return ", ".join(["YCSB_KEY VARCHAR(255) PRIMARY KEY", *fields])
 
 
 def place_of(url: str) -> tuple[str, str, str] | None:
-    """Host, port and database of a JDBC URL; None if it is not one of PostgreSQL."""
+    """Host, port and database of a JDBC URL; None if it is not a PostgreSQL URL."""
     found = URL.match(url)
     if found is None:
         return None
@@ -208,14 +210,14 @@ def place_of(url: str) -> tuple[str, str, str] | None:
     return host, found[2] or "5432", found[3]
 
 
-def kept(fsync: str, synchronous_commit: str) -> str:
-    """What an acknowledged write survives, by the store's rules (crates/stores/src/postgres/server.rs)."""
+def write_durability(fsync: str, synchronous_commit: str) -> str:
+    """The guarantee of an acknowledged write, by the store's rules (crates/stores/src/postgres/server.rs)."""
     if synchronous_commit == "off":
         return "interval"
     return "device" if fsync == "on" else "os"
 
 
-def find(place: Place, plan: Plan, user: str | None) -> Programs:
+def find_programs(place: Place, plan: SystemPlan, user: str | None) -> Programs:
     """The server's programs, in a place that its user can read. Raises SystemsError."""
     named, version = plan.settings["binary"], plan.settings["version"]
     if named != "debian":
@@ -225,21 +227,21 @@ def find(place: Place, plan: Plan, user: str | None) -> Programs:
         return Programs(directory, {})
     major = version.partition(".")[0]
     packages = [f"postgresql-{major}", f"postgresql-client-{major}"]
-    root = debian.unpacked(packages, version, elsewhere.cache_for(user, place.cache))
-    return Programs(root / f"usr/lib/postgresql/{major}/bin", {"LD_LIBRARY_PATH": debian.libraries(root)})
+    root = debian.unpack_packages(packages, version, elsewhere.cache_for(user, place.cache))
+    return Programs(root / f"usr/lib/postgresql/{major}/bin", {"LD_LIBRARY_PATH": debian.library_path(root)})
 
 
-def parameters(plan: Plan) -> list[str]:
+def server_parameters(plan: SystemPlan) -> list[str]:
     """The server's parameters as arguments. Raises SystemsError for an invalid setting."""
     values = {
         "listen_addresses": HOST,
-        "port": str(whole(plan, "port", 1)),
+        "port": str(read_whole_number(plan, "port", 1)),
         # In its data directory, by a relative path: a socket's path is at most 107 bytes.
         "unix_socket_directories": ".",
-        "fsync": "on" if truth(plan, "fsync") else "off",
-        "synchronous_commit": choice(plan, "synchronous_commit", COMMITS),
+        "fsync": "on" if read_truth(plan, "fsync") else "off",
+        "synchronous_commit": read_choice(plan, "synchronous_commit", COMMITS),
         "shared_buffers": plan.settings["shared_buffers"],
-        "max_connections": str(whole(plan, "max_connections", 1)),
+        "max_connections": str(read_whole_number(plan, "max_connections", 1)),
         # In the data directory instead of /dev/shm, where it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
@@ -252,8 +254,8 @@ def parameters(plan: Plan) -> list[str]:
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
 
 
-def encryption(files: Path) -> list[str]:
-    """The parameters for encrypted connections as arguments; others are accepted, too."""
+def encryption_parameters(files: Path) -> list[str]:
+    """The parameters for encrypted connections as arguments; unencrypted connections are accepted, too."""
     values = {
         "ssl": "on",
         "ssl_cert_file": files / "server.pem",
@@ -263,7 +265,7 @@ def encryption(files: Path) -> list[str]:
     return [word for name, value in values.items() for word in ("-c", f"{name}={value}")]
 
 
-def identifier(text: str, what: str) -> str:
+def check_identifier(text: str, what: str) -> str:
     """A name that SQL accepts unquoted. Raises SystemsError."""
     if not NAME.fullmatch(text):
         raise SystemsError(f'{what} cannot be "{text}" in SQL', "letters, digits and _, at most 63")

@@ -10,13 +10,13 @@ import ssl
 from contextlib import AbstractContextManager
 from typing import BinaryIO
 
-# A server that is paused must not hold up the caller.
+# A paused server must not block the caller.
 TIMEOUT_S = 3.0
 
 Reply = str | int | None | list["Reply"]
 
 
-def encrypt(connection: socket.socket) -> socket.socket:
+def encrypt_connection(connection: socket.socket) -> socket.socket:
     """The connection in TLS. The server is one of Loadstone's, on loopback: its certificate is not verified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
@@ -40,29 +40,29 @@ class RedisClient(AbstractContextManager["RedisClient"]):
     ) -> None:
         self._socket = socket.create_connection((host, port), timeout=timeout_s)
         if encrypted:
-            self._socket = encrypt(self._socket)
+            self._socket = encrypt_connection(self._socket)
         self._answers: BinaryIO = self._socket.makefile("rb")
         try:
             if password:
-                self.ask("AUTH", password)
+                self.send_command("AUTH", password)
         except BaseException:
             self.close()
             raise
 
-    def ask(self, *arguments: str) -> Reply:
+    def send_command(self, *arguments: str) -> Reply:
         """Sends a command and returns its reply. Raises RedisError."""
         parts = [argument.encode() for argument in arguments]
         command = b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts)
         self._socket.sendall(b"*%d\r\n%s" % (len(parts), command))
-        return self._reply()
+        return self._read_reply()
 
-    def information(self, section: str) -> dict[str, str]:
+    def read_section(self, section: str) -> dict[str, str]:
         """A section of INFO."""
-        text = self.ask("INFO", section)
+        text = self.send_command("INFO", section)
         assert isinstance(text, str)
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
-    def _reply(self) -> Reply:
+    def _read_reply(self) -> Reply:
         line = self._answers.readline()
         if not line.endswith(b"\r\n"):
             raise ConnectionResetError("the server closed the connection")
@@ -74,7 +74,7 @@ class RedisClient(AbstractContextManager["RedisClient"]):
         if kind == b":":
             return int(text)
         if kind == b"*":
-            return [self._reply() for _ in range(int(text))]
+            return [self._read_reply() for _ in range(int(text))]
         if kind != b"$":
             raise RedisError(f"the answer is not in Redis's protocol: {line[:40]!r}")
         size = int(text)

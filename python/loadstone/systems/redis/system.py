@@ -1,9 +1,10 @@
-"""Redis: one server, in Debian's version. Its settings have the names of redis.conf."""
+"""Redis: one server, or a cluster, in Debian's version. Its settings have the names of redis.conf."""
 
 from __future__ import annotations
 
 import resource
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -11,24 +12,27 @@ from typing import ClassVar
 from loadstone.results import lines
 from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
-from loadstone.systems.base.plan import choice, truth, whole
-from loadstone.systems.base.system import Place, Plan, Server, Setting, System, SystemsError
+from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number
+from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
 PROGRAM = "redis-server"
-# Settings of the running server that decide what a result means.
+# Settings of the running server that determine the meaning of a result.
 ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
-# Files that it has open beside its connections.
+# Files that it has open in addition to its connections.
 OTHER_FILES = 96
+SLOTS, PORT_MAX = 16_384, 65_535
 HINT = "name a working redis-server with --set binary=PATH"
 
 
 class Redis(System):
-    """One Redis server, without snapshots."""
+    """One Redis server without snapshots, or a cluster of at least three, with equal shares of the slots."""
 
     name = "redis"
-    title = "Redis 7, one server"
+    title = "Redis 7, one server or a cluster"
+    # The smallest cluster has three masters.
+    nodes = (1, *range(3, 10))
     activities: ClassVar = {
         "snapshot": "Background saving started",
         "log_rewrite": "Background append only file rewriting started",
@@ -36,7 +40,8 @@ class Redis(System):
     settings = (
         Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port"),
+        Setting("port", "6379", "the port; of a cluster, the first node's"),
+        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`"),
         Setting("password", "", "for AUTH; none by default"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
@@ -47,71 +52,89 @@ class Redis(System):
         tls.SETTING,
     )
 
-    def stages(self, place: Place, plan: Plan) -> Sequence[Sequence[Server]]:
-        """Writes redis.conf; one server."""
-        text = configuration(place, plan)
-        allow(whole(plan, "maxclients", 1))
-        binary, variables = find(place, plan)
-        directory = place.data / "redis"
-        directory.mkdir(parents=True, exist_ok=True)
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        """Writes each redis.conf; all nodes in one stage."""
+        if is_cluster(plan) != (plan.nodes > 1):
+            raise SystemsError(
+                f"cluster={plan.settings['cluster']} does not fit {plan.nodes} nodes",
+                "use --nodes 3 --cluster, or one node",
+            )
+        if is_cluster(plan) and tls.is_requested(plan):
+            raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+        texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
+        allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
+        binary, variables = find_server(place, plan)
         if tls.is_requested(plan):
-            tls.ensure_certificates(place, [address(plan)])
-        path = directory / "redis.conf"
-        # It contains the password.
-        lines.replace(path, text.encode(), 0o600)
-        argv, port = [binary, str(path)], whole(plan, "port", 1)
-        return [[Server("redis", argv, address(plan), port, environment=variables, directory=directory)]]
+            tls.ensure_certificates(place, [server_address(plan, 1)])
+        servers = []
+        for node, text in texts.items():
+            directory = place.data / server_name(plan, node)
+            directory.mkdir(parents=True, exist_ok=True)
+            path = directory / "redis.conf"
+            # It contains the password.
+            lines.replace_file(path, text.encode(), 0o600)
+            host = server_address(plan, node)
+            bus = [(host, bus_port(plan, node))] if is_cluster(plan) else []
+            argv, port = [binary, str(path)], client_port(plan, node)
+            servers.append(
+                Server(server_name(plan, node), argv, host, port, environment=variables, directory=directory, ports=bus)
+            )
+        return [servers]
 
     isolatable: ClassVar = True
 
-    def node_directories(self, plan: Plan) -> Sequence[str]:
-        """The server's."""
-        return ["redis"]
+    def node_directories(self, plan: SystemPlan) -> Sequence[str]:
+        """A directory for each server."""
+        return [server_name(plan, node) for node in range(1, plan.nodes + 1)]
 
-    def ready(self, place: Place, plan: Plan, servers: Sequence[Server]) -> str | None:
-        """When it answers PING, with its data loaded, and accepts as many clients as configured."""
-        try:
-            with connect(plan) as client:
-                client.ask("PING")
-                allowed = client.ask("CONFIG", "GET", "maxclients")
-        except (OSError, RedisError) as error:
-            # LOADING: it is reading its log.
-            return f"redis does not answer PING: {error}"
-        if allowed != ["maxclients", plan.settings["maxclients"]]:
-            return f"redis accepts only {allowed} clients: too few open files"
-        return None
+    def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
+        """Each node is ready when it answers PING, with its data loaded, and accepts the configured number of
+        clients."""
+        for node in range(1, plan.nodes + 1):
+            try:
+                with connect_client(plan, node) as client:
+                    client.send_command("PING")
+                    allowed = client.send_command("CONFIG", "GET", "maxclients")
+            except (OSError, RedisError) as error:
+                # LOADING: it is reading its log.
+                return f"{server_name(plan, node)} does not answer PING: {error}"
+            if allowed != ["maxclients", plan.settings["maxclients"]]:
+                return f"{server_name(plan, node)} accepts only {allowed} clients: too few open files"
+        return form_cluster(plan) if is_cluster(plan) else None
 
-    def properties(self, place: Place, plan: Plan) -> Mapping[str, str]:
-        """By the names of YCSB's binding."""
-        properties = {"redis.host": address(plan), "redis.port": plan.settings["port"]}
+    def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
+        """The properties, with the names of YCSB's binding."""
+        properties = {"redis.host": server_address(plan, 1), "redis.port": plan.settings["port"]}
+        if is_cluster(plan):
+            properties["redis.cluster"] = "true"
         if tls.is_requested(plan):
-            properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority(place)}
+            properties |= {"redis.tls": "true", "redis.tls.ca": tls.authority_path(place)}
         password = plan.settings["password"]
         return {**properties, "redis.password": password} if password else properties
 
-    def client_environment(self, place: Place, plan: Plan) -> Mapping[str, str]:
+    def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """redis-cli and redis-benchmark of its version; both read the password from a variable."""
-        binary, variables = find(place, plan)
+        binary, variables = find_server(place, plan)
         password = plan.settings["password"]
         return {**variables, "PATH": str(Path(binary).parent), **({"REDISCLI_AUTH": password} if password else {})}
 
-    def version(self, plan: Plan) -> str:
+    def server_version(self, plan: SystemPlan) -> str:
         """The version that the server reports."""
         try:
-            with connect(plan) as client:
-                return client.information("server")["redis_version"]
+            with connect_client(plan) as client:
+                return client.read_section("server")["redis_version"]
         except (OSError, RedisError, KeyError):
             return plan.settings["version"]
 
-    def facts(self, place: Place, plan: Plan) -> Mapping[str, str | int | float]:
-        """What is kept, and how safely, as the server reports: a hook may have changed its settings."""
+    def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
+        """The stored data and its guarantee, as the server reports them: a hook may have changed its settings."""
         try:
-            with connect(plan) as client:
-                settings = {name: setting(client, name) for name in ASKED}
-                role, replicas = (client.information("replication")[name] for name in ("role", "connected_slaves"))
+            with connect_client(plan) as client:
+                settings = {name: read_setting(client, name) for name in ASKED}
+                role, replicas = (client.read_section("replication")[name] for name in ("role", "connected_slaves"))
         except (OSError, RedisError, KeyError) as error:
             return {"data_in": "memory", "durability_unknown": f"the settings of redis could not be read: {error}"}
-        durability, how = kept(settings)
+        durability, how = write_durability(settings)
         rewrite = "no-appendfsync-on-rewrite"
         return {
             **{name: value for name, value in settings.items() if name != rewrite},
@@ -122,45 +145,106 @@ class Redis(System):
             "replication_acknowledged": 1,
         }
 
-    def figures(self, place: Place, plan: Plan) -> Mapping[str, float]:
-        """Keys, memory, connections and evictions."""
+    def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
+        """Keys, memory, connections and evictions, of all nodes."""
+        figures: Counter[str] = Counter()
         try:
-            with connect(plan) as client:
-                keys = client.ask("DBSIZE")
-                memory, clients, stats = (client.information(each) for each in ("memory", "clients", "stats"))
+            for node in range(1, plan.nodes + 1):
+                with connect_client(plan, node) as client:
+                    keys = client.send_command("DBSIZE")
+                    memory, clients, stats = (client.read_section(part) for part in ("memory", "clients", "stats"))
+                figures["redis.keys"] += keys if isinstance(keys, int) else 0
+                figures["redis.used_memory_bytes"] += int(memory["used_memory"])
+                figures["redis.connections"] += int(clients["connected_clients"])
+                figures["redis.evicted_keys"] += int(stats["evicted_keys"])
         except (OSError, RedisError):
             return {}
-        return {
-            "redis.keys": float(keys) if isinstance(keys, int) else 0.0,
-            "redis.used_memory_bytes": float(memory["used_memory"]),
-            "redis.connections": float(clients["connected_clients"]),
-            "redis.evicted_keys": float(stats["evicted_keys"]),
-        }
+        return {figure: float(count) for figure, count in figures.items()}
 
-    def create(self, place: Place, plan: Plan, table: str, options: Mapping[str, str], *, replace: bool) -> bool:
+    def create_table(
+        self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
+    ) -> bool:
         """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
         try:
-            with connect(plan, timeout_s=60.0) as client:
-                return bool(client.ask("FLUSHDB"))
+            for node in range(1, plan.nodes + 1):
+                with connect_client(plan, node, timeout_s=60.0) as client:
+                    client.send_command("FLUSHDB")
         except (OSError, RedisError) as error:
             raise SystemsError(f"redis cannot be emptied: {error}", "`loadstone systems status redis`") from error
+        return True
 
 
-def address(plan: Plan) -> str:
-    """The server's address."""
-    return f"{plan.network}.1" if plan.network else HOST
+def is_cluster(plan: SystemPlan) -> bool:
+    """Whether the nodes form a cluster. Raises SystemsError for a value that is neither yes nor no."""
+    # A system that an earlier version started has no such setting.
+    return "cluster" in plan.settings and read_truth(plan, "cluster")
 
 
-def setting(client: RedisClient, name: str) -> str:
+def server_name(plan: SystemPlan, node: int) -> str:
+    """The name of a node's server; nodes count from 1."""
+    return f"redis-{node}" if is_cluster(plan) else "redis"
+
+
+def client_port(plan: SystemPlan, node: int) -> int:
+    """The port of a node for clients."""
+    return read_whole_number(plan, "port", 1) + node - 1
+
+
+def bus_port(plan: SystemPlan, node: int) -> int:
+    """The port of a node for other nodes: 10,000 above, as Redis has it, or below where there is none."""
+    port = client_port(plan, node)
+    return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
+
+
+def form_cluster(plan: SystemPlan) -> str | None:
+    """Introduces the nodes to each other and assigns the slots, if that is not done; the reason why it is not ready."""
+    reasons = []
+    try:
+        for node in range(1, plan.nodes + 1):
+            with connect_client(plan, node) as client:
+                state = client.send_command("CLUSTER", "INFO")
+                assert isinstance(state, str)
+                info = dict(line.split(":", 1) for line in state.splitlines() if ":" in line)
+                nodes = client.send_command("CLUSTER", "NODES")
+                assert isinstance(nodes, str)
+                own = next(line for line in nodes.splitlines() if "myself" in line)
+                # Eight fields, and then its slots.
+                if len(own.split()) == 8:
+                    first, last = ((node - 1) * SLOTS // plan.nodes, node * SLOTS // plan.nodes - 1)
+                    client.send_command("CLUSTER", "ADDSLOTSRANGE", str(first), str(last))
+                if int(info["cluster_known_nodes"]) < plan.nodes:
+                    for peer in range(1, plan.nodes + 1):
+                        client.send_command(
+                            "CLUSTER",
+                            "MEET",
+                            server_address(plan, peer),
+                            str(client_port(plan, peer)),
+                            str(bus_port(plan, peer)),
+                        )
+                if info["cluster_state"] != "ok" or info["cluster_slots_assigned"] != str(SLOTS):
+                    reasons.append(
+                        f"{server_name(plan, node)} knows the nodes of {info['cluster_slots_assigned']} slots"
+                    )
+    except (OSError, RedisError) as error:
+        return f"the cluster has not formed: {error}"
+    return reasons[0] if reasons else None
+
+
+def server_address(plan: SystemPlan, node: int) -> str:
+    """The address of a node."""
+    return f"{plan.network}.{node}" if plan.network else HOST
+
+
+def read_setting(client: RedisClient, name: str) -> str:
     """A setting of the running server. Raises RedisError, or KeyError where this version does not have it."""
-    reply = client.ask("CONFIG", "GET", name)
+    reply = client.send_command("CONFIG", "GET", name)
     if not isinstance(reply, list) or len(reply) != 2:
         raise KeyError(name)
     return str(reply[1])
 
 
-def kept(settings: Mapping[str, str]) -> tuple[str, str]:
-    """What an acknowledged write survives, and why, by the rules of crates/stores/src/redis/server.rs."""
+def write_durability(settings: Mapping[str, str]) -> tuple[str, str]:
+    """The guarantee of an acknowledged write, and its reason, by the rules of crates/stores/src/redis/server.rs."""
     if settings["appendonly"] != "yes":
         return "none", "no append-only log: writes are in the server's memory"
     match settings["appendfsync"]:
@@ -170,17 +254,17 @@ def kept(settings: Mapping[str, str]) -> tuple[str, str]:
             return "os", "append-only log, synced before each answer except while it is rewritten"
         case "no":
             return "os", "append-only log, written before each answer, not synced"
-    # While one sync is under way, answered writes wait in the server's memory, up to two seconds.
+    # While a sync is running, answered writes wait in the server's memory, for up to two seconds.
     return "interval", "append-only log, synced each second; during a sync, writes wait in the server's memory"
 
 
-def connect(plan: Plan, timeout_s: float = 3.0) -> RedisClient:
-    """A connection to the server. Raises OSError or RedisError."""
-    port, password = whole(plan, "port", 1), plan.settings["password"]
-    return RedisClient(address(plan), port, password, timeout_s, encrypted=tls.is_requested(plan))
+def connect_client(plan: SystemPlan, node: int = 1, timeout_s: float = 3.0) -> RedisClient:
+    """A connection to a node. Raises OSError or RedisError."""
+    host, port, password = server_address(plan, node), client_port(plan, node), plan.settings["password"]
+    return RedisClient(host, port, password, timeout_s, encrypted=tls.is_requested(plan))
 
 
-def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
+def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]:
     """The server's program, and the environment that it needs to find its libraries. Raises SystemsError."""
     named = plan.settings["binary"]
     if named != "debian":
@@ -188,61 +272,63 @@ def find(place: Place, plan: Plan) -> tuple[str, Mapping[str, str]]:
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    root = debian.unpacked([PROGRAM], plan.settings["version"], place.cache)
+    root = debian.unpack_packages([PROGRAM], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
-    variables = {"LD_LIBRARY_PATH": debian.libraries(root)}
+    variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
     # A missing library is reported here by name, rather than by a server that does not start.
-    program.run([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
+    program.run_program([binary, "--version"], f"{binary} does not run", HINT, variables=variables)
     return binary, variables
 
 
-def configuration(place: Place, plan: Plan) -> str:
+def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     """redis.conf. Raises SystemsError for an invalid setting."""
     settings = {
-        "bind": address(plan),
-        "port": str(whole(plan, "port", 1)),
-        "dir": quoted(str(place.data / "redis")),
+        "bind": server_address(plan, node),
+        "port": str(client_port(plan, node)),
+        "dir": quote_value(str(place.data / server_name(plan, node))),
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
-        # Its title would overwrite the environment by which its process is properties.
+        # Its title would overwrite the environment by which its process is found.
         "set-proc-title": "no",
         # A snapshot's fork disturbs the measurement.
         "save": '""',
-        "appendonly": "yes" if truth(plan, "appendonly") else "no",
-        "appendfsync": choice(plan, "appendfsync", ("always", "everysec", "no")),
-        "maxclients": str(whole(plan, "maxclients", 1)),
-        "maxmemory": quoted(plan.settings["maxmemory"]),
-        "maxmemory-policy": quoted(plan.settings["maxmemory-policy"]),
-        "io-threads": str(whole(plan, "io-threads", 1)),
+        "appendonly": "yes" if read_truth(plan, "appendonly") else "no",
+        "appendfsync": read_choice(plan, "appendfsync", ("always", "everysec", "no")),
+        "maxclients": str(read_whole_number(plan, "maxclients", 1)),
+        "maxmemory": quote_value(plan.settings["maxmemory"]),
+        "maxmemory-policy": quote_value(plan.settings["maxmemory-policy"]),
+        "io-threads": str(read_whole_number(plan, "io-threads", 1)),
         # Ten thousand clients connect at once; the kernel cuts this to net.core.somaxconn.
         "tcp-backlog": "4096",
         "timeout": "0",
     }
+    if is_cluster(plan):
+        settings |= {"cluster-enabled": "yes", "cluster-port": str(bus_port(plan, node))}
     if tls.is_requested(plan):
-        files = tls.directory(place)
+        files = tls.tls_directory(place)
         settings |= {
             "port": "0",
             "tls-port": settings["port"],
-            "tls-cert-file": quoted(str(files / "server.pem")),
-            "tls-key-file": quoted(str(files / "server.key")),
-            "tls-ca-cert-file": quoted(str(files / "ca.pem")),
+            "tls-cert-file": quote_value(str(files / "server.pem")),
+            "tls-key-file": quote_value(str(files / "server.key")),
+            "tls-ca-cert-file": quote_value(str(files / "ca.pem")),
             "tls-auth-clients": "optional",
         }
     password = plan.settings["password"]
     if password:
-        settings["requirepass"] = quoted(password)
+        settings["requirepass"] = settings["masterauth"] = quote_value(password)
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
-def quoted(text: str) -> str:
+def quote_value(text: str) -> str:
     """A value quoted for redis.conf."""
     plain = {byte: chr(byte) for byte in range(32, 127) if byte not in b'"\\'}
     return '"' + "".join(plain.get(byte, f"\\x{byte:02x}") for byte in text.encode()) + '"'
 
 
-def allow(connections: int) -> None:
-    """Allows the servers we start that many connections. Raises SystemsError when the limits do not.
+def allow_connections(connections: int) -> None:
+    """Allows started servers this number of connections. Raises SystemsError if the limits do not allow it.
 
     Raises this process's limit, which they inherit: each connection is an open file.
     """

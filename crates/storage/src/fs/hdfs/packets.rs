@@ -163,8 +163,8 @@ impl Packets {
         self.filled - self.start - self.repeated
     }
 
-    /// Makes packets of all bytes that fill one, up to the end of the block. Returns whether bytes of a further block
-    /// follow.
+    /// Makes as many full packets as the bytes allow, up to the end of the block. Returns whether bytes of a further
+    /// block follow.
     pub fn cut(&mut self, block_bytes: u64) -> bool {
         while self.block_bytes() < block_bytes {
             let bytes = (block_bytes - self.offset).min(self.layout.data as u64) as usize;

@@ -1,13 +1,14 @@
 //! Tests with a fake server, whose answers and times the test determines.
 
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::super::wire::{Version, opcode};
 use super::*;
 use crate::certificates::Authority;
 use crate::tls::tests::{Files, acceptor, issue};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 trait Duplex: AsyncRead + AsyncWrite + Unpin {}

@@ -6,7 +6,6 @@ use std::thread;
 
 use super::*;
 use crate::options::Options;
-use crate::reconnect::Reconnect;
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const DONE: &str = ":1\r\n";
@@ -39,7 +38,8 @@ fn ended(
     let settings = Settings::read(&Options { properties, ..Options::default() }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let mut session = RedisSession::new(Arc::new(settings), Node::new(Reconnect::default()));
+        let settings = Arc::new(settings);
+        let mut session = RedisSession::new(Cluster::new(&settings, &[]).unwrap(), &settings);
         let status = write(&mut session).await;
         (status, session.refused(status))
     })
@@ -94,9 +94,9 @@ fn what_was_never_sent_was_not_done() {
     let port = listener.local_addr().unwrap().port();
     drop(listener);
     let options = Options { properties: [("redis.port".to_owned(), port.to_string())].into(), ..Options::default() };
-    let settings = Settings::read(&options).unwrap();
+    let settings = Arc::new(Settings::read(&options).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    let mut session = RedisSession::new(Arc::new(settings), Node::new(Reconnect::default()));
+    let mut session = RedisSession::new(Cluster::new(&settings, &[]).unwrap(), &settings);
     let status = tokio::task::LocalSet::new().block_on(&runtime, insert(&mut session));
     assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
     // The record is there; there is no connection for the second command.

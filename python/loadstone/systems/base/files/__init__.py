@@ -1,1 +1,1 @@
-"""The files of servers: fetched once from their official sources, and kept in the cache."""
+"""The files of servers: downloaded once from their official sources, and stored in the cache."""

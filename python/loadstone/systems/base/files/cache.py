@@ -1,4 +1,4 @@
-"""The cache: files that are fetched once, below one directory, each entry whole or absent."""
+"""The cache: files that are downloaded once, below one directory, each entry complete or absent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Other users may have to read it: a server that refuses to run as root runs as another user.
+# Other users may have to read it: a server that refuses to run as root runs as a different user.
 READABLE = 0o755
 
 
@@ -23,7 +23,7 @@ def cache_root() -> Path:
     return (Path(base) if base else Path.home() / ".cache").absolute() / "loadstone"
 
 
-def entry(path: Path, fill: Callable[[Path], None]) -> Path:
+def fill_entry(path: Path, fill: Callable[[Path], None]) -> Path:
     """The directory `path`; if missing, `fill` fills an empty one, which is then renamed to it.
 
     A second process waits for the first, so that nothing is fetched twice.
@@ -31,7 +31,7 @@ def entry(path: Path, fill: Callable[[Path], None]) -> Path:
     if path.is_dir():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(path.with_name(f".{path.name}.lock")):
+    with hold_lock(path.with_name(f".{path.name}.lock")):
         if path.is_dir():
             return path
         draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
@@ -45,7 +45,7 @@ def entry(path: Path, fill: Callable[[Path], None]) -> Path:
 
 
 @contextlib.contextmanager
-def locked(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+def hold_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
     """Holds the lock of this file, which only one process can have; the kernel releases it however the process ends.
 
     Calls `waiting` once if another process has it, then waits.

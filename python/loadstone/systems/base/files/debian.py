@@ -1,4 +1,4 @@
-"""Debian packages, fetched and unpacked below the cache: nothing is installed, and no root is needed."""
+"""Debian packages, downloaded and unpacked below the cache: nothing is installed, and root is not needed."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MISSING = "check PATH; on systems other than Debian, install the server and name
 HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
 # `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
-# The machine's loader and C library are used: two versions do not mix in one process.
+# The machine's loader and C library are used, as two versions cannot be mixed in one process.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
 
 
-def unpacked(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
+def unpack_packages(packages: Sequence[str], version: str = "", base: Path | None = None) -> Path:
     """The directory with these packages, and their dependencies that are not installed, unpacked.
 
     The first must have a version that begins with `version`. Fetched once below `base`, by default the cache. Raises
@@ -30,60 +30,62 @@ def unpacked(packages: Sequence[str], version: str = "", base: Path | None = Non
 
     def fill(draft: Path) -> None:
         for each in ("apt-get", "apt-cache"):
-            program.require(each, MISSING)
-        dpkg = program.require("dpkg-deb", MISSING)
+            program.find_program(each, MISSING)
+        dpkg = program.find_program("dpkg-deb", MISSING)
         fetched = draft / "packages"
         fetched.mkdir()
-        fetch(packages, version, where / "apt", fetched)
+        fetch_packages(packages, version, where / "apt", fetched)
         for file in sorted(fetched.glob("*.deb")):
-            program.run([dpkg, "-x", str(file), str(draft)], f"cannot unpack {file.name}", HINT)
+            program.run_program([dpkg, "-x", str(file), str(draft)], f"cannot unpack {file.name}", HINT)
             file.unlink()
         fetched.rmdir()
 
-    return cache.entry(where / f"{name}-{digest}", fill)
+    return cache.fill_entry(where / f"{name}-{digest}", fill)
 
 
-def libraries(root: Path) -> str:
+def library_path(root: Path) -> str:
     """The directories of unpacked shared libraries, in the form of LD_LIBRARY_PATH."""
     found = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
     # Plug-ins are in directories of programs, libraries in those of an architecture.
     return ":".join(str(path) for path in sorted(found) if "-linux-" in path.name)
 
 
-def fetch(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
-    """Downloads packages by the machine's lists; when these are missing or old, by freshly fetched ones."""
+def fetch_packages(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
+    """Downloads packages by the machine's lists; if these are missing or old, by new lists."""
     try:
-        download(packages, version, [], into)
+        download_packages(packages, version, [], into)
     except SystemsError:
         for part in ("lists/partial", "archives/partial"):
             (private / part).mkdir(parents=True, exist_ok=True)
         options = ["-o", f"Dir::State::Lists={private / 'lists'}", "-o", f"Dir::Cache={private}"]
-        get(["update"], options, "cannot fetch the lists of packages", into)
-        download(packages, version, options, into)
+        run_apt(["update"], options, "cannot fetch the lists of packages", into)
+        download_packages(packages, version, options, into)
 
 
-def download(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
-    """Downloads packages and their dependencies, by the lists that `options` name."""
-    get(["download", *closure(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
+def download_packages(packages: Sequence[str], version: str, options: list[str], into: Path) -> None:
+    """Downloads packages and their dependencies, according to the lists in `options`."""
+    run_apt(["download", *list_dependencies(packages, version, options)], options, f"cannot fetch {packages[0]}", into)
 
 
-def closure(packages: Sequence[str], version: str, options: list[str]) -> list[str]:
+def list_dependencies(packages: Sequence[str], version: str, options: list[str]) -> list[str]:
     """The packages and their dependencies not installed, each with its version: `redis-tools=5:7.0.15-1`."""
-    first = f"{packages[0]}={candidate(packages[0], version, options)}"
+    first = f"{packages[0]}={newest_version(packages[0], version, options)}"
     pinned = [first, *packages[1:]]
-    simulated = get(["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot resolve {first}")
+    simulated = run_apt(
+        ["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot resolve {first}"
+    )
     found: dict[str, str] = {}
     for line in simulated.splitlines():
         match = INSTALLATION.match(line)
         if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
             found[match[1]] = f"{match[1]}={match[3]}"
-    # Requested packages are fetched even if that version is already installed.
+    # Requested packages are downloaded even if that version is already installed.
     return [*found.values(), *(each for each in pinned if each.partition("=")[0] not in found)]
 
 
-def candidate(package: str, version: str, options: list[str]) -> str:
-    """The newest version of a package with that prefix, ignoring its epoch. Raises SystemsError."""
-    listed = program.run(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
+def newest_version(package: str, version: str, options: list[str]) -> str:
+    """The newest version of a package with this prefix, ignoring its epoch. Raises SystemsError."""
+    listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
     for each in versions:
         upstream = each.partition(":")[2] or each
@@ -95,8 +97,8 @@ def candidate(package: str, version: str, options: list[str]) -> str:
     )
 
 
-def get(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
+def run_apt(arguments: Sequence[str], options: list[str], what: str, directory: Path | None = None) -> str:
     """Runs `apt-get`."""
-    # As root it would fetch as another user, who cannot reach a private cache.
+    # As root, apt would download as a user who cannot access a private cache.
     quiet = ["-q", "-y", "-o", "APT::Sandbox::User=root", "-o", "Debug::NoLocking=true"]
-    return program.run(["apt-get", *quiet, *options, *arguments], what, HINT, directory)
+    return program.run_program(["apt-get", *quiet, *options, *arguments], what, HINT, directory)

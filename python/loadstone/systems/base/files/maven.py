@@ -1,4 +1,4 @@
-"""Jars from Maven repositories, fetched by `mvn` so that a user's own mirrors and proxies apply."""
+"""Jars from Maven repositories, downloaded by `mvn` so that a user's own mirrors and proxies apply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loadstone.systems.base.files import cache, program
 from loadstone.systems.base.system import SystemsError
 
 MISSING = "apt-get install maven"
-# Otherwise Maven 3 accepts a file with a wrong checksum, and the cache would keep it.
+# Otherwise Maven 3 accepts a file with a wrong checksum, which the cache would then contain.
 FETCH = ("-B", "-q", "--strict-checksums")
 HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reached, then try again"
 
@@ -19,32 +19,32 @@ HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reache
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """Jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to leave out wherever
-    they are needed are `group:artifact`. Fetched once for each exact list. Raises SystemsError.
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to omit are
+    `group:artifact`. Fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
     digest = hashlib.sha256(exact.encode()).hexdigest()[:12]
 
     def fill(draft: Path) -> None:
-        mvn = program.require("mvn", MISSING)
+        mvn = program.find_program("mvn", MISSING)
         pom = draft / "pom.xml"
-        pom.write_text(project(name, dependencies, exclude))
+        pom.write_text(render_project(name, dependencies, exclude))
         goal = [*FETCH, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={draft / 'lib'}"]
-        program.run([mvn, *goal, "-f", str(pom)], f"cannot fetch the jars of {name}", HINT, draft)
+        program.run_program([mvn, *goal, "-f", str(pom)], f"cannot fetch the jars of {name}", HINT, draft)
         if not any((draft / "lib").glob("*.jar")):
             raise SystemsError(f"mvn fetched no jars of {name}", HINT)
 
-    where = cache.entry(cache.cache_root() / "maven" / f"{name}-{digest}", fill)
+    where = cache.fill_entry(cache.cache_root() / "maven" / f"{name}-{digest}", fill)
     return sorted((where / "lib").glob("*.jar"))
 
 
-def project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
+def render_project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> str:
     """A project that consists only of dependencies."""
     left_out = "".join(
         f"<exclusion><groupId>{escape(group)}</groupId><artifactId>{escape(left)}</artifactId></exclusion>"
         for group, _, left in (each.partition(":") for each in exclude)
     )
-    listed = "\n".join(dependency(each, left_out) for each in dependencies)
+    listed = "\n".join(render_dependency(each, left_out) for each in dependencies)
     return f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion>
@@ -56,16 +56,16 @@ def project(name: str, dependencies: Sequence[str], exclude: Sequence[str]) -> s
 """
 
 
-def dependency(coordinates: str, exclusions: str) -> str:
+def render_dependency(coordinates: str, exclusions: str) -> str:
     """One of a project's dependencies."""
     names = ("groupId", "artifactId", "version", "type", "classifier")
-    values = zip(names, parts(coordinates), strict=False)
+    values = zip(names, split_coordinates(coordinates), strict=False)
     inside = "".join(f"<{tag}>{escape(value)}</{tag}>" for tag, value in values)
     return f"<dependency>{inside}<exclusions>{exclusions}</exclusions></dependency>"
 
 
-def parts(coordinates: str) -> list[str]:
-    """Group, artifact, version and perhaps type and classifier. Raises SystemsError."""
+def split_coordinates(coordinates: str) -> list[str]:
+    """Group, artifact, version and optionally type and classifier. Raises SystemsError."""
     found = coordinates.split(":")
     if not 3 <= len(found) <= 5 or not all(found):
         raise SystemsError(

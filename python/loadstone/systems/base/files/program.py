@@ -1,4 +1,4 @@
-"""Programs of the machine that fetch and unpack; when one fails, the error contains a line of its output."""
+"""Programs of the machine that download and unpack; if one fails, the error contains a line of its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR|: error): ")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def require(program: str, hint: str) -> str:
+def find_program(program: str, hint: str) -> str:
     """The path of a program. Raises SystemsError when it is not on PATH."""
     found = shutil.which(program)
     if found is None:
@@ -28,7 +28,7 @@ def require(program: str, hint: str) -> str:
     return found
 
 
-def run(
+def run_program(
     argv: Sequence[str],
     what: str,
     hint: str,
@@ -48,7 +48,7 @@ def run(
             argv,
             input=stdin,
             cwd=directory,
-            # Their messages are parsed, and shown among Loadstone's.
+            # Their messages are parsed, and printed among Loadstone's.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
             capture_output=True,
             text=True,
@@ -61,7 +61,9 @@ def run(
     except OSError as error:
         raise SystemsError(f"{what}: cannot run {argv[0]}: {error.strerror}", hint) from error
     if done.returncode:
-        raise SystemsError(f"{what}: {reason(done.stderr + done.stdout) or f'exit status {done.returncode}'}", hint)
+        raise SystemsError(
+            f"{what}: {failure_line(done.stderr + done.stdout) or f'exit status {done.returncode}'}", hint
+        )
     return done.stdout
 
 
@@ -73,8 +75,8 @@ def run_as(user: str | None) -> dict[str, Any]:
     return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
 
 
-def reason(text: str) -> str:
-    """The line of a program's output with the cause of its failure: the first marked as an error, else the last."""
+def failure_line(text: str) -> str:
+    """The line of a program's output with the cause of its failure: the first error line, else the last line."""
     lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
     return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:WORDS]

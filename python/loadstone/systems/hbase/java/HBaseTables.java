@@ -51,7 +51,7 @@ public final class HBaseTables {
     public static void main(String[] none) throws IOException {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream output = new PrintStream(new FileOutputStream(FileDescriptor.out), true, StandardCharsets.UTF_8);
-        // Whatever a library prints is not an answer.
+        // Output of libraries must not be mistaken for an answer.
         System.setOut(System.err);
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             output.println(answered(line.split("\t")));
@@ -69,13 +69,13 @@ public final class HBaseTables {
     }
 
     /**
-     * The site files', but giving up in seconds. Whoever waits for HBase to serve asks again; nobody else does, so these
-     * go on for four seconds: a server to which one connection failed is not tried again before two have passed
-     * ({@code hbase.ipc.client.failed.servers.expiry}).
+     * The configuration of the site files, but with retries of seconds only. A caller that waits for HBase asks again;
+     * others do not, so retries last four seconds: after a failed connection to a server, two seconds pass until the
+     * next ({@code hbase.ipc.client.failed.servers.expiry}).
      *
      * <p>The client asks after one pause, two more, three, five, ten, twenty, forty, a hundred four times, and two hundred
-     * ({@code HConstants.RETRY_BACKOFF}) whether a table is made. With its own pause of 100 ms what takes 2.2 s is seen
-     * after 4.1; with 5 ms it is seen half a second late at most, and a second if it takes more than 2.4.
+     * ({@code HConstants.RETRY_BACKOFF}) whether a table is made. With the default pause of 100 ms, a table made in
+     * 2.2 s is noticed after 4.1 s; with 5 ms, at most half a second late, or a second if it takes more than 2.4 s.
      */
     private static Configuration configuration(String command) {
         Configuration configuration = HBaseConfiguration.create();
@@ -106,8 +106,8 @@ public final class HBaseTables {
     }
 
     /**
-     * Asks the master for what it keeps in a table, and reads hbase:meta: how many regions are with no live server yet,
-     * {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
+     * Queries the namespaces, which the master keeps in a table, and reads hbase:meta; returns the live servers and
+     * the number of regions that are not on one yet, {@code {"servers":["127.0.0.1,16020,1795283777136"],"waiting":0}}.
      */
     private static String serves(Connection connection, Admin admin) throws IOException {
         admin.listNamespaceDescriptors();

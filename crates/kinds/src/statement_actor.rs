@@ -1,0 +1,218 @@
+//! Work whose operations are executed statements: the predefined ones of cassandra-stress, and those with generated columns.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loadstone_load::{Status, StepId, Workload};
+use loadstone_session::erased::Driving;
+use loadstone_session::statements::{Cells, NullStatements, Statement, StatementStore, Statements};
+use loadstone_session::{EngineError, Options};
+
+use crate::retry::{Retried, RetryPolicy, retry};
+use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
+use loadstone_measure::borders::Borders;
+use loadstone_measure::client::{ClientContext, drive_thread};
+use loadstone_measure::clock::{ThreadTimer, Timer};
+use loadstone_measure::control::TrialFailure;
+use loadstone_measure::crew::{Client, Crew, Opened, Target};
+use loadstone_measure::task::{Kind as WorkKind, Task, Work};
+use loadstone_wire::event::{MissingRows, Note};
+use loadstone_wire::spec::TrialSpec;
+
+/// Reads that found no row.
+#[derive(Debug, Default)]
+pub struct MissingReads(Mutex<Option<MissingRows>>);
+
+impl MissingReads {
+    #[cold]
+    fn count(&self, number: i64) {
+        let mut missing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.get_or_insert(MissingRows { reads: 0, number }).reads += 1;
+    }
+
+    /// Their number, and the partition of one of them; `None` if there are none.
+    pub fn rows(&self) -> Option<MissingRows> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A note if there are any.
+    pub fn notes(&self, hint: &str) -> Vec<Note> {
+        let note = |MissingRows { reads, number }| Note {
+            name: "missing-rows".to_owned(),
+            message: format!("{reads} reads found no row, for example partition {number}"),
+            hint: hint.to_owned(),
+        };
+        self.rows().map(note).into_iter().collect()
+    }
+}
+
+/// The state of a trial that all such work has.
+#[derive(Debug, Default)]
+pub struct StatementState {
+    pub policy: RetryPolicy,
+    pub missing: MissingReads,
+}
+
+impl StatementState {
+    /// The state at the start of a trial.
+    pub fn new(spec: &TrialSpec) -> Self {
+        let policy = RetryPolicy { stop: !spec.inserts.keep_going, ..RetryPolicy::from_spec(spec) };
+        Self { policy, missing: MissingReads::default() }
+    }
+}
+
+/// An operation, as failures name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity {
+    pub index: u64,
+    pub step: StepId,
+    pub name: &'static str,
+    /// The number of its partition.
+    pub number: i64,
+}
+
+/// Work whose operations are executed statements. The last of its steps is the end of a session.
+#[allow(async_fn_in_trait)]
+pub trait StatementWork: Workload + WorkKind + Sized {
+    fn state(&self) -> &StatementState;
+
+    fn statements(&self) -> &Arc<[Statement]>;
+
+    fn identify(&self, operation: &Self::Operation) -> Identity;
+
+    /// The key in the message of a failure.
+    fn key<'a>(&self, operation: &'a Self::Operation) -> Cow<'a, [u8]>;
+
+    /// Sends an operation; the rows of its answer are in `cells`.
+    async fn send<S: Statements>(&self, session: &mut S, operation: &Self::Operation, cells: &mut Cells) -> Status;
+
+    /// Compares the rows of an answer with the written rows. An error is the status of the operation, and a message.
+    fn compare(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
+
+    /// The rows and the bytes of an operation that has ended; `counts`: it succeeded in the measured time.
+    fn measure(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
+}
+
+/// One client's operations.
+#[derive(Debug)]
+pub struct StatementActor<'a, S, W> {
+    task: &'a Task<W>,
+    session: &'a mut S,
+    cells: Cells,
+    unsent: bool,
+}
+
+impl<'a, S, W: StatementWork> StatementActor<'a, S, W> {
+    /// The actor of a client.
+    pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
+        Self { task, session, cells: Cells::default(), unsent: false }
+    }
+
+    /// Keeps the message of a read whose rows differ from the written ones.
+    #[cold]
+    fn explain(&self, operation: &W::Operation, status: Status, message: &str) {
+        let work = &self.task.work;
+        let Identity { step, name, number, .. } = work.identify(operation);
+        if status == Status::NotFound {
+            work.state().missing.count(number);
+        }
+        self.task.failures.keep(step, status, || Some(message.to_owned()));
+        if work.state().policy.stop {
+            self.task.scheduler.halt_because(|| TrialFailure::Operation {
+                operation: name,
+                key: String::from_utf8_lossy(&work.key(operation)).into_owned(),
+                status,
+                message: message.to_owned(),
+                attempts: 0,
+            });
+        }
+    }
+}
+
+impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
+    type Operation = W::Operation;
+
+    #[inline]
+    async fn perform<T: Timer>(&mut self, operation: &W::Operation, watch: &Stopwatch<'_, T>) -> Outcome {
+        let task = self.task;
+        let work = &task.work;
+        let Identity { index, step, name, .. } = work.identify(operation);
+        let mut status = work.send(self.session, operation, &mut self.cells).await;
+        let mut done_ns = watch.now_ns();
+        self.unsent = false;
+        if status.is_ok() {
+            // A wrong answer is not retried: the next one would be as wrong.
+            if let Err((difference, message)) = work.compare(operation, &self.cells) {
+                status = difference;
+                self.explain(operation, status, &message);
+            }
+            watch.step(step, status, watch.sent_ns, done_ns);
+        } else {
+            let key = work.key(operation);
+            let retried = Retried { index, step, name, key: &key };
+            let cells = &mut self.cells;
+            let attempt = async |session: &mut S| work.send(session, operation, cells).await;
+            let (policy, first) = (&work.state().policy, (status, done_ns));
+            (status, done_ns, self.unsent) = retry(task, policy, self.session, watch, retried, first, attempt).await;
+        }
+        let (rows, bytes) = work.measure(operation, &self.cells, status.is_ok() && watch.counted);
+        Outcome { status, done_ns, rows, bytes }
+    }
+
+    fn unsent(&self) -> bool {
+        self.unsent
+    }
+
+    async fn pause(&mut self) {
+        self.session.pause().await;
+    }
+
+    async fn close(&mut self) -> (StepId, Status) {
+        let last = WorkKind::steps(&self.task.work).len() - 1;
+        (StepId(last as u16), self.session.cleanup().await)
+    }
+}
+
+/// A store of statements, as a target of work that executes them.
+#[derive(Debug)]
+pub struct SessionTarget<'a, S> {
+    /// Executed before the store is opened.
+    definitions: &'a [String],
+    store: PhantomData<fn() -> S>,
+}
+
+impl<'a, S> SessionTarget<'a, S> {
+    /// The target of a type of store.
+    pub const fn new(definitions: &'a [String]) -> Self {
+        Self { definitions, store: PhantomData }
+    }
+}
+
+impl<S: StatementStore, W: StatementWork + Work<S::Statements> + Work<NullStatements>> Target<W>
+    for SessionTarget<'_, S>
+{
+    fn driving(&self) -> Driving {
+        Driving::for_store::<S>()
+    }
+
+    fn probe(&self, task: &Task<W>, borders: &Borders, context: ClientContext<'_>) {
+        drive_thread(task, borders, ThreadTimer::default(), &mut NullStatements, context);
+    }
+
+    fn open(&self, options: &Options) -> Result<Opened<W>, EngineError> {
+        if !self.definitions.is_empty() {
+            S::define(options, self.definitions)?;
+        }
+        let store = Arc::new(S::open(options)?);
+        let open = Arc::clone(&store) as _;
+        let crew = move |task: Arc<Task<W>>, _by_thread| {
+            let statements = Arc::clone(task.work.statements());
+            Crew::Tasks(Box::new(move || {
+                let session = store.statements(&statements);
+                Ok(Box::new(Client { session, task: Arc::clone(&task) }))
+            }))
+        };
+        Ok(Opened { store: open, crew: Box::new(crew) })
+    }
+}

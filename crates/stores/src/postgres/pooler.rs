@@ -1,0 +1,61 @@
+//! A pooler in front of the server, such as `PgBouncer`. It poses as the server, so only its effect can be
+//! detected: clients that share a server connection, and statements that were prepared on another one.
+//!
+//! <https://www.pgbouncer.org/config.html> (`pool_mode`, `max_prepared_statements`)
+
+use tokio_postgres::{Client, Error, SimpleQueryMessage};
+
+use super::link::Link;
+use super::settings::Settings;
+use crate::deadline::Deadline;
+use crate::error::EngineError;
+
+/// Whether a pooler gives the next transaction of a client another server connection. A pooler that loses the client's
+/// prepared statements with it is refused.
+pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, EngineError> {
+    // A server with a single free connection has no pooler, whose clients may be many.
+    let Ok(partner) = Link::open(settings).await else { return Ok(false) };
+    let mut deadline = Deadline::new(settings.timeout);
+    let (own, other) = (&link.client, &partner.client);
+    let is_pooled = deadline.keep(are_shared(own, other)).await.unwrap_or_default();
+    let outcome = if is_pooled { deadline.keep(execute_elsewhere(own, other)).await } else { Ok(Ok(())) };
+    partner.close(settings.timeout).await;
+    let reason = match outcome {
+        Ok(Ok(())) => return Ok(is_pooled),
+        Ok(Err(error)) => error.as_db_error().map_or_else(|| error.to_string(), |answer| answer.message().to_owned()),
+        Err(late) => late.to_string(),
+    };
+    let server = &settings.server;
+    Err(EngineError::failed(format!("postgres at {server} is a pooler that loses prepared statements: {reason}")).hint(
+        "connect to the server, or set pool_mode=session or max_prepared_statements (PgBouncer 1.21) in the pooler",
+    ))
+}
+
+/// Whether two clients are served by one process, or one client by two.
+async fn are_shared(own: &Client, other: &Client) -> bool {
+    let (Some(first), Some(second), Some(of_other)) =
+        (read_process(own).await, read_process(own).await, read_process(other).await)
+    else {
+        return false;
+    };
+    first != second || first == of_other
+}
+
+/// The number of the server's process that answers. Servers without processes have none, or the same for all.
+async fn read_process(client: &Client) -> Option<i64> {
+    // A prepared statement might fail.
+    let answers = client.simple_query("SELECT pg_backend_pid()").await.ok()?;
+    answers.iter().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok().filter(|&number| number > 0),
+        _ => None,
+    })
+}
+
+/// Executes a statement after another client has taken the server connection on which it was prepared.
+async fn execute_elsewhere(own: &Client, other: &Client) -> Result<(), Error> {
+    let statement = own.prepare("SELECT 1").await?;
+    other.batch_execute("BEGIN").await?;
+    let executed = own.query(&statement, &[]).await;
+    other.batch_execute("ROLLBACK").await?;
+    executed.map(drop)
+}
