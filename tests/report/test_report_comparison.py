@@ -122,6 +122,7 @@ def test_refused_row_is_not_valid() -> None:
         ("TestDFSIO_results.log", "write.bandwidth", "Throughput 31.9 mb/sec (2^20)"),
         ("TestDFSIO_results.log", "write.io_rate", "Average IO rate 32.53 mb/sec (2^20)"),
         ("fio-two-jobs.json", "write.bandwidth", "bw 275.86 MiB/s (2^20)"),
+        ("fio-2.15.json", "read.bandwidth", "bw 149.82 MiB/s (2^20), job t2"),
     ],
 )
 def test_imported_bandwidth_keeps_its_unit(name: str, metric: str, note: str) -> None:

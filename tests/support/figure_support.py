@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import re
@@ -11,12 +13,13 @@ from html.parser import HTMLParser
 from itertools import combinations
 from typing import Any
 
-from loadstone.format import units
+from loadstone.format import units, wording
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, markdown, probes
+from loadstone.report import html, loads, markdown, probes, stages, trials
 from loadstone.report.sections import sections
 from loadstone.report.terminal import tables
 from loadstone.report.view import View
+from loadstone.results import export
 
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/s", "/op")}
@@ -26,6 +29,11 @@ NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+
 WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
 # A variant's tokens and a metric's words.
 Key = tuple[frozenset[str], str]
+LOAD_METRICS = {head: metric for metric, head in loads.COLUMNS.items()}
+STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
+SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages"}
+# A figure with its unit within a sentence.
+STATED = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)? (?:op/s|ns|µs|ms|s|[kMGT]?B(?:/s|/op)?))(?![\w/])")
 CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
 
 
@@ -138,6 +146,7 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
         *page_figures(reader),
         *markdown_figures(markdown.document(view, every)),
         *terminal_figures(judgement),
+        *read_export(judgement),
     ):
         tokens = name_tokens(label, judgement)
         figures.setdefault((tokens, metric_words(metric)), []).append(place)
@@ -181,6 +190,19 @@ def row_figures(
     elif section == "servers" and "variant" in row:
         for head, text in row.items():
             yield name, head, Place(place, text)
+    elif section == "loads":
+        load, *_ = row
+        for head, text in row.items():
+            if head != load:
+                yield f"{group} {load.strip('# ')}={name}", LOAD_METRICS[head], Place(place, text)
+    elif section == "stages":
+        for head, text in row.items():
+            if head not in ("stage", "rate", "length", "steady"):
+                yield group.replace(", ", " "), f"stage {name} {STAGE_METRICS[head]}", Place(place, text)
+    elif section == "trials" and group != trials.PILOT_TITLE:
+        for head, text in row.items():
+            if head not in ("trial", "repeat", "end", "verdict"):
+                yield f"trial={name}", head, Place(place, text)
     elif section == "host":
         for head, text in row.items():
             if head:
@@ -194,12 +216,7 @@ def markdown_figures(text: str) -> Iterator[tuple[str, str, Place]]:
     for line in text.splitlines():
         plain = re.sub(r"\\(.)", r"\1", line)
         if line.startswith("## "):
-            section = {
-                "Comparison": "comparison",
-                "Figures": "comparison",
-                "Search": "search",
-                "Servers": "servers",
-            }.get(plain[3:], plain[3:].lower())
+            section = SECTIONS.get(plain[3:], plain[3:].lower())
             title, heads = "", []
         elif line.startswith("### "):
             title, heads = plain[4:], []
@@ -233,8 +250,39 @@ def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
             yield label, metric, Place("terminal's table", re.sub(r" ?[±(].*$", "", text))
 
 
+def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+    """The figures of trials in the CSV export, if the page has few enough to show them."""
+    if len(judgement.results.trials) > trials.ROWS_MAX:
+        return
+    metrics = trials.columns(View(judgement))
+    file = io.StringIO()
+    export.write_csv(judgement.results, file)
+    file.seek(0)
+    for row in csv.DictReader(file):
+        if row["metric"] in metrics:
+            number, unit = float(row["value"]), row["unit"]
+            bound = {"at_least": "at least ", "failed": "failed "}.get(row["bound"], "")
+            yield f"trial={row['trial']}", row["metric"], Place("the CSV export", f"{bound}{number:.9f} {unit}")
+
+
+def find_unlisted(judgement: Judgement) -> list[str]:
+    """Figures of the answer that no table, chart or terminal shows."""
+    known = {place.text for places in collect_figures(judgement).values() for place in places}
+    known |= {text for chart in known for text in STATED.findall(chart)}
+    stated = dict.fromkeys(STATED.findall(judgement.sentence))
+    return [text for text in stated if not any(is_same_kind(text, place) and agree(text, place) for place in known)]
+
+
+def is_same_kind(first: str, second: str) -> bool:
+    """Whether both texts are figures with a unit."""
+    parsed = [parse_figure(text.removeprefix("at most ").removeprefix("at least ")) for text in (first, second)]
+    return all(part is not None and part[2] for part in parsed)
+
+
 def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
     """A variant's values, as `name=value`, without what all variants share."""
+    if label.startswith("trial="):
+        return frozenset({label})
     tokens = set()
     for name, values in judgement.results.dimensions.items():
         pattern = re.compile(rf"(?<![\w=]){re.escape(name)}[ =](\S+)")
@@ -252,7 +300,8 @@ def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
 
 def metric_words(metric: str) -> str:
     """A metric in the words of the report."""
-    text = re.sub(r"\.(?!\d)", " ", metric).replace("_", " ")
+    text = re.sub(r"^stage(\d+)\.", r"stage \1 ", metric)
+    text = re.sub(r"\.(?!\d)", " ", text).replace("_", " ").replace(" all ", " ")
     return text.removeprefix("all ").removeprefix("device ")
 
 

@@ -65,6 +65,24 @@ def test_a_wrong_until_is_one_mistake(tmp_path: Path, until: str, mistake: str) 
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("rate: {stages: [{for: 1s, rate: 5}]}\n", 'did you mean "at"? The keys are for, at, to, from'),
+        ("workload: {file: WORKLOADS/workloada, clients: 5}\n", "did you mean `clients`?"),
+    ],
+)
+def test_misplaced_key_has_useful_hint(tmp_path: Path, text: str, hint: str) -> None:
+    with pytest.raises(ExperimentError) as caught:
+        loaded(tmp_path, "systems: [redb]\n" + ("" if "workload" in text else "workload: WORKLOADS/workloada\n") + text)
+    assert [mistake.hint for mistake in caught.value.mistakes] == [hint]
+
+
+def test_null_without_quotes_is_named(tmp_path: Path) -> None:
+    text = "systems: [redb, null]\nworkload: WORKLOADS/workloada\n"
+    assert mistakes(tmp_path, text) == ["systems[2] is `null`, not a name without quotes"]
+
+
+@pytest.mark.parametrize(
     ("text", "seconds"),
     [("500ms", 0.5), ("5s", 5.0), ("2m", 120.0), ("1h", 3600.0), ("1m30s", 90.0), ("7", 7.0), ("0.25", 0.25)],
 )

@@ -141,7 +141,7 @@ def test_examples_on_the_page_are_valid(tmp_path: Path, text: str) -> None:
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 4
 
 
 @pytest.mark.parametrize(
@@ -175,6 +175,8 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         base |= {"systems": {"redis": {"start": {"file_system": "1GB"}}}, "measure": {"warmup": 1, "duration": 300}}
         if len(path) > 1:
             base["faults"] = [{"do": "kill", "at": {"from": "80s"}, "lift": {"from": "20s"}}]
+    if path[:2] == ["rate", "stages"]:
+        base["rate"] = {"stages": [{"for": "1s"} if key == "at" else {"for": "1s", "to": 5}]}
     for example in model.model_fields[key].examples or []:
         value = flow_yaml(example).replace("../workloads", str(WORKLOADS)).replace("workload{letter}", "workloada")
         document = copy.deepcopy(base)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Spoil, asking, both, experiment, given, rocksdb, sound
+from judge_support import Spoil, asking, both, ended, experiment, given, rocksdb, sound
+from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -360,3 +361,22 @@ def test_refused_load_is_outside_the_range() -> None:
     text = answer(replace(results, trials=damaged))
     assert "at 1 to 2 clients" in text
     assert text.endswith("invalid, not ranked at 4 clients)")
+
+
+def test_withheld_first_metric_leaves_reason_in_answer() -> None:
+    def serve_few(trial: TrialResult) -> TrialResult:
+        few = given(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
+        return replace(few(trial), loop="open")
+
+    judgement = judge_results(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
+    assert "(n=3: no interval, no claim possible" in judgement.answer
+    assert judgement.further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
+
+
+def test_cause_leads_where_every_trial_failed() -> None:
+    def refuse(trial: TrialResult) -> TrialResult:
+        return replace(ended("failed", "failed", "cannot connect to 127.0.0.1:1")(trial), values={})
+
+    judgement = judge_results(experiment(refuse))
+    assert judgement.verdict == Verdict.INVALID
+    assert "cannot connect to 127.0.0.1:1" in judgement.all_findings[0].message

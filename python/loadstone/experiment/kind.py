@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from loadstone.experiment.model.stages import stage_metrics
+
 if TYPE_CHECKING:
     from loadstone.engine.events import Note, Result
     from loadstone.engine.trial import Spec
@@ -234,11 +236,11 @@ def kind_of(variant: Variant) -> Kind:
 
 
 def default_metrics(experiment: Experiment) -> list[str]:
-    """The figures that the workload kinds compare by default; empty if all leave the choice to the judge."""
+    """The figures that the workload kinds or the stages of a rate compare by default; empty: the judge's."""
     metrics = [
         metric
         for workload in experiment.each_workload.values()
         for kind in workload.kinds[:1]
         for metric in KINDS[kind].metrics(workload.keys_of_kind(kind))
     ]
-    return list(dict.fromkeys(metrics))
+    return list(dict.fromkeys(metrics)) or stage_metrics(experiment.stages)

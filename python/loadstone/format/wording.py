@@ -149,6 +149,7 @@ def metric_name(name: str) -> str:
     """A metric's name in words: `read p99`, `device written per operation`; without `all`, as in objectives."""
     if name == "all.mean":
         return "mean latency"
+    name = re.sub(r"^stage(\d+)\.(all\.)?", r"stage \1 ", name)
     # Keeps the point of p99.9.
     text = re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
     return PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)

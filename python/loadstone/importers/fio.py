@@ -117,6 +117,7 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         for name, group in zip(names, jobs.values(), strict=True)
     ]
     for key, run in zip(jobs, result, strict=True):
+        run.facts["job_name"] = key[0]
         run.facts["version"] = str(document[SIGN.strip('"')])
         run.series = series_of(
             [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]

@@ -16,6 +16,7 @@ from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
 from loadstone.results.result_set import DEFAULT_METRICS, variant_key, variant_name
+from loadstone.results.stage import prefix_of
 from loadstone.results.value import THROUGHPUT, metric_statistic
 from loadstone.search.sentence import knee_text, outcome_sentence
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -68,12 +69,21 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
             # Equal throughput is the rate, not a property of the systems.
             by_metric.pop(THROUGHPUT, None)
         lead = "" if rate is None else f"at {units.format_rate(rate)}{f', held by {sides}' if is_held else ''}: "
-    main, *further = (state_metric(judgement, every, matters) for every in by_metric.values())
+    omitted = [metric for metric in by_metric if prefix_of(metric)][CLAUSES_MAX:]
+    stated = [every for metric, every in by_metric.items() if metric not in omitted]
+    # Where the confirmatory metric is withheld, the first of the exploratory ones states why there is no claim.
+    stated[0] = [
+        replace(comparison, exploratory=comparison.exploratory and comparison.claim != "impossible")
+        for comparison in stated[0]
+    ]
+    main, *further = (state_metric(judgement, every, matters) for every in stated)
     # A reason common to all is written once.
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
         further[0] = f"exploratory: {further[0]}"
+    if omitted:
+        further.append(f"the table has {units.count_noun(len(omitted), 'further stage')}")
     return [lead + main, *further, *list_withheld_metrics(judgement, silent)]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from loadstone.engine.events import CENSORED, NOT_YET, WELL
+from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import metric_statistic
 
@@ -117,6 +118,9 @@ def count_failed_operations(trial: TrialResult, prefix: str = "") -> float:
 
 def count_failed(trial: TrialResult, name: str) -> float:
     """Failed operations of one kind, by a metric's name before its statistic; of all kinds if they were not counted."""
+    if (of_stage := prefix_of(name)) and (count := trial.value(f"{of_stage}errors")) is not None:
+        # Failures of a stage are counted by status, not by operation.
+        return count
     prefix, kind = ("load.", name[5:]) if name.startswith("load.") else ("", name)
     counts = [
         count

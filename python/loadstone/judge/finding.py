@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import Literal
 
 from loadstone.judge.figures import is_latency, split_metric
+from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -65,7 +66,7 @@ class Finding:
     hint: str
     # The ids of the trials concerned.
     trials: tuple[str, ...] = ()
-    # The only metric concerned; empty: all metrics.
+    # The only metric concerned, or the prefix of a stage's metrics, `stage2.`; empty: all metrics.
     metric: str = ""
     # Whether it is only about latencies, or only about throughput: the other figures stay valid.
     about: About = "all"
@@ -101,6 +102,10 @@ def concerns_metric(finding: Finding, metric: str) -> bool:
         return False
     if finding.about == "throughput" and split_metric(metric)[1] != THROUGHPUT:
         return False
+    if finding.metric.endswith("."):
+        # The whole window contains the stage; other stages do not.
+        is_invalid = finding.severity == Severity.INVALID
+        return metric.startswith(finding.metric) or (is_invalid and not prefix_of(metric))
     return finding.metric in ("", metric) or finding.severity == Severity.INVALID
 
 

@@ -21,6 +21,7 @@ from loadstone.judge.checks import (
     page_cache,
     rate,
     sides_differ,
+    stages,
     stalled,
     too_few_samples,
     unverified,
@@ -55,8 +56,9 @@ TRIAL: tuple[TrialCheck, ...] = (
     *(faults.check_faults, loss.check_loss),
 )
 SERIES: tuple[SeriesCheck, ...] = (
-    *(faults.before_fault(rate.check_series), faults.before_fault(not_steady.check_steadiness)),
-    faults.outside_fault(stalled.check_stalls),
+    stages.skip_stages(faults.before_fault(rate.check_series)),
+    stages.check_stages(faults.before_fault(not_steady.check_steadiness)),
+    stages.ignore_pauses(faults.outside_fault(stalled.check_stalls)),
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
 # The checks that need a time series, the first one only at a rate.

@@ -21,6 +21,7 @@ from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paire
 from loadstone.judge.searches import judge_searches, read_rule
 from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, deciding_metrics, first_metric, variant_key, variant_name
+from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import TrialResult
 from loadstone.statistics.autocorrelation import run_mean
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
@@ -55,8 +56,8 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
                 check_trial(trial, series, before.settings_of(trial.trial))[0], trials[trial.trial]
             ):
                 loosened.setdefault(gone.check, []).append(trial.trial)
-        if series is not None:
-            # A requested fault is not a drift.
+        if series is not None and not stages_of(trial):
+            # A requested fault is not a drift, nor is a rate that changes.
             series = faults.trim_to_before(trial, series)
             courses[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
             # The precision of one run's own throughput, the only one available for a single run.

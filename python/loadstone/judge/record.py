@@ -11,7 +11,7 @@ from loadstone.results.trial_result import Scalar, TrialResult
 # The value of a fact that is unknown.
 UNKNOWN = "unknown"
 # Facts that are measured or assigned in each trial: they differ between repeats of one setting.
-VOLATILE = frozenset({"address", "checksum", "jvm_compiling", "percentiles_of", "target"})
+VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
 # The type of operation, by the tool: figures of different operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # The workload kind of a trial of Loadstone, by facts that only this kind has.

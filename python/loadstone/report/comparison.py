@@ -90,12 +90,16 @@ def figure(view: View, cell: Cell) -> Entry:
 
 def tool_figure(view: View, cell: Cell) -> str:
     """A bandwidth in the unit and under the name of the tool that measured it; empty for other figures."""
-    tool = str(view.variants[cell.variant][0].facts.get("tool", ""))
+    facts = view.variants[cell.variant][0].facts
+    tool = str(facts.get("tool", ""))
     name = TOOL_NAMES.get((tool, metric_statistic(cell.metric)))
     if name is None or cell.unit != "B/s":
         return ""
     number = f"{cell.estimate.value / 2**20:,.2f}".rstrip("0").rstrip(".")
-    return f"{name} {number} {TOOL_UNITS[tool]}"
+    job = str(facts.get("job_name", ""))
+    # A file with several jobs has them as variants.
+    of_job = f", job {job}" if job and job not in view.value(cell.variant) else ""
+    return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
 
 def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:

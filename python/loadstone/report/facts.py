@@ -29,7 +29,9 @@ def promises(view: View) -> tuple[Table, Table]:
     differing, common = [], []
     for name, values in facts.items():
         is_differing = len(set(values)) > 1
-        row = (Entry(wording.fact_name(name), "differs" if is_differing else ""), *(Entry(value) for value in values))
+        is_unknown = len({*values} - {wording.DASH}) == 1
+        note = ("known of some" if is_unknown else "differs") if is_differing else ""
+        row = (Entry(wording.fact_name(name), note), *(Entry(value) for value in values))
         if is_differing:
             differing.append(row)
         elif name not in ELSEWHERE:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from loadstone.format import units, wording
+from loadstone.judge.judgement import VariantKey
 from loadstone.judge.outages import Outage, outage_text, recovery_text
 from loadstone.report.table import Column, Entry, Rows, Table
 from loadstone.report.view import View
@@ -99,7 +100,12 @@ def windows(view: View, outages: Sequence[Outage]) -> Table:
 
 def title_of(view: View, outage: Outage) -> str:
     """The name of a variant with its context."""
-    return ", ".join(part for part in (view.name(outage.variant), view.title(view.context(outage.variant))) if part)
+    return title_of_variant(view, outage.variant)
+
+
+def title_of_variant(view: View, key: VariantKey) -> str:
+    """The name of a variant with its context."""
+    return ", ".join(part for part in (view.name(key), view.title(view.context(key))) if part)
 
 
 def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialResult]) -> tuple[Entry, ...] | None:

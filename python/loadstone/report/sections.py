@@ -9,7 +9,19 @@ from dataclasses import dataclass, replace
 from loadstone.format import units
 from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Verdict
-from loadstone.report import comparison, facts, faults, hosts, loads, probes, reproduce, scenarios, servers, trials
+from loadstone.report import (
+    comparison,
+    facts,
+    faults,
+    hosts,
+    loads,
+    probes,
+    reproduce,
+    scenarios,
+    servers,
+    stages,
+    trials,
+)
 from loadstone.report.charts import course, device, intervals, percentiles, scaling
 from loadstone.report.charts import faults as fault_charts
 from loadstone.report.charts.figure import Figure, Panel
@@ -60,6 +72,7 @@ def sections(view: View) -> list[Section]:
             searched(view),
             examine_faults(view),
             compared(view),
+            tabled("stages", "By stage", stages.LEAD, stages.create_table(view)),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
             tabled("loads", "By load", loads.LEAD, loads.create_table(view)),
@@ -144,7 +157,8 @@ def compared(view: View) -> Section:
         lead.append("None of the metrics asked about was measured.")
     elif not view.judgement.comparisons:
         alone = "there is one variant only", "no variant differs from a baseline in one dimension"
-        lead.append(f"Nothing is compared: {alone[len(view.variants) > 1]}.")
+        why = "the loads of a search are no alternatives" if view.judgement.searches else alone[len(view.variants) > 1]
+        lead.append(f"Nothing is compared: {why}.")
     elif view.constants:
         lead.append("Throughout: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
     title = "Comparison" if view.judgement.comparisons else "Figures"
@@ -217,7 +231,9 @@ def environment(view: View) -> Section:
 def again(view: View) -> Section:
     """How to reproduce it."""
     recipe = reproduce.recipe(view.results)
-    lead = () if recipe else ("These results were imported: the command that measured them is not known.",)
+    has_command = any("command" in trial.facts for trial in view.results.trials)
+    known = "the command is among the facts above" if has_command else "the command that measured them is not known"
+    lead = () if recipe else (f"These results were imported: {known}.",)
     return Section("reproduce", "Measure it again", lead, recipe=recipe)
 
 
@@ -228,7 +244,11 @@ def compare_guarantees(view: View) -> Section:
     if not differing:
         return Section("promises", "What each guarantees", tables=(common,) if common else ())
     total = count + sum(len(group.rows) for group in differing.groups)
-    lead = f"{total - count} of {units.count_noun(total, 'fact')} differ."
+    notes = Counter(row[0].note for group in differing.groups for row in group.rows)
+    count_unknown = notes["known of some"]
+    verb = "is" if count_unknown == 1 else "are"
+    unknown = f"; {count_unknown} {verb} known of some sides only" if count_unknown else ""
+    lead = f"{notes['differs']} of {units.count_noun(total, 'fact')} differ{unknown}."
     more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
     return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
 

@@ -32,6 +32,7 @@ HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succee
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
     {"operations", "due", "count", "runtime", "available_min", "cache", "regions", "deadline", "length"}
+    | {"start", "rate_from", "rate_to"}
     | {"line", "median", "noise", "window", "hold", "held", "clock_offset", "clock_drift"}
 )
 # Figures that may be negative: a host's clock minus the lab's, ns, and its growth, ppm.

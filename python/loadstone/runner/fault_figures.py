@@ -57,6 +57,9 @@ class Row:
     failed: int = 0
     not_yet: int = 0
     completed: int = 0
+    # Sent more than 1 ms late because all clients were busy, or because of the engine.
+    late_client: int = 0
+    late_generator: int = 0
     outcomes: list[Outcome] = field(default_factory=list)
 
     def latencies(self) -> Histogram:
@@ -92,6 +95,8 @@ def add_interval(rows: dict[int, Row], event: Interval) -> None:
     row = rows.setdefault(event.k, Row(event.start_ns, event.length_ns))
     if event.due is not None:
         row.due = (row.due or 0) + event.due
+    row.late_client += event.late_client
+    row.late_generator += event.late_generator
     parts: tuple[Counts, ...] = (event, *event.earlier)
     for part in parts:
         if target := rows.get(part.k):

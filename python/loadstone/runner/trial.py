@@ -27,7 +27,7 @@ from loadstone.observe import device
 from loadstone.observe.watch import Watch
 from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result
+from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result, stage_figures
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
@@ -109,6 +109,7 @@ class Conductor:
             faults=injector.records if injector else (),
         )
         ended, series = fault_figures.add_figures(ended, main.series, files, recovery_options(planned))
+        ended = stage_figures.add_figures(ended, planned.variant.stages, files)
         if series is not None:
             (files / "series.json").write_text(json.dumps(series.to_json()) + "\n")
         return self._hidden(ended)

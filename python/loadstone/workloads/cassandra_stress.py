@@ -303,7 +303,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "seed": seed,
         "until": until,
         **({"interval_ms": INTERVAL_MS} if seconds is None else counting(measure)),
-        "pace": pace(variant, spec["pace"]),
+        "pace": pace(variant, measure, spec["pace"]),
         "warmup_seconds": measure.warmup or 0.0,
         "inserts": {**spec["inserts"], "keep_going": True},
         "settle": False,

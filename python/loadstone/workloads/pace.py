@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loadstone.experiment.plan.stages import rate_pieces
+
 if TYPE_CHECKING:
     from loadstone.experiment.model.experiment import Measure
     from loadstone.experiment.plan.plan import Variant
@@ -28,9 +30,11 @@ def interval_ms(seconds: float) -> int:
     return int(max(INTERVAL_MS_MIN, min(INTERVAL_MS, round(1000 * seconds / INTERVALS_MIN, -2))))
 
 
-def pace(variant: Variant, default: dict[str, object]) -> dict[str, object]:
+def pace(variant: Variant, measure: Measure, default: dict[str, object]) -> dict[str, object]:
     """The pacing of operations: the experiment's rate, otherwise the workload's."""
-    if variant.rate is None:
-        return default if default["mode"] == "closed" else {**default, "arrival": variant.arrival}
-    piece = {"from": variant.rate, "to": variant.rate, "seconds": 1}
-    return {"mode": "open", "rate": [piece], "arrival": variant.arrival}
+    pieces = [{"from": variant.rate, "to": variant.rate, "seconds": 1}] if variant.rate is not None else []
+    if variant.stages:
+        pieces = rate_pieces(variant.stages, measure.warmup or 0.0)
+    if pieces:
+        return {"mode": "open", "rate": pieces, "arrival": variant.arrival}
+    return default if default["mode"] == "closed" else {**default, "arrival": variant.arrival}

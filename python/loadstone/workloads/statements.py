@@ -25,7 +25,7 @@ from loadstone.experiment.model.values import (
 )
 from loadstone.format import units
 from loadstone.workloads.cassandra_stress import REPLICATION, STORE, mean_of, row_count, stores
-from loadstone.workloads.pace import INTERVAL_MS, interval_ms, pace
+from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
 if TYPE_CHECKING:
     from loadstone.engine.trial import Spec
@@ -244,8 +244,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         **spec,
         "seed": seed,
         "until": {"seconds": seconds} if seconds is not None else {"operations": variant.operations},
-        "interval_ms": INTERVAL_MS if seconds is None else interval_ms(seconds),
-        "pace": pace(variant, spec["pace"]),
+        **({"interval_ms": INTERVAL_MS} if seconds is None else counting(measure)),
+        "pace": pace(variant, measure, spec["pace"]),
         "warmup_seconds": measure.warmup or 0.0,
     }
 

@@ -240,7 +240,12 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         spec = {**spec, "until": {"operations": variant.operations}}
     # `measure` replaces the file's operationcount.
     spec["work"] = {**spec["work"], "operations": variant.operations}
-    spec = {**spec, "pace": pace(variant, spec["pace"]), "warmup_seconds": measure.warmup or 0.0, "settle": False}
+    spec = {
+        **spec,
+        "pace": pace(variant, measure, spec["pace"]),
+        "warmup_seconds": measure.warmup or 0.0,
+        "settle": False,
+    }
     return ledger.recorded(spec, directory) if measure.ledger else spec
 
 

@@ -7,12 +7,13 @@ This is the source of the reference page and of the JSON Schema. Here each value
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
 from pydantic.fields import FieldInfo
 
 from loadstone.experiment.model.faults import FaultKeys
+from loadstone.experiment.model.stages import NumberOrStages, Stage, Stages
 from loadstone.experiment.model.system import Hooks, SystemKeys
 from loadstone.experiment.model.values import (
     Arrival,
@@ -28,7 +29,6 @@ from loadstone.experiment.model.values import (
     Number,
     Placement,
     Property,
-    Rate,
     Reuse,
     Scalar,
     SearchedLoad,
@@ -286,8 +286,8 @@ class Experiment(FilePart):
     clients: Count = Field(default=1, examples=[8])
     """Number of clients, each with at most one operation in flight."""
 
-    rate: Rate | None = Field(default=None, examples=[10000])
-    """Operations per second over all clients; without it, a closed loop."""
+    rate: Annotated[float | Stages | None, NumberOrStages()] = Field(default=None, examples=[10000])
+    """Operations per second over all clients; without it, a closed loop. Or `stages`: ramps, steps and spikes."""
 
     arrival: Arrival = Field(default="uniform", examples=["poisson"])
     """Spacing of due times at a rate."""
@@ -349,6 +349,16 @@ class Experiment(FilePart):
     def workload_at(self, point: Mapping[str, Scalar]) -> tuple[str | int, ...]:
         """The path of the workload of a point."""
         return ("workloads", str(point["workload"])) if self.workloads else ("workload",)
+
+    @property
+    def constant_rate(self) -> float | None:
+        """The rate, op/s, unless it has stages."""
+        return None if isinstance(self.rate, Stages) else self.rate
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of a changing rate."""
+        return self.rate.stages if isinstance(self.rate, Stages) else ()
 
     @property
     def warmup_seconds(self) -> float:

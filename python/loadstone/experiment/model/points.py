@@ -74,7 +74,7 @@ def template_values(experiment: Experiment, point: Mapping[str, Scalar]) -> dict
         "durability": experiment.durability,
         "arrival": experiment.arrival,
         "placement": experiment.fleet.placement,
-        "rate": drop_fraction(experiment.rate),
+        "rate": drop_fraction(experiment.constant_rate),
         "operations": experiment.measure.operations,
         "duration": drop_fraction(experiment.measure.duration),
         **experiment.vary.settings_at(point),

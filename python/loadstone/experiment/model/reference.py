@@ -108,7 +108,8 @@ def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
         if kinds[:2] == ["number", "string"]:
             pattern = others[1]["pattern"]
             if "ops?/s" in pattern:
-                return "rate"
+                kinds[:2] = ["rate"]
+                return " or ".join(kinds)
             is_length = pattern.startswith(DURATION_PATTERN)
             kinds[:2] = [(LENGTH if is_length else SHARE) + ending]
             kinds += [SHARE] if is_length and "%" in pattern else ["`never`"] if "never" in pattern else []

@@ -259,7 +259,6 @@ RATE_SCHEMA: dict[str, Any] = {
         {"type": "string", "pattern": r"^\s*[0-9][0-9,_.]*\s*ops?/s\s*$"},
     ]
 }
-Rate = Annotated[float, PlainValidator(parse_rate), WithJsonSchema(RATE_SCHEMA)]
 Bound = Annotated[int | float, PlainValidator(parse_bound), value_schema("number", exclusiveMinimum=0)]
 LENGTH_SCHEMA = WithJsonSchema(
     {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}

@@ -23,7 +23,7 @@ from loadstone.results.result_set import DEFAULT_METRICS, sort_metrics
 from loadstone.search.sentence import describe_rule
 
 if TYPE_CHECKING:
-    from loadstone.experiment.plan.plan import Plan
+    from loadstone.experiment.plan.plan import Plan, Variant
 
 ROWS_MAX = 40
 SHOWN = 6
@@ -38,6 +38,7 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
     lines += [
         f"trials     {describe_trials(plan)}",
         f"each       {describe_trial(plan)}",
+        *(f"stages     {stage}" for stage in describe_stages(plan)),
         *(f"servers    {each}" for each in describe_servers(plan)),
         f"compared   {describe_comparison(plan)}",
         f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",
@@ -70,7 +71,7 @@ def describe_trials(plan: Plan) -> str:
 
 def deciding_metric(plan: Plan) -> str:
     """The figure that decides when there are enough repeats, if it is known before the run (`first_metric`)."""
-    is_at_rate = all(variant.rate is not None for variant in plan.variants)
+    is_at_rate = all(variant.rate is not None or variant.stages for variant in plan.variants)
     if plan.experiment.compare.metrics:
         return sort_metrics(plan.experiment.compare.metrics, is_at_rate=is_at_rate)[0]
     return "the first latency" if is_at_rate else "throughput"
@@ -120,6 +121,21 @@ def describe_servers(plan: Plan) -> list[str]:
     return [*started, *(f"attached, at {', '.join(each.hosts)}" for each in attached)]
 
 
+def describe_stages(plan: Plan) -> list[str]:
+    """The stages of the first variant, a line each."""
+    of_first = plan.variants[0].stages if plan.variants else ()
+    return [f"{stage.number}: {stage.rate} for {quantity.format_seconds(stage.length_ns / 1e9)}" for stage in of_first]
+
+
+def format_rate(variant: Variant) -> str:
+    """The rate of a variant, and the arrival of its operations."""
+    if variant.stages:
+        rates = [rate for stage in variant.stages for rate in (stage.rate_from, stage.rate_to)]
+        count = units.count_noun(len(variant.stages), "stage")
+        return f"{count}, {min(rates):,.10g} to {max(rates):,.10g} op/s {variant.arrival}"
+    return "closed loop" if variant.rate is None else f"{variant.rate:,.10g} op/s {variant.arrival}"
+
+
 def first_few(names: Sequence[str]) -> str:
     """The first few of a list."""
     return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
@@ -153,11 +169,7 @@ def variant_table(plan: Plan) -> list[str]:
             "store": variant.store,
             "durability": variant.durability,
             "clients": units.format_count(variant.clients),
-            "rate": ""
-            if variant.data.moved_bytes or variant.data.seconds
-            else "closed loop"
-            if variant.rate is None
-            else f"{variant.rate:,.10g} op/s {variant.arrival}",
+            "rate": "" if variant.data.moved_bytes or variant.data.seconds else format_rate(variant),
             "work" if plan.experiment.workloads else "workload": kind_of(variant).title(variant.work),
         }
         for variant in plan.variants[:ROWS_MAX]

@@ -21,6 +21,8 @@ from loadstone.experiment.model.values import Arrival, Durability, Scalar
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.faults import PlannedFault, plan_faults
 from loadstone.experiment.plan.servers import VariantServers, resolve_servers
+from loadstone.experiment.plan.stages import plan_stages
+from loadstone.results.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,8 @@ class Variant:
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
     faults: tuple[PlannedFault, ...] = ()
+    # Of a rate that changes during the window.
+    stages: tuple[Stage, ...] = ()
 
     def commands_before(self, names: Mapping[str, Scalar]) -> list[str]:
         """The commands before a trial: the experiment's, then the system's."""
@@ -216,6 +220,7 @@ class Builder:
             servers=needed,
             placement=str(names["placement"]),
             faults=plan_faults(experiment, render),
+            stages=plan_stages(experiment, render),
         )
 
     def _resolve_work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:

@@ -35,6 +35,9 @@ def translate_error(tree: MappingNode, error: ErrorDetails, path: Path) -> Mista
         return unknown_key(location, path)
     if kind == "missing":
         return Mistake(location, f"`{format_path(path)}` is missing", example_hint(path))
+    if path == ("systems",) and isinstance(value, list) and None in value:
+        message = f"systems[{value.index(None) + 1}] is `null`, not a name without quotes"
+        return Mistake(location, message, "write 'null' in quotes")
     if kind in CONTAINERS:
         hint = suggest_name(str(path[-1]), LONG) if path[:2] == ("vary", "matrix") else ""
         return Mistake(
@@ -66,7 +69,9 @@ def unknown_key(location: Location, path: Path) -> Mistake:
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
-    elsewhere = [each for each in all_paths(Experiment) if each.rpartition(".")[2] == key]
+    # The key above the mistake is no alternative.
+    paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
+    elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:
         return Mistake(location, message, f"did you mean `{elsewhere[0]}`?")
     if nearest_name(key, keys) is None:
@@ -97,8 +102,10 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
 
 
 def type_without_none(annotation: Any) -> Any:
-    """The type of an optional key's value."""
+    """The type of an optional key's value; of a value or a part, the part."""
     kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
+    if parts := [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]:
+        kinds = parts
     return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
 
 

@@ -65,8 +65,8 @@ def shape_tree(tree: MappingNode) -> Shaped:
                 lost.add(path)
             # A part without a required key is invalid as a whole, so its contents are removed first.
             wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
-            # Faults are checked together, since removing one would change the numbers of later faults.
-            wrong = {path[:1] if path[0] == "faults" else path for path in wrong}
+            # Faults and stages are checked together, since removing one would change the numbers of later ones.
+            wrong = {path[:1] if path[0] in ("faults", "rate") else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
                 remove_value(document, path)
             # The next round requires these keys.

@@ -82,6 +82,7 @@ GROUPS = {
     "systems": ("system", "storage"),
     "directory": ("storage",),
     "hooks": ("storage",),
+    "rate": ("rate", "pace.rate"),
 }
 
 

@@ -34,7 +34,7 @@ ADDRESS = ("host", "hosts", "port", "table")
 # Names that the commands of `attach` may use.
 OF_SERVERS = ("host", "port", "table")
 # The keys of the file whose strings are templates.
-WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults")
+WITH_TEMPLATES = ("workload", "workloads", "load", "systems", "hooks", "directory", "faults", "rate")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def check_templates(context: Context) -> set[str]:
 
 def check_named(context: Context, each: Template, word: str) -> None:
     """Checks one name in a template."""
-    given = {"rate": context.experiment.rate, "operations": context.experiment.measure.operations}
+    given = {"rate": context.experiment.constant_rate, "operations": context.experiment.measure.operations}
     given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
     named = context.experiment.vary.named.values()
     settings = dict.fromkeys(key for names in named for own in names.values() for key in own)

@@ -17,6 +17,7 @@ from loadstone.experiment.validation import (
     measure,
     properties,
     servers,
+    stages,
     vary,
     workload,
 )
@@ -37,6 +38,7 @@ def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
     figures.check_metrics(context)
     figures.check_expectations(context)
     compare.check_thresholds(context)
+    stages.check_stages(context)
     measure.check_window(context)
     fleet.check_fleet(context)
     faults.check_faults(context)

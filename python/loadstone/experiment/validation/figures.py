@@ -6,7 +6,9 @@ import re
 
 from loadstone.experiment.kind import default_metrics
 from loadstone.experiment.validation.context import Context
+from loadstone.format import units
 from loadstone.format.suggestion import suggest_name, suggest_names
+from loadstone.results.stage import OF_STAGE, prefix_of
 from loadstone.results.value import PERCENTILES, metric_statistic
 from loadstone.search.objective import parse_expectations
 
@@ -53,7 +55,12 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
     if metric in default_metrics(context.experiment):
         return
     last = metric_statistic(metric)
-    bare = metric.removeprefix("load.")
+    stages = len(context.experiment.stages)
+    if (match := OF_STAGE.match(metric)) and int(match[1]) > stages and context.is_valid("rate"):
+        has = f"the rate has {units.count_noun(stages, 'stage')}" if stages else "the rate has no stages"
+        context.add_mistake(path, f"there is no stage {match[1]}: {has}", "write `rate: {stages: [{for: 30s, at: 5}]}`")
+        return
+    bare = metric.removeprefix("load.").removeprefix(prefix_of(metric))
     operation = bare.removesuffix(f".{last}").partition(".")[0]
     if not METRIC.fullmatch(metric):
         context.add_mistake(

@@ -19,7 +19,7 @@ def check_window(context: Context) -> None:
     if measure.duration is not None and measure.operations is not None:
         hint = "keep one of them"
         context.add_mistake(("measure", "operations"), "measure has both `duration` and `operations`", hint)
-    if measure.duration is not None and "operations" in context.dimensions:
+    if context.is_set("measure", "duration") and "operations" in context.dimensions:
         hint = "leave the duration out: each variant ends after its number of operations"
         context.add_mistake(("measure", "duration"), "`measure.duration` and vary.operations cannot be combined", hint)
     if measure.duration is None and measure.operations is None and "operations" not in context.dimensions:
@@ -85,9 +85,11 @@ def check_steady(context: Context) -> bool:
 def check_pilot(context: Context, measure: Measure) -> None:
     """Decides whether there is a pilot block; without one, the warm-up has a default."""
     experiment = context.experiment
-    possible = experiment.find is None and measure.duration is not None and not experiment.faults
+    constant = not (experiment.find or experiment.faults or experiment.stages)
+    possible = constant and measure.duration is not None
     if experiment.pilot and (measure.warmup is not None or not possible):
         reason = "with `find`" if experiment.find else "with `faults`" if experiment.faults else ""
+        reason = reason or ("with `rate.stages`" if experiment.stages else "")
         reason = reason or ("" if possible else "without `measure.duration`")
         reason = reason or "with `measure.warmup`, which it would find"
         context.add_mistake(("pilot",), f"there can be no pilot block {reason}", "leave `pilot` out")

@@ -110,8 +110,8 @@ def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) ->
 
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
-    """Variants without any trial, or without any figure: these are never valid."""
-    if not any(trial.values for trial in trials):
+    """Variants without any trial, or without any figure: never valid. A failed trial has its cause, which leads."""
+    if not any(trial.values or trial.failed for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))

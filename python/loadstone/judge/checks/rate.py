@@ -11,7 +11,7 @@ from statistics import median
 
 from loadstone.engine.events import CENSORED
 from loadstone.format import units
-from loadstone.judge.checks import faults
+from loadstone.judge.checks import faults, stages
 from loadstone.judge.figures import (
     LOWER,
     attempt_rate,
@@ -23,6 +23,7 @@ from loadstone.judge.figures import (
 )
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
+from loadstone.results.stage import stages_of
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.statistics.steady import find_rise
 
@@ -57,6 +58,9 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
         return
     if faults.has_fault(trial):
         yield from check_rate_outside_fault(trial, settings)
+        return
+    if stages_of(trial):
+        yield from stages.check_rate(trial, settings)
         return
     target, done = trial.numeric_fact("target"), attempt_rate(trial)
     missed = 1 - done / target if target and done is not None else 0.0

@@ -16,6 +16,7 @@ from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colou
 from loadstone.report.course import Figure as Kind
 from loadstone.report.course import middle, step, thinned
 from loadstone.report.view import View, spread
+from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import Series
 
 # The most lines in all panels together.
@@ -75,9 +76,38 @@ def drawn(view: View, found: Courses, name: str, kinds: Sequence[Kind], unit: st
             continue
         ends = [seconds for lines in beside for seconds in values(lines, "seconds")]
         head = figure.headed(view.name(key), view.title(view.context(key)))
-        panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends)), 170))
+        stages = stages_of(view.variants[key][0])
+        ends += [stage.end_ns / 1e9 for stage in stages]
+        requested = rate_rows(stages) if unit == "op/s" else []
+        numbers += [row["value"] for row in requested]
+        behind = stage_rows(stages), requested
+        panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends), behind), 170))
     shown = f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
     return Figure(name, tuple(panels), caption(view, found, kinds, seconds, len(panels)), shown, title)
+
+
+def stage_rows(stages: Sequence[Stage]) -> list[Row]:
+    """The band of each stage."""
+    bands = [
+        {
+            "start": stage.start_ns / 1e9,
+            "end": stage.end_ns / 1e9,
+            "stage": str(stage.number),
+            "rate": stage.rate,
+        }
+        for stage in stages
+    ]
+    return [{**band, "odd": number % 2 * 0.07} for number, band in enumerate(bands)]
+
+
+def rate_rows(stages: Sequence[Stage]) -> list[Row]:
+    """The requested rate: a point at each end of each stage."""
+    return [
+        {"seconds": at_ns / 1e9, "value": rate, "order": number}
+        for number, (at_ns, rate) in enumerate(
+            end for stage in stages for end in ((stage.start_ns, stage.rate_from), (stage.end_ns, stage.rate_to))
+        )
+    ]
 
 
 def vertical(unit: str, numbers: Sequence[float]) -> alt.Y:
@@ -125,8 +155,15 @@ def panel_rows(
     return thin, strong
 
 
-def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end: float) -> dict[str, Any]:
-    """Thin lines behind strong ones."""
+def chart(
+    view: View,
+    thin: Sequence[Row],
+    strong: Sequence[Row],
+    y: alt.Y,
+    end: float,
+    behind_lines: tuple[Sequence[Row], Sequence[Row]],
+) -> dict[str, Any]:
+    """Thin lines behind strong ones; behind all, the bands of stages and the requested rate."""
     scale = alt.Scale(domain=[0, end or 1], nice=False)
     axis = alt.Axis(title="seconds", grid=False, tickCount=5, labelFlush=True)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
@@ -142,6 +179,7 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
     medians = {kind: f"median {kind}" for kind in dict.fromkeys(str(row["kind"]) for row in strong)}
     areas = areas.encode(tooltip=figure.tooltip(at="time", **medians)).add_params(pointer)
     return figure.layered(
+        *stage_layers(*behind_lines, x, alt.X("start:Q", scale=scale, axis=axis), y),
         areas,
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
@@ -155,6 +193,23 @@ def chart(view: View, thin: Sequence[Row], strong: Sequence[Row], y: alt.Y, end:
             fontWeight=600,
         ),
     )
+
+
+def stage_layers(
+    bands: Sequence[Row], requested: Sequence[Row], x: alt.X, edge: alt.X, y: alt.Y
+) -> Iterator[alt.Chart]:
+    """Bands of stages with their numbers, and the requested rate; nothing at a constant rate."""
+    if not bands:
+        return
+    of_bands = plot(bands)
+    yield of_bands.mark_rect(style="word").encode(
+        x=edge, x2="end:Q", opacity=alt.Opacity("odd:Q", scale=None, legend=None)
+    )
+    numbers = of_bands.encode(x=edge, y=alt.value(4), text="stage:N")
+    yield from figure.words_over(numbers, align="left", baseline="top", dx=3)
+    if requested:
+        line = plot(requested).encode(x=x, y=y, order="order:Q")
+        yield line.mark_line(strokeDash=[4, 3], strokeWidth=1.2, style="word", opacity=0.6)
 
 
 def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
@@ -180,4 +235,6 @@ def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, p
     repeats = max((len(each) for each in found.of.values()), default=0)
     if repeats < found.repeats:
         text += f" {repeats} of {found.repeats} repeats are drawn."
+    if any(stages_of(view.variants[key][0]) for key in found.of):
+        text += " Bands are stages, by number; a dashed line is the requested rate."
     return text + figure.limits(view, panels, found.variants)

@@ -16,7 +16,7 @@ from rich.text import Text
 from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
-from loadstone.report import faults, probes, scenarios
+from loadstone.report import faults, probes, scenarios, stages
 from loadstone.report.expectations import SIGNS, describe
 from loadstone.report.servers import by_variant
 from loadstone.report.table import Column, Entry
@@ -63,6 +63,8 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
             console.print(line, soft_wrap=True)
     if scenarios_of := plain_table("scenarios", scenarios.table(View(judgement))):
         console.print(scenarios_of)
+    if of_stages := plain_table("by stage", stages.create_table(View(judgement))):
+        console.print(of_stages)
     for content in faults.tables(View(judgement)):
         if (
             table := plain_table(content.title.lower(), content)

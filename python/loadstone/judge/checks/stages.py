@@ -1,0 +1,111 @@
+"""Checks of trials whose rate changes during the window: each stage is examined separately.
+
+A stage with a constant rate must be steady. What follows a higher rate is a result, as the system works off its queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from loadstone.format import units
+from loadstone.judge.checks.faults import cut_series
+from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
+from loadstone.judge.settings import Settings
+from loadstone.results.stage import Stage, stages_of
+from loadstone.results.trial_result import Series, TrialResult
+
+RATE_NOT_HELD = "rate-not-held"
+HINT = "a lower rate in this stage, or more clients, would show the latency without a queue; the throughput stands"
+DRAIN_HINT = "the rate before was higher: a queue may have been worked off"
+SeriesCheck = Callable[[TrialResult, Series, Settings], Looks]
+
+
+def skip_stages(check_series: SeriesCheck) -> SeriesCheck:
+    """A check of a time series that does not apply where the rate changes."""
+
+    def check_at_constant_rate(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+        if not stages_of(trial):
+            yield from check_series(trial, series, settings)
+
+    return check_at_constant_rate
+
+
+def check_stages(check_series: SeriesCheck) -> SeriesCheck:
+    """A check of a time series that examines each stage with a constant rate separately."""
+
+    def check_by_stage(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+        stages = stages_of(trial)
+        if not stages:
+            yield from check_series(trial, series, settings)
+        for stage, before in zip(stages, [None, *stages], strict=False):
+            follows = before is not None and max(before.rate_from, before.rate_to) > stage.rate_from
+            for outcome in check_series(trial, cut_to_stage(series, stage), settings) if stage.is_constant else ():
+                yield name_stage(outcome, stage, follows)
+
+    return check_by_stage
+
+
+def name_stage(outcome: Finding | NotLooked, stage: Stage, follows: bool) -> Finding | NotLooked:
+    """A result of a check, for the figures of one stage; a note if the stage follows a higher rate."""
+    if isinstance(outcome, NotLooked):
+        return replace(outcome, reason=f"{stage.title}: {outcome.reason}")
+    message = f"{stage.title}: {outcome.message}"
+    if follows:
+        return replace(
+            outcome, message=message, metric=stage.prefix, hint=DRAIN_HINT, severity=Severity.NOTE, effect=Effect()
+        )
+    return replace(outcome, message=message, metric=stage.prefix)
+
+
+def ignore_pauses(check_series: SeriesCheck) -> SeriesCheck:
+    """A check of a time series in which a pause of the load is not silence of the system."""
+
+    def check_outside_pauses(trial: TrialResult, series: Series, settings: Settings) -> Looks:
+        pauses = [stage for stage in stages_of(trial) if stage.is_pause]
+        if pauses:
+            ended = series.ended or (0,) * len(series.start_seconds)
+            busy = tuple(
+                max(count, int(any(stage.start_ns <= start * 1e9 < stage.end_ns for stage in pauses)))
+                for count, start in zip(ended, series.start_seconds, strict=True)
+            )
+            series = replace(series, ended=busy)
+        yield from check_series(trial, series, settings)
+
+    return check_outside_pauses
+
+
+def cut_to_stage(series: Series, stage: Stage) -> Series:
+    """The intervals of a stage, with times since the start of the window."""
+    middles = (
+        (start + length / 2) * 1e9 for start, length in zip(series.start_seconds, series.length_seconds, strict=True)
+    )
+    inside = [at for at, middle in enumerate(middles) if stage.start_ns <= middle < stage.end_ns]
+    return cut_series(series, inside[0], inside[-1] + 1) if inside else cut_series(series, 0, 0)
+
+
+def check_rate(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
+    """Operations of a stage that never ended, and stages in which fewer operations were done than requested."""
+    stages = [stage for stage in stages_of(trial) if trial.value(f"{stage.prefix}due")]
+    for stage in stages:
+        due = trial.value(f"{stage.prefix}due") or 0.0
+        # What was sent after the cut-off was due in the last stage.
+        overdue = (trial.value("overdue") or 0.0) if stage is stages[-1] else 0.0
+        unanswered = (trial.value(f"{stage.prefix}unanswered") or 0.0) + overdue
+        if unanswered / due > settings.check_threshold(RATE_NOT_HELD, "censored"):
+            share = units.format_percent(unanswered / due)
+            message = f"{stage.title}: {share} of the {due:,.0f} operations due never ended in time"
+            yield find_missed_rate(trial, stage, message, Severity.INVALID, unanswered / due)
+            continue
+        done, requested = trial.value(f"{stage.prefix}throughput") or 0.0, due * 1e9 / stage.length_ns
+        if stage.is_constant and done < (1 - settings.check_threshold(RATE_NOT_HELD, "missed")) * requested:
+            message = (
+                f"{stage.title}: {units.format_rate(done)} was done of the {units.format_rate(requested)} requested"
+            )
+            yield find_missed_rate(trial, stage, message, Severity.NOTE, 1 - done / requested)
+
+
+def find_missed_rate(trial: TrialResult, stage: Stage, message: str, severity: Severity, size: float) -> Finding:
+    """A rate that was not held in a stage, which concerns its latencies."""
+    here = (trial.trial,)
+    return Finding(RATE_NOT_HELD, severity, message, HINT, here, stage.prefix, "latencies", size=size)

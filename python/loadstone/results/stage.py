@@ -1,0 +1,85 @@
+"""The stages of a trial whose rate changes, and the names of their figures: `stage2.read.p99`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import Value
+
+OF_STAGE = re.compile(r"stage([1-9]\d*)\.")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of the measured window in which the rate was constant or changed linearly."""
+
+    # From 1.
+    number: int
+    # Since the start of the window.
+    start_ns: int
+    length_ns: int
+    # Requested operations per second at its start and at its end.
+    rate_from: float
+    rate_to: float
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of its figures' names."""
+        return f"stage{self.number}."
+
+    @property
+    def end_ns(self) -> int:
+        """Its end since the start of the window."""
+        return self.start_ns + self.length_ns
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether its rate is constant and above 0."""
+        return self.rate_from == self.rate_to > 0
+
+    @property
+    def is_pause(self) -> bool:
+        """Whether no operation is due in it."""
+        return self.rate_from == self.rate_to == 0
+
+    @property
+    def rate(self) -> str:
+        """Its rate in words: `5,000 op/s`, `1,000 to 5,000 op/s`, `pause`."""
+        if self.is_pause:
+            return "pause"
+        if self.is_constant:
+            return f"{self.rate_from:,.10g} op/s"
+        return f"{self.rate_from:,.10g} to {self.rate_to:,.10g} op/s"
+
+    @property
+    def title(self) -> str:
+        """Its name in words: `stage 2 (5,000 op/s)`."""
+        return f"stage {self.number} ({self.rate})"
+
+    def values(self) -> Iterator[Value]:
+        """Its definition as figures of a trial."""
+        yield Value(f"{self.prefix}start", self.start_ns, "ns", 1)
+        yield Value(f"{self.prefix}length", self.length_ns, "ns", 1)
+        yield Value(f"{self.prefix}rate_from", self.rate_from, "op/s", 1)
+        yield Value(f"{self.prefix}rate_to", self.rate_to, "op/s", 1)
+
+
+def stages_of(trial: TrialResult) -> list[Stage]:
+    """The stages of a trial, in order; empty at a constant rate and in a closed loop."""
+    stages: list[Stage] = []
+    while (length := trial.value(f"stage{len(stages) + 1}.length")) is not None:
+        prefix = f"stage{len(stages) + 1}."
+        start, rate_from, rate_to = (
+            trial.value(f"{prefix}{name}") or 0.0 for name in ("start", "rate_from", "rate_to")
+        )
+        stages.append(Stage(len(stages) + 1, int(start), int(length), rate_from, rate_to))
+    return stages
+
+
+def prefix_of(metric: str) -> str:
+    """The beginning of a stage's figure, `stage2.` of `stage2.read.p99`; empty for figures of the whole window."""
+    match = OF_STAGE.match(metric)
+    return match[0] if match else ""
