@@ -325,6 +325,11 @@ def test_stage_figures_agree_everywhere() -> None:
     assert count_repeated(judgement) > 0
 
 
+def test_stage_without_success_has_no_steadiness() -> None:
+    (group, *_) = report.create_table(View(judge_results(stage_results(rates=(100.0, 0.0, 100.0))))).groups
+    assert [row[-1].text for row in group.rows] == ["yes", "–", "yes"]
+
+
 def test_charts_over_time_have_bands_of_stages() -> None:
     view = View(judge_results(stage_results()))
     figure = charts.throughput(view, charts.courses(view))

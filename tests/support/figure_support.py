@@ -32,8 +32,6 @@ Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in loads.COLUMNS.items()}
 STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
 SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages"}
-# A figure with its unit within a sentence.
-STATED = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)? (?:op/s|ns|µs|ms|s|[kMGT]?B(?:/s|/op)?))(?![\w/])")
 CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
 
 
@@ -263,20 +261,6 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
             number, unit = float(row["value"]), row["unit"]
             bound = {"at_least": "at least ", "failed": "failed "}.get(row["bound"], "")
             yield f"trial={row['trial']}", row["metric"], Place("the CSV export", f"{bound}{number:.9f} {unit}")
-
-
-def find_unlisted(judgement: Judgement) -> list[str]:
-    """Figures of the answer that no table, chart or terminal shows."""
-    known = {place.text for places in collect_figures(judgement).values() for place in places}
-    known |= {text for chart in known for text in STATED.findall(chart)}
-    stated = dict.fromkeys(STATED.findall(judgement.sentence))
-    return [text for text in stated if not any(is_same_kind(text, place) and agree(text, place) for place in known)]
-
-
-def is_same_kind(first: str, second: str) -> bool:
-    """Whether both texts are figures with a unit."""
-    parsed = [parse_figure(text.removeprefix("at most ").removeprefix("at least ")) for text in (first, second)]
-    return all(part is not None and part[2] for part in parsed)
 
 
 def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:

@@ -60,10 +60,10 @@ def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[Entry, ...]
 
 
 def render_steadiness(view: View, key: VariantKey, stage: Stage) -> Entry:
-    """Whether a stage with a constant rate was steady in all repeats."""
-    if not stage.is_constant:
-        return NONE
+    """Whether a stage with a constant rate was steady in all repeats; nothing where no operation succeeded."""
     trials = view.variants[key]
+    if not stage.is_constant or not any(trial.value(f"{stage.prefix}throughput") for trial in trials):
+        return NONE
     unsteady = [message for trial in trials for message in find_drifts(view, trial.trial, stage)]
     count = len({trial for trial, _ in unsteady})
     if not count:
