@@ -72,7 +72,8 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
     assert after is not None
     # By the kernel's own account of it, as the hypervisor may not let it have a whole processor.
     used = (after.cpu_ticks - before.cpu_ticks) / TICKS_PER_SECOND / seconds
-    assert used > 0.2
+    # Less would be within the tolerance.
+    assert used > 0.05
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
     # The same process, now ours: what is left is other work on this machine, however much that is.
     assert known["engine.cpu"] > 0
