@@ -296,3 +296,10 @@ def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
     copy = written(tmp_path, original.read_text(), "copy.hlog")
     with pytest.raises(LoadstoneError, match=r"copy.hlog is a copy of .*process-1.hlog"):
         merge_logs([original, copy], {})
+
+
+def test_logs_without_starts_have_a_note(tmp_path: Path) -> None:
+    paths = [write_process(tmp_path, number) for number in (1, 2)]
+    paths[1].write_text("".join(line for line in paths[1].read_text().splitlines(True) if "BaseTime" not in line))
+    (imported,) = merge_logs(paths, {})
+    assert [note.name for note in imported.result.notes] == ["starts-unknown"]

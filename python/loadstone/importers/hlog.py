@@ -150,6 +150,9 @@ def merge_runs(sources: Sequence[Source]) -> ImportedRun:
             spans.append((later + min(begin for begin, _, _ in timed), later + last))
     merged = read_log(whole, sources[starts.index(min(known)) if known else 0])
     note_parallelism(merged, spans)
+    if len(known) < len(starts) > 1:
+        message = "not every log states its start, so all are taken to begin together: the throughput may be overstated"
+        merged.add_note("starts-unknown", message, "import logs with the line StartTime or BaseTime")
     return merged
 
 

@@ -23,22 +23,17 @@ def merge_logs(paths: Sequence[Path], facts: Mapping[str, Scalar], name: str | N
 
     Raises LoadstoneError for a log without histograms, a copy of another log, or logs with different units.
     """
-    sources = [open_histograms(path, facts, name) for path in paths]
+    opened = [open_source(path, facts, name) for path in paths]
+    for source, chosen, _ in opened:
+        if chosen.NAME != hlog.NAME:
+            message = "it has percentiles only, and percentiles of several processes cannot be merged"
+            raise LoadstoneError(f"{message} ({source.path.name})", HINT)
+    sources = [source for source, _, _ in opened]
     refuse_copies(sources)
     run = hlog.merge_runs(sources)
     run.facts["processes"] = len(paths)
-    first = sources[0]
-    written = open_source(first.path, facts, name)[2]
+    first, _, written = opened[0]
     return name_runs(first.path, [run], written, facts)
-
-
-def open_histograms(path: Path, facts: Mapping[str, Scalar], name: str | None) -> Source:
-    """A log with histograms. Raises LoadstoneError for any other."""
-    source, chosen, _ = open_source(path, facts, name)
-    if chosen.NAME != hlog.NAME:
-        message = f"it has percentiles only, and percentiles of several processes cannot be merged ({path.name})"
-        raise LoadstoneError(message, HINT)
-    return source
 
 
 def refuse_copies(sources: Sequence[Source]) -> None:
