@@ -298,7 +298,7 @@ def test_ledger_of_another_spec_is_refused(engine: Engine, tmp_path: Path, other
     words = [str(engine.program), "ledger", "--spec", str(tmp_path / "spec.json")]
     done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (USAGE, "")
-    assert f"the ledger {lmdb.runs[-1]} belongs to another spec" in done.stderr
+    assert f"the ledger {lmdb.runs[-1]} was made with a different spec" in done.stderr
     assert "hint: " in done.stderr
 
 

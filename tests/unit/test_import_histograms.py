@@ -46,6 +46,7 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
     assert found.result.facts == {
         "tool": "fio",
         "version": "fio-3.33",
+        "job_name": "mixed",
         "jobs": 1,
         "io_engine": "psync",
         "block_size": "4k",

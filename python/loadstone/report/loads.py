@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.scaling import Line, group_lines
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Entry, Rows, Table, render_cell
 from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
 
@@ -58,11 +57,3 @@ def name_series(view: View, context: VariantKey, line: Line) -> str:
     """The heading of a series: its compared value and its context."""
     varying = tuple(pair for pair in context if pair[0] not in view.constants)
     return " · ".join(filter(None, (line.name, variant_name(varying) if varying else "")))
-
-
-def render_cell(view: View, key: VariantKey, metric: str) -> Entry:
-    """The figure of a variant, or why there is none."""
-    cell = view.cell(key, metric)
-    if cell is None:
-        return Entry(wording.DASH, tone="muted")
-    return Entry("withheld", tone="muted", aside=cell.withheld) if cell.withheld else Entry(view.figure(cell))

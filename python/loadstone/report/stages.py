@@ -8,8 +8,7 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.not_steady import NAME as NOT_STEADY
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.faults import drop_empty, title_of_variant
-from loadstone.report.loads import render_cell
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Entry, Rows, Table, render_cell
 from loadstone.report.view import View
 from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import TrialResult

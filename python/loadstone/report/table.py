@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from loadstone.format import wording
 from loadstone.judge.finding import Verdict
+from loadstone.judge.judgement import VariantKey
+from loadstone.report.view import View
 
 Align = Literal["left", "right"]
 
@@ -53,3 +56,11 @@ class Table:
     def __bool__(self) -> bool:
         """Whether there is a row."""
         return any(group.rows for group in self.groups)
+
+
+def render_cell(view: View, key: VariantKey, metric: str) -> Entry:
+    """The figure of a variant, or why there is none."""
+    cell = view.cell(key, metric)
+    if cell is None:
+        return Entry(wording.DASH, tone="muted")
+    return Entry("withheld", tone="muted", aside=cell.withheld) if cell.withheld else Entry(view.figure(cell))
