@@ -166,6 +166,8 @@ LONGEST = (
     "test_known_truth",
     "test_search_simulations",
     "test_judge_simulations",
+    "test_style",
+    "test_help",
 )
 # Files that take processor time for many simulated experiments: `make check` goes without.
 SIMULATIONS = (
