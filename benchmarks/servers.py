@@ -17,7 +17,7 @@ from measure import ENGINE, ROOT, Used, ratio_of, run, verdict
 
 from loadstone.systems.base.files.debian import library_path, unpack_packages
 from loadstone.systems.base.files.maven import class_path
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.cassandra import files
 from loadstone.systems.hbase import jars, system
 

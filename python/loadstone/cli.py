@@ -43,7 +43,7 @@ LAB_COMMANDS = {
     "fleet": "the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
-MODULES = {"import": "importing", "time": "timing"}
+MODULES = {"import": "import_results"}
 
 
 def main() -> int:
@@ -68,13 +68,13 @@ def run(arguments: list[str]) -> int:
         return run_command("search", rest)
     if command in ENGINE_COMMANDS:
         if any(word.startswith("hbase") for word in rest[1:4]):
-            from loadstone.systems import provide
+            from loadstone.systems import prerequisites
 
-            provide.for_command(rest)
+            prerequisites.for_command(rest)
         if command == "ycsb" and "load" in rest:
-            from loadstone.systems import provide
+            from loadstone.systems import prerequisites
 
-            provide.provide_table(rest)
+            prerequisites.provide_table(rest)
         program.replace_process(arguments)
     if command in LAB_COMMANDS:
         return run_command(command, rest)

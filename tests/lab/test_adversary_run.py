@@ -82,7 +82,7 @@ def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypat
     from loadstone.runner import trial
     from loadstone.runner.datasets import DataSpaces
     from loadstone.runner.progress import PlainLines
-    from loadstone.runner.servers import RunServers
+    from loadstone.runner.server_pool import RunServers
 
     monkeypatch.setattr(trial, "LEAVING_SECONDS", 0.1)
     loaded = load_experiment(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])

@@ -12,7 +12,7 @@ import pytest
 
 from lab_support import ROOT, loadstone
 from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
-from loadstone.doctor.examination import CHECKS, CLIENTS, examine_machine, is_fit, render_report
+from loadstone.doctor.diagnosis import CHECKS, CLIENTS, examine_machine, is_fit, render_report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
 from loadstone.doctor.snapshot import take_snapshot
 from loadstone.observe.listeners import Listener

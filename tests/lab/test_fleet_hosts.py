@@ -23,7 +23,7 @@ from loadstone.engine.events import Event, Interval, Result, Summary, parse_even
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.agent import Agent
-from loadstone.fleet.clock import Clock, ClockWatch, Reading, ShiftedClock
+from loadstone.fleet.clock import ClockWatch, HostClock, Reading, ShiftedClock
 from loadstone.fleet.host_figures import add_disturbances, slowest_host
 from loadstone.fleet.interface import Fleet, Observations, split
 from loadstone.fleet.local import Local
@@ -232,7 +232,7 @@ PACED = ("-p", "operationcount=3001", "-target", "1500", "-threads", "6")
 def test_hosts_count_what_segments_do() -> None:
     spec = spec_of(*PACED)
     local, _ = run(Local(), split(spec, 3))
-    clocks = [Clock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
+    clocks = [HostClock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
     transport = InProcess(clocks)
     # A busy machine may hold up an agent for seconds, and its limits are tested in simulated time.
     hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split(spec, 3))
@@ -246,7 +246,7 @@ def test_hosts_count_what_segments_do() -> None:
 
 def test_killed_engine_is_a_lost_segment() -> None:
     spec = spec_of("-p", "operationcount=4001", "-target", "1000", "-threads", "4")
-    transport = InProcess([Clock(), Clock()])
+    transport = InProcess([HostClock(), HostClock()])
     fleet = Remote(transport, {"": range(2)}, silence_seconds=60)
     is_killed = False
     with (
@@ -288,7 +288,7 @@ def test_agent_revokes_leases_of_a_silent_lab() -> None:
     assert (last.end, last.reason) == ("lease", "stdin closed")
 
 
-class LeapingClock(Clock):
+class LeapingClock(HostClock):
     """A clock whose seconds can leap ahead."""
 
     leap = 0.0

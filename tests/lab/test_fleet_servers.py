@@ -19,20 +19,20 @@ from loadstone.engine import program
 from loadstone.engine.trial import EngineError
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
-from loadstone.fleet.clock import Clock, ShiftedClock
+from loadstone.fleet.clock import HostClock, ShiftedClock
 from loadstone.fleet.host_systems import HostSystems, instance_name
 from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.placement import select_servers
 from loadstone.fleet.remote import Remote
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 from loadstone.fleet.spread_faults import SpreadSite
 from loadstone.fleet.transport import Host
 from loadstone.judge import judge
 from loadstone.runner import run as runner
-from loadstone.runner.servers import DIED
+from loadstone.runner.server_pool import DIED
 from loadstone.systems import registry
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from systems_support import free_port, systems, temporary_root
 
 ROLES = ("lab", "servers", "clients", "clients")
@@ -68,7 +68,7 @@ def fleet(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
     """Three hosts for servers, whose clocks differ, and the tiny system."""
     monkeypatch.setitem(registry.SYSTEMS, "tiny", "Tiny")
     monkeypatch.setitem(__import__("sys").modules, "loadstone.systems.tiny.system", tiny_system)
-    transport = InProcess([Clock(), ShiftedClock(500_000_000), Clock()])
+    transport = InProcess([HostClock(), ShiftedClock(500_000_000), HostClock()])
     hosts = Remote(transport, {"": range(3)}, silence_seconds=60, servers=range(3))
     yield hosts
     hosts.close()
@@ -79,7 +79,7 @@ def run_experiment(home: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> li
     file = experiment(home, text.replace("PORT", str(free_port())))
     monkeypatch.chdir(home)
     monkeypatch.setenv("LOADSTONE_SHARE_HOST", "1")
-    monkeypatch.setattr(runner, "RayTransport", lambda address: InProcess([Clock()] * len(ROLES), ROLES))
+    monkeypatch.setattr(runner, "RayTransport", lambda address: InProcess([HostClock()] * len(ROLES), ROLES))
     assert run_command.main([str(file), "--no-report"]) == 0
     return trials(only_folder(home))
 
@@ -127,12 +127,12 @@ def plan_fault(kind: str) -> PlannedFault:
     return PlannedFault(kind, 0, ("any",), 1, (1.0, 1.0), None, 1.0, "", 0.9, 1.0, 1.0)
 
 
-def states(running: Spread) -> dict[str, str]:
+def states(running: SpreadSystem) -> dict[str, str]:
     return {server.name: state.value for server, state in running.status()}
 
 
 def test_system_starts_a_node_on_each_host(fleet: Remote) -> None:
-    running = Spread(fleet, "tiny")
+    running = SpreadSystem(fleet, "tiny")
     running.up(3, {"port": str(free_port())})
     servers = running.running_processes()
     assert [server.address.rpartition(":")[0] for server in servers] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
@@ -148,7 +148,7 @@ def test_system_starts_a_node_on_each_host(fleet: Remote) -> None:
 
 @pytest.mark.parametrize(("kind", "state"), [("kill", "dead"), ("pause", "paused"), ("stop", "dead")])
 def test_fault_leaves_other_hosts_alone(fleet: Remote, kind: str, state: str) -> None:
-    running = Spread(fleet, "tiny")
+    running = SpreadSystem(fleet, "tiny")
     running.up(3, {"port": str(free_port())})
     site = SpreadSite(running)
     before = site.identities()
@@ -177,7 +177,7 @@ def await_none(check: Any) -> None:
 
 
 def test_ended_server_is_started_again(fleet: Remote) -> None:
-    running = Spread(fleet, "tiny")
+    running = SpreadSystem(fleet, "tiny")
     settings = {"port": str(free_port())}
     running.up(3, settings)
     RunningSystem("tiny@host2").kill()
@@ -190,7 +190,7 @@ def test_ended_server_is_started_again(fleet: Remote) -> None:
 
 
 def test_new_agent_starts_its_server_again(fleet: Remote) -> None:
-    running = Spread(fleet, "tiny")
+    running = SpreadSystem(fleet, "tiny")
     settings = {"port": str(free_port())}
     running.up(3, settings)
     first = {server.name: server.pid for server in running.running_processes()}
@@ -208,7 +208,7 @@ def test_new_agent_starts_its_server_again(fleet: Remote) -> None:
 def test_servers_of_another_owner_are_refused(fleet: Remote) -> None:
     RunningSystem("tiny@host1").up(1, {"port": str(free_port())})
     with pytest.raises(LoadstoneError, match="host host1: tiny@host1 is up, and no experiment started it"):
-        Spread(fleet, "tiny").up(3, {"port": str(free_port())})
+        SpreadSystem(fleet, "tiny").up(3, {"port": str(free_port())})
     assert [RunningSystem(f"tiny@host{k}").status() for k in (0, 2)] == [[], []]
     RunningSystem("tiny@host1").down()
 
@@ -219,7 +219,7 @@ def test_failed_start_names_the_host(fleet: Remote) -> None:
         socket.create_server(("127.0.0.3", port + 2)),
         pytest.raises(LoadstoneError, match=r"host host2: port 127\.0\.0\.3:\d+, which tiny-3 needs, is in use"),
     ):
-        Spread(fleet, "tiny").up(3, {"port": str(port)})
+        SpreadSystem(fleet, "tiny").up(3, {"port": str(port)})
 
 
 def test_call_of_a_silent_host_fails() -> None:
@@ -235,7 +235,7 @@ def test_call_of_a_silent_host_fails() -> None:
 
 def test_instants_are_by_the_clock_of_the_lab() -> None:
     spec = spec_of("-p", "operationcount=301", "-target", "1000", "-threads", "2")
-    hosts = Remote(InProcess([ShiftedClock(-500_000_000), Clock()]), {"": range(2)}, silence_seconds=60)
+    hosts = Remote(InProcess([ShiftedClock(-500_000_000), HostClock()]), {"": range(2)}, silence_seconds=60)
     starts: list[int] = []
     with (
         hosts.launch(split(spec, 2), lambda part, line: merger.hear(part, line)) as running,

@@ -12,7 +12,7 @@ from command_server import Done
 from lab_support import experiment, loadstone, only_folder
 from loadstone.experiment.file import load_experiment
 from loadstone.judge.judge import judge_results
-from loadstone.report.gate import junit, summary
+from loadstone.report.expectation_files import junit, summary
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import ResultSet
 from report_support import page, pull_request

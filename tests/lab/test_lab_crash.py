@@ -21,7 +21,7 @@ from lab_support import command, engines, environment, experiment, kill, loadsto
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find_folders
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")

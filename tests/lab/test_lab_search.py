@@ -21,7 +21,7 @@ from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
-from loadstone.runner.saturation import share_servers
+from loadstone.runner.search import share_servers
 from loadstone.search.rule import CONFIRMATIONS
 
 pytestmark = pytest.mark.usefixtures("chosen")

@@ -15,7 +15,7 @@ from lab_support import SMALL
 from loadstone.experiment.plan.plan import PlannedTrial, plan_experiment
 from loadstone.results.folder import Folder
 from loadstone.runner.progress import PlainLines
-from loadstone.runner.run import Run
+from loadstone.runner.run import ExperimentRun
 from loadstone.runner.trial import Conductor
 from results_support import trial
 
@@ -25,7 +25,7 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 
 @dataclass
-class MadeUp(Run):
+class MadeUp(ExperimentRun):
     """A run whose trials take no time; those of some systems fail from a repeat on."""
 
     # By system: the last repeat that succeeds.

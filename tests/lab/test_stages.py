@@ -25,7 +25,7 @@ from loadstone.judge.finding import Finding, Severity, Verdict, concerns_metric
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import stages as report
-from loadstone.report.charts import course as charts
+from loadstone.report.charts import time_series as charts
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.stage import Stage, stages_of

@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from lab_support import loadstone, only_folder, start, trials
-from loadstone.commands.timing import create_commands, main
+from loadstone.commands.time import create_commands, main
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -25,7 +25,7 @@ from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question
 from loadstone.runner.command import Launcher
 from loadstone.runner.progress import PlainLines
-from loadstone.runner.timing import Timed, Timing
+from loadstone.runner.time_commands import Timed, Timing
 from loadstone.statistics.centre import find_outliers, median_rank
 from loadstone.statistics.distributions import binomial_tail
 

@@ -15,8 +15,8 @@ from judge_support import given as set_figures
 from judge_support import sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.report import course as thinning
-from loadstone.report.charts import course, device, figure, intervals, percentiles, scaling, theme
+from loadstone.report import time_series as thinning
+from loadstone.report.charts import device, figure, intervals, percentiles, scaling, theme, time_series
 from loadstone.report.charts.figure import Figure
 from loadstone.report.markup import countable
 from loadstone.report.percentile_curve import nines
@@ -259,7 +259,7 @@ def test_long_time_series_is_thinned_for_a_phone() -> None:
 
 def test_panels_of_one_context_share_their_axes() -> None:
     view = View(report_support.usual())
-    found = course.throughput(view, course.courses(view))
+    found = time_series.throughput(view, time_series.courses(view))
     tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
     assert tops[0] == tops[1] == tops[2]
     assert tops[3] == tops[4] == tops[5]

@@ -13,7 +13,7 @@ from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.report.comparison import table
-from loadstone.report.table import Entry
+from loadstone.report.table import TableCell
 from loadstone.report.terminal.tables import change, figures
 from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
@@ -42,13 +42,13 @@ def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil
     )
 
 
-def against(view: View, metric: str) -> dict[tuple[str, str], Entry]:
+def against(view: View, metric: str) -> dict[tuple[str, str], TableCell]:
     """What stands in the column beside the baseline, by workload and system."""
     groups = table(view, metric).groups
     return {(group.title, row[0].text): row[AGAINST] for group in groups for row in group.rows}
 
 
-def words(entry: Entry) -> str:
+def words(entry: TableCell) -> str:
     """All that an entry says."""
     return f"{entry.text} {entry.note}".strip()
 

@@ -12,7 +12,7 @@ from judge_support import experiment, facts, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
-from loadstone.report.servers import by_server, by_variant
+from loadstone.report.server_tables import by_server, by_variant
 from loadstone.report.table import Table
 from loadstone.report.terminal.tables import servers as on_terminal
 from loadstone.report.view import View

@@ -18,7 +18,7 @@ from dfsio_support import MEGABYTE, DfsioResult, blocks, dfsio
 from hadoop_support import hdfs_ports
 from loadstone.observe.sockets import Sockets, list_inodes
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.hdfs import hadoop
 
 # The version that the lab's HDFS has unless another is asked for.

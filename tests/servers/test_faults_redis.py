@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, start, trials
-from loadstone.runner.servers import DIED
+from loadstone.runner.server_pool import DIED
 from loadstone.systems.base import undo
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from systems_support import free_port, systems, temporary_root
 from tiny_support import until
 

@@ -30,7 +30,7 @@ from loadstone.observe.kernel_file import PROC
 from loadstone.results.fault import FaultRecord
 from loadstone.systems.base import disks, undo
 from loadstone.systems.base.networks import list_namespaces, name_prefix
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
 from tiny_support import tiny as tiny

@@ -25,13 +25,13 @@ from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
 from loadstone.results.value import Value
-from loadstone.runner.attached import Hosts
+from loadstone.runner.attached_system import AttachedServers
 from loadstone.runner.hooks import HookError
 from loadstone.runner.phase_result import engine_share
-from loadstone.runner.servers import RunServers, ServersError
+from loadstone.runner.server_pool import RunServers, ServersError
 from loadstone.runner.settling import LOOK_S
-from loadstone.runner.started import common
-from loadstone.systems.base.running import RunningSystem
+from loadstone.runner.started_system import common
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
 pytestmark = pytest.mark.usefixtures("chosen")
@@ -375,7 +375,7 @@ def test_an_attached_server_is_killed_by_its_command(tmp_path: Path) -> None:
     (tmp_path / "b").touch()
     (variant,) = variants(tmp_path, ATTACHED.format(home=tmp_path))
     assert variant.servers is not None
-    hosts = Hosts(variant.servers.how, tmp_path / "log")  # type: ignore[arg-type]
+    hosts = AttachedServers(variant.servers.how, tmp_path / "log")  # type: ignore[arg-type]
     assert hosts.dead() == []
     hosts.run("kill", "b")
     assert hosts.dead() == ["b"]

@@ -11,7 +11,7 @@ import pytest
 from conftest import Engine
 from ledger_support import PATIENT, Proof, await_start, proof
 from loadstone.runner.settling import await_replication
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.cassandra.system import Cassandra
 from test_systems_cassandra import free_ports
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadstone.observe.process import read_stat
-from loadstone.observe.servers import ServerObserver, Watched, resident_memory
+from loadstone.observe.server_usage import ServerObserver, Watched, resident_memory
 from loadstone.observe.sockets import Sockets, list_inodes, parse_address
 from loadstone.observe.watch import Watch
 from loadstone.systems.base.jvm import read_collections

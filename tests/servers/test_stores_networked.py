@@ -25,7 +25,7 @@ import pytest
 
 from conftest import ROOT, CommandResult, Engine
 from loadstone.engine.events import Event, Interval
-from loadstone.systems.base import elsewhere
+from loadstone.systems.base import outside_directories
 from loadstone.systems.postgres import cluster, system
 from networked_support import CLIENTS, GONE, PAUSE_SECONDS, RECORDS, STORES, Networked, Served
 from scripted_relay import Fault, Relay, array
@@ -426,7 +426,7 @@ def redis_without_memory(served: Served, refuse: bool) -> None:
 def postgres_without_right(served: Served, refuse: bool) -> None:
     """The role may not update the table, or may."""
     plan = served.up.running.plan
-    programs = system.find_programs(served.up.running.place, plan, elsewhere.choose_user("postgres"))
+    programs = system.find_programs(served.up.running.place, plan, outside_directories.choose_user("postgres"))
     user = plan.settings["user"]
     change = f"REVOKE UPDATE ON usertable FROM {user}" if refuse else f"GRANT UPDATE ON usertable TO {user}"
     cluster.ask_server(programs, "127.0.0.1", plan.settings, change)

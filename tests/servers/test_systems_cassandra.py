@@ -20,7 +20,7 @@ from ledger_support import PATIENT, Proof
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base import process
 from loadstone.systems.base.jvm import read_collections
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import Place, SystemPlan
 from loadstone.systems.cassandra import files
 from loadstone.systems.cassandra.cql import Cql, RefusedError, UnreachableError

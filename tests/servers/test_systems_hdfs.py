@@ -15,7 +15,7 @@ import pytest
 from hadoop_support import hdfs_ports, listening
 from loadstone.systems.base import process
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import Place, SystemsError
 from loadstone.systems.hbase import file_system
 from loadstone.systems.hdfs import hadoop

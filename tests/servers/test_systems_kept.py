@@ -9,7 +9,7 @@ import pytest
 
 from loadstone.systems.base import state
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.registry import load_system
 from systems_support import free_settings, temporary_root

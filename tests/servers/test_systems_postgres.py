@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from conftest import Engine
-from loadstone.systems.base import elsewhere, process
+from loadstone.systems.base import outside_directories, process
 from loadstone.systems.base.files import cache, debian
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.postgres import cluster, system
@@ -33,7 +33,7 @@ def server() -> Iterator[Up]:
 
 def programs(server: Up) -> Programs:
     """Those of the server that runs."""
-    return system.find_programs(server.running.place, server.running.plan, elsewhere.choose_user("postgres"))
+    return system.find_programs(server.running.place, server.running.plan, outside_directories.choose_user("postgres"))
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
@@ -111,8 +111,8 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
 @pytest.fixture
 def pooler(server: Up) -> Iterator[Callable[[str], dict[str, str]]]:
     """Starts PgBouncer in a mode; the properties of a store that reaches the server through it."""
-    user = elsewhere.choose_user("postgres")
-    root = debian.unpack_packages(["pgbouncer"], "", elsewhere.cache_for(user, cache.cache_root()))
+    user = outside_directories.choose_user("postgres")
+    root = debian.unpack_packages(["pgbouncer"], "", outside_directories.cache_for(user, cache.cache_root()))
     settings = server.running.plan.settings
     password = PASSWORD.replace("'", "''")
     with temporary_root() as directory, contextlib.ExitStack() as stack:
@@ -379,4 +379,4 @@ def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -
 
 def left() -> set[Path]:
     """Data of systems outside of their directories."""
-    return {*elsewhere.DATA.iterdir()} if elsewhere.DATA.exists() else set()
+    return {*outside_directories.DATA.iterdir()} if outside_directories.DATA.exists() else set()

@@ -16,7 +16,7 @@ import pytest
 from loadstone.commands.systems import VERBS, choose_port
 from loadstone.systems import registry
 from loadstone.systems.base import process
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
 from tiny_support import LINE, TINY, Tiny, tiny, until
 

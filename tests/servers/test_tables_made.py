@@ -10,8 +10,8 @@ import pytest
 
 from command_server import Done, run_command
 from lab_support import ROOT
-from loadstone.systems import provide
-from loadstone.systems.base import elsewhere
+from loadstone.systems import prerequisites
+from loadstone.systems.base import outside_directories
 from loadstone.systems.postgres import cluster, system
 from systems_support import Up, free_port, up
 
@@ -28,7 +28,9 @@ def server() -> Iterator[Up]:
 
 def ask(server: Up, query: str) -> str:
     """What the server answers the role of clients."""
-    programs = system.find_programs(server.running.place, server.running.plan, elsewhere.choose_user("postgres"))
+    programs = system.find_programs(
+        server.running.place, server.running.plan, outside_directories.choose_user("postgres")
+    )
     return cluster.ask_server(programs, "127.0.0.1", server.running.plan.settings, query)
 
 
@@ -90,4 +92,4 @@ def test_nothing_is_asked_for_what_needs_no_table(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOADSTONE_SYSTEMS", str(tmp_path))
-    assert provide.create_load_table(words) is None
+    assert prerequisites.create_load_table(words) is None

@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT
 from hadoop_support import hdfs_ports
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.hdfs.system import OPENED
 from tera_support import HANGS_SECONDS, tera
 

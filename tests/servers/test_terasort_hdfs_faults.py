@@ -14,7 +14,7 @@ import pytest
 
 from hadoop_support import hdfs_ports
 from killed_at import TRACEABLE, killed_at
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, started_together, tera
 
 # Rows that are moved in no time, and so many that a data node dies meanwhile.

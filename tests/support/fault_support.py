@@ -11,7 +11,7 @@ from loadstone.results.fault import FaultRecord
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
 from loadstone.results.value import Value
-from loadstone.runner.fault_figures import DEFAULTS, Row, apply_deadline, figures_of_faults
+from loadstone.runner.fault_figures import DEFAULTS, FaultInterval, apply_deadline, figures_of_faults
 from scripted_store import MILLISECOND, SECOND, ScriptedStore, Span, fault
 
 RATE, SECONDS, REPEATS = 60, 200, 6
@@ -49,7 +49,7 @@ def store_of(level: str, kind: str, repeat: int) -> ScriptedStore:
     return ScriptedStore(RATE, SECONDS, spans, 4000)
 
 
-def series_of(rows: list[Row]) -> Series:
+def series_of(rows: list[FaultInterval]) -> Series:
     """The time series of a trial."""
     starts = tuple(row.start_ns / 1e9 for row in rows)
     lengths = tuple(row.length_ns / 1e9 for row in rows)

@@ -15,7 +15,7 @@ from typing import Any
 
 from loadstone.format import units, wording
 from loadstone.judge.judgement import Judgement
-from loadstone.report import html, loads, markdown, probes, stages, trials
+from loadstone.report import html, markdown, search, stages, sweep, trials
 from loadstone.report.sections import sections
 from loadstone.report.terminal import tables
 from loadstone.report.view import View
@@ -29,7 +29,7 @@ NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+
 WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
 # A variant's tokens and a metric's words.
 Key = tuple[frozenset[str], str]
-LOAD_METRICS = {head: metric for metric, head in loads.COLUMNS.items()}
+LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
 STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
 SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages"}
 CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
@@ -231,13 +231,13 @@ def markdown_figures(text: str) -> Iterator[tuple[str, str, Place]]:
 
 def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
     """The figures of the terminal's tables."""
-    for search in judgement.searches:
-        for row in probes.rows(search):
-            for head, text in zip(probes.heads(search), row, strict=True):
-                if head not in (search.rule.over, "trials", probes.DECISION):
-                    label = " ".join(f"{name}={value}" for name, value in search.context)
+    for result in judgement.searches:
+        for row in search.rows(result):
+            for head, text in zip(search.heads(result), row, strict=True):
+                if head not in (result.rule.over, "trials", search.DECISION):
+                    label = " ".join(f"{name}={value}" for name, value in result.context)
                     yield (
-                        f"{label} {search.rule.over}={row[0].replace(',', '')}",
+                        f"{label} {result.rule.over}={row[0].replace(',', '')}",
                         head,
                         Place("terminal's search", text),
                     )

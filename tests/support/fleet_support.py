@@ -19,7 +19,7 @@ from lab_support import ROOT
 from loadstone import __version__
 from loadstone.engine import program
 from loadstone.fleet.agent import Agent
-from loadstone.fleet.clock import Clock
+from loadstone.fleet.clock import HostClock
 from loadstone.fleet.shipping import hash_file
 from loadstone.fleet.transport import Host, Reply
 
@@ -33,7 +33,7 @@ def name_hosts(count: int, roles: Sequence[str] = ()) -> list[Host]:
 class InProcess:
     """Real agents with real engines, each call on a thread."""
 
-    def __init__(self, clocks: Sequence[Clock], roles: Sequence[str] = ()) -> None:
+    def __init__(self, clocks: Sequence[HostClock], roles: Sequence[str] = ()) -> None:
         self.hosts: Sequence[Host] = name_hosts(len(clocks), roles)
         self.agents: dict[int, Agent] = {}
         self._clocks = clocks
@@ -72,7 +72,7 @@ class InProcess:
 
 
 @dataclass(frozen=True)
-class SimulatedClock(Clock):
+class SimulatedClock(HostClock):
     """The lab's clock in simulated time, which begins at 1,000 s."""
 
     simulation: Simulation

@@ -7,7 +7,7 @@ import ipaddress
 import os
 from pathlib import Path
 
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port
 
 LISTENING = "0A"

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from loadstone.commands.reading import judgement_document, replace_infinite
+from loadstone.commands.show_results import judgement_document, replace_infinite
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Comparison, Judgement

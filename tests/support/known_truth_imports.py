@@ -24,7 +24,7 @@ from known_truth_expected import (
     wins,
 )
 from known_truth_support import figure, typical, world
-from loadstone.commands.opening import from_file
+from loadstone.commands.open_results import from_file
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.union import join_results

@@ -17,7 +17,7 @@ from known_truth_imports import Ycsb
 from known_truth_support import typical
 from known_truth_support import world as craft_results
 from loadstone.commands import show
-from loadstone.commands.opening import from_file
+from loadstone.commands.open_results import from_file
 from loadstone.importers.read import read_all
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question, ResultSet

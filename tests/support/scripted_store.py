@@ -15,7 +15,7 @@ from functools import cache
 from loadstone.engine.events import Outcome
 from loadstone.engine.histogram import Histogram, Layout, encode_histogram
 from loadstone.results.fault import FaultRecord
-from loadstone.runner.fault_figures import Row
+from loadstone.runner.fault_figures import FaultInterval
 
 SECOND = 1_000_000_000
 MILLISECOND = 1_000_000
@@ -104,7 +104,7 @@ class ScriptedStore:
 
     def rows(
         self, operations: Sequence[Operation], deadline_ns: int | None = None, *, has_latencies: bool = True
-    ) -> list[Row]:
+    ) -> list[FaultInterval]:
         """The intervals as an engine reports them; with a deadline it counts late operations itself."""
         groups: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         due: dict[int, int] = defaultdict(int)
@@ -115,7 +115,7 @@ class ScriptedStore:
                 groups[at][operation.status].append(operation.response_ns)
         rows = []
         for at in range(self.end_ns // INTERVAL_NS):
-            row = Row(at * INTERVAL_NS, INTERVAL_NS, due[at])
+            row = FaultInterval(at * INTERVAL_NS, INTERVAL_NS, due[at])
             for status, latencies in groups[at].items():
                 if has_latencies:
                     text = encode_histogram(histogram_of(latencies))

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 
 from loadstone.results.value import Value
-from loadstone.runner.fault_figures import Options, Row, figures_of_faults
+from loadstone.runner.fault_figures import FaultInterval, Options, figures_of_faults
 from loadstone.statistics.availability import (
     SECOND_NS,
     OfferedLoad,
@@ -254,8 +254,8 @@ def test_clopper_pearson_equals_scipy(count: int, trials: int) -> None:
 
 
 def test_closed_loop_has_throughput_and_no_outage() -> None:
-    def row(at: int) -> Row:
-        return Row(at * INTERVAL_NS, INTERVAL_NS, completed=0 if 300 <= at < 350 else 10)
+    def row(at: int) -> FaultInterval:
+        return FaultInterval(at * INTERVAL_NS, INTERVAL_NS, completed=0 if 300 <= at < 350 else 10)
 
     rows = [row(at) for at in range(600)]
     measured = {value.metric: value.value for value in figures_of_faults([fault(30 * SECOND, 40 * SECOND)], rows)}

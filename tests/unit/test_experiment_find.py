@@ -9,7 +9,7 @@ import pytest
 from experiment_support import loaded, mistakes, warnings
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import plan_experiment
-from loadstone.judge.searches import read_rule
+from loadstone.judge.search import read_rule
 from loadstone.search.objective import parse_objective
 from loadstone.search.rule import Rule
 

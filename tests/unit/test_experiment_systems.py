@@ -13,7 +13,7 @@ from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.description import describe_plan
 from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts
 from loadstone.experiment.plan.plan import Plan, plan_experiment
-from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest, VariantServers
+from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.systems import registry
 
 TAIL = "workload: WORKLOADS/workloada\n"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from imports_support import FIXTURES, YCSB, one, refusal, written
-from loadstone.commands.importing import main
+from loadstone.commands.import_results import main
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
 from loadstone.importers.json_paths import parse_figure

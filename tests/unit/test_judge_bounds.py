@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from judge_support import REPEATS, Spoil, asking, both, experiment, given, rocksdb
-from loadstone.commands.reading import judgement_document
+from loadstone.commands.show_results import judgement_document
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Comparison, Judgement

@@ -10,12 +10,12 @@ from judge_support import Spoil, both, given, sound
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Search
-from loadstone.report.probes import rows
+from loadstone.report.search import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.search.explore import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
+from loadstone.search.path import next_step
 from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import outcome_sentence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conftest import FIXTURES
-from loadstone.commands.reading import judgement_document
+from loadstone.commands.show_results import judgement_document
 from loadstone.importers.read import read_file
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from judge_support import Spoil, asking, both, experiment, given
-from loadstone.commands.reading import judgement_document, replace_infinite
+from loadstone.commands.show_results import judgement_document, replace_infinite
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results

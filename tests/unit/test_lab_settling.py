@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from loadstone.experiment.plan.servers import StartedSystems, VariantServers
+from loadstone.experiment.plan.required_servers import StartedSystems, VariantServers
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import read_stat
-from loadstone.observe.servers import Watched, sum_ticks
-from loadstone.runner.servers import TrialServers
+from loadstone.observe.server_usage import Watched, sum_ticks
+from loadstone.runner.server_pool import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
-from loadstone.runner.started import Stack
+from loadstone.runner.started_system import Stack
 
 # Busy for as long as its input says, then idle.
 WORKER = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loadstone.systems import provide
+from loadstone.systems import prerequisites
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase import jars
 
@@ -12,7 +12,7 @@ from loadstone.systems.hbase import jars
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The versions of HBase's client that were asked for."""
-    monkeypatch.delenv(provide.VARIABLE, raising=False)
+    monkeypatch.delenv(prerequisites.VARIABLE, raising=False)
     versions: list[str] = []
     monkeypatch.setattr(jars, "client_class_path", lambda version: versions.append(version))
     return versions
@@ -20,7 +20,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.parametrize("line", ["load hbase12 -P w", "run -s hbase2 -P w", "run -P w hbase"])
 def test_hbases_client_is_fetched_for_its_names(fetched: list[str], line: str) -> None:
-    provide.for_command(line.split())
+    prerequisites.for_command(line.split())
     assert fetched == ["2.6.1-hadoop3"]
 
 
@@ -28,14 +28,14 @@ def test_hbases_client_is_fetched_for_its_names(fetched: list[str], line: str) -
     "line", ["load redis -P w", "run jvm -db hbase.Mine", "load hbase12 -p hbase.lib=/opt/lib", "", "load"]
 )
 def test_nothing_is_fetched_that_is_not_needed(fetched: list[str], line: str) -> None:
-    provide.for_command(line.split())
+    prerequisites.for_command(line.split())
     assert fetched == []
 
 
 def test_jars_of_the_users_own_are_left_alone(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(provide.VARIABLE, "/opt/hbase/lib/*")
-    provide.for_command(["load", "hbase12"])
-    provide.for_stores(["hbase"])
+    monkeypatch.setenv(prerequisites.VARIABLE, "/opt/hbase/lib/*")
+    prerequisites.for_command(["load", "hbase12"])
+    prerequisites.for_stores(["hbase"])
     assert fetched == []
 
 
@@ -45,9 +45,9 @@ def test_command_continues_without_unavailable_downloads(
     def refuse(version: str) -> None:
         raise SystemsError(f"no jars of {version}", "install maven")
 
-    monkeypatch.delenv(provide.VARIABLE, raising=False)
+    monkeypatch.delenv(prerequisites.VARIABLE, raising=False)
     monkeypatch.setattr(jars, "client_class_path", refuse)
-    provide.for_command(["load", "hbase12"])
+    prerequisites.for_command(["load", "hbase12"])
     assert capsys.readouterr().err == "warning: no jars of 2.6.1-hadoop3; install maven\n"
     with pytest.raises(SystemsError):
-        provide.for_stores(["rocksdb", "hbase"])
+        prerequisites.for_stores(["rocksdb", "hbase"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from loadstone.systems.base.resident import Resident, ResidentError, SilentError
+from loadstone.systems.base.java_helper import Resident, ResidentError, SilentError
 
 # Says its process and what it was asked; one word ends it, another one makes it silent.
 PROGRAM = """

@@ -29,7 +29,7 @@ def open(path: str | PathLike[str], results: str | PathLike[str] = "results") ->
     `results` is the directory below which names are looked up. Damaged lines are omitted and listed in
     `Run.warnings`. Raises LoadstoneError if there are no results, or they are of a newer version.
     """
-    from loadstone.commands.opening import open_results
+    from loadstone.commands.open_results import open_results
 
     return Run(open_results(str(path), Path(results)))
 

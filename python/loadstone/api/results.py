@@ -201,7 +201,7 @@ class Run:
         comparison differs from the recorded question. Raises LoadstoneError for unknown names.
         """
         from loadstone.api import compare as join
-        from loadstone.commands.reading import regroup_results
+        from loadstone.commands.show_results import regroup_results
         from loadstone.judge.judge import judge_results
         from loadstone.results.projection import Projection
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from loadstone.commands.opening import open_results
+from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, check_conditions, guard_command
-from loadstone.commands.reading import add_expectations
+from loadstone.commands.show_results import add_expectations
 from loadstone.format import units
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:
         # Imported late: the charts' packages take longer than `--help`.
-        from loadstone.report.gate import write_files
+        from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)
     return int(judgement.verdict > Verdict.UNCHECKED) or exit_status(judgement.expectations)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadstone.commands.opening import open_results
+from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, check_conditions, guard_command, join_filters
-from loadstone.commands.reading import add_expectations, show_results
+from loadstone.commands.show_results import add_expectations, show_results
 from loadstone.experiment.interleaved import deciding_experiment
 from loadstone.report.expectations import exit_status
 from loadstone.results.union import join_results
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
         print(deciding_experiment(sides, options.expect))
     if options.junit or options.summary:
         # Imported late: the charts' packages take longer than `--help`.
-        from loadstone.report.gate import write_files
+        from loadstone.report.expectation_files import write_files
 
         write_files(judgement, options.junit, options.summary)
     return exit_status(judgement.expectations)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
-from loadstone.doctor.examination import CLIENTS, examine_machine, is_fit, render_report, report_document
+from loadstone.doctor.diagnosis import CLIENTS, examine_machine, is_fit, render_report, report_document
 from loadstone.doctor.snapshot import take_snapshot
 from loadstone.faults.support import probe_faults
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from loadstone.commands.opening import folder_at, open_results
+from loadstone.commands.open_results import folder_at, open_results
 from loadstone.commands.parser import CommandParser, UsageError, guard_command, join_filters
 from loadstone.results import archive, export
 from loadstone.results.projection import filter_results

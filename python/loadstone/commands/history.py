@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.commands.parser import CommandParser, guard_command, join_filters
-from loadstone.commands.reading import split_keys
+from loadstone.commands.show_results import split_keys
 from loadstone.format import wording
-from loadstone.report.history import Entry, Series, draw_interval, find_limits, select, trace
+from loadstone.report.history import FigureHistory, HistoryPoint, draw_interval, find_limits, select, trace
 from loadstone.report.terminal import standard_output
 from loadstone.results.folder import survey_folders
 
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def entry_cells(entry: Entry) -> list[str]:
+def entry_cells(entry: HistoryPoint) -> list[str]:
     """The columns of an entry."""
     estimate = entry.cell.estimate
     has_interval = estimate.low is not None and estimate.high is not None and not entry.cell.withheld
@@ -70,7 +70,7 @@ def entry_cells(entry: Entry) -> list[str]:
     ]
 
 
-def build_table(series: Series) -> Table:
+def build_table(series: FigureHistory) -> Table:
     """A series as a table, with its intervals drawn on one axis."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name in COLUMNS:
@@ -82,7 +82,7 @@ def build_table(series: Series) -> Table:
     return table
 
 
-def markdown_rows(series: Series) -> list[str]:
+def markdown_rows(series: FigureHistory) -> list[str]:
     """A series as the lines of a Markdown table."""
     head = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     return head + [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from loadstone.commands.opening import open_results
+from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, guard_command
 from loadstone.errors import LoadstoneError
 

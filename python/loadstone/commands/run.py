@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from loadstone.commands.parser import CommandParser, UsageError, check_conditions, guard_command
 from loadstone.errors import LoadstoneError
-from loadstone.systems import provide
+from loadstone.systems import prerequisites
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,7 +109,7 @@ def run_experiment(
     from loadstone.experiment.plan.plan import plan_experiment
 
     planned = plan_experiment(loaded.experiment)
-    provide.for_stores(variant.store for variant in planned.variants)
+    prerequisites.for_stores(variant.store for variant in planned.variants)
     for warning in loaded.warnings:
         console.print(str(warning), soft_wrap=True)
     with exclusive_host(name, options) as note:
@@ -238,15 +238,15 @@ def run_trials(loaded: Loaded, planned: Plan, folder: Folder, console: Console, 
     """Runs the missing trials; returns whether any failed. Finished trials are kept, however this ends."""
     from loadstone.experiment.plan.forecast import trial_seconds
     from loadstone.runner.progress import display
-    from loadstone.runner.run import Run
-    from loadstone.runner.saturation import SearchRun
+    from loadstone.runner.run import ExperimentRun
+    from loadstone.runner.search import SearchRun
 
     with folder.hold_lock():
         for message in folder.repair_lines():
             console.print(message)
         try:
             with display(console) as progress:
-                kind = Run if loaded.experiment.find is None else SearchRun
+                kind = ExperimentRun if loaded.experiment.find is None else SearchRun
                 run = kind(loaded.experiment, planned, folder, progress, trial_seconds(planned), retry_failed)
                 reason = run.go()
         except BaseException as error:
@@ -272,8 +272,8 @@ def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
     replaces the usual tables.
     """
     from loadstone.judge.judge import judge_results
+    from loadstone.report.expectation_files import write_files
     from loadstone.report.expectations import exit_status
-    from loadstone.report.gate import write_files
     from loadstone.report.terminal import standard_output, tables
     from loadstone.results.projection import Projection, project_results
 

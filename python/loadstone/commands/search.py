@@ -84,10 +84,10 @@ def main(arguments: list[str]) -> int:
 
 def make_table(spec: Spec) -> None:
     """Creates a missing table on servers that the lab started; on other servers, each trial's error has a hint."""
-    from loadstone.systems import provide
+    from loadstone.systems import prerequisites
 
     try:
-        if message := provide.made_for_spec(spec):
+        if message := prerequisites.made_for_spec(spec):
             print(message, file=sys.stderr)
     except LoadstoneError as error:
         print(f"warning: the table was not created: {error.args[0]}; {error.hint}", file=sys.stderr)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from loadstone.commands.opening import open_results
+from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, guard_command, join_filters
-from loadstone.commands.reading import show_results
+from loadstone.commands.show_results import show_results
 
 
 @guard_command

@@ -10,8 +10,8 @@ from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.format.suggestion import did_you_mean
 from loadstone.observe.listeners import list_listeners
 from loadstone.systems import registry
-from loadstone.systems.base.running import AT, RunningSystem, ServerState, all_running
-from loadstone.systems.base.starting import last_lines
+from loadstone.systems.base.running_system import AT, RunningSystem, ServerState, all_running
+from loadstone.systems.base.startup import last_lines
 from loadstone.systems.base.system import ServerProcess, SystemsError
 
 

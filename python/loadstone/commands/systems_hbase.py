@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadstone.commands.parser import CommandParser, UsageError
 from loadstone.commands.systems import verb_of
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase.jars import client_class_path
 from loadstone.systems.hbase.tables import OPTIONS, Tables

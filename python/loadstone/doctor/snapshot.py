@@ -19,7 +19,7 @@ from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, p
 from loadstone.observe.listeners import list_listeners
 from loadstone.results.folder import ROOT
 from loadstone.systems.base.files.cache import cache_root
-from loadstone.systems.provide import systems_root
+from loadstone.systems.prerequisites import systems_root
 
 PROGRAMS = ("mvn", "fio", "apt-get", "dnf")
 JAVA = ("java", "javac")

@@ -19,7 +19,7 @@ from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Scalar, list_locations, read_tree, read_value
 from loadstone.experiment.validation import compare
 from loadstone.experiment.validation.context import Context
-from loadstone.experiment.validation.examination import examine_tree
+from loadstone.experiment.validation.validate import examine_tree
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.result_set import Question
 

@@ -42,7 +42,7 @@ class EngineLaunch:
     role: Role
     # Makes the spec from the data directory and the seed; or the specs of consecutive stages, by the stems of their
     # files.
-    spec: Callable[[Path, int], Spec | Stages]
+    spec: Callable[[Path, int], Spec | LaunchStages]
     # Whether the data is evicted from the page cache first.
     cold: bool = False
 
@@ -51,14 +51,14 @@ class EngineLaunch:
         """The prefix of its figures' names."""
         return "" if self.role == "measure" else f"{self.name}."
 
-    def list_stages(self, directory: Path, seed: int) -> Stages:
+    def list_stages(self, directory: Path, seed: int) -> LaunchStages:
         """Every launch of the engine, in order."""
         spec = self.spec(directory, seed)
-        return spec if isinstance(spec, Stages) else Stages([(self.name, spec)])
+        return spec if isinstance(spec, LaunchStages) else LaunchStages([(self.name, spec)])
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class LaunchStages:
     """Consecutive launches: each begins when the preceding one has ended."""
 
     specs: Sequence[tuple[str, Spec]]

@@ -9,7 +9,7 @@ from typing import Protocol
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.system import ATTACH_FAULTS
 from loadstone.experiment.plan.faults import PlannedFault
-from loadstone.experiment.plan.servers import Attached
+from loadstone.experiment.plan.required_servers import Attached
 from loadstone.systems.base import undo
 
 

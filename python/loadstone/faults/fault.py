@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.systems.base import process
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import ServerProcess
 from loadstone.systems.base.undo import Step, Undo
 

@@ -16,9 +16,9 @@ from loadstone.faults.power import Power
 from loadstone.faults.slow import Slow
 from loadstone.faults.stop import Restart, Stop
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import file_size
+from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import process
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 
 FAULTS: Mapping[str, type[Fault]] = {
     "kill": Kill,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Plan
-from loadstone.experiment.plan.servers import Attached
+from loadstone.experiment.plan.required_servers import Attached
 from loadstone.systems.base import disks
 from loadstone.systems.base.networks import probe_network
 from loadstone.systems.base.system import SystemsError

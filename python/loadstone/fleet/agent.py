@@ -25,7 +25,7 @@ from loadstone import __version__
 from loadstone.engine.events import Note, Ready, Summary
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec, Trial, follow_trials
 from loadstone.errors import LoadstoneError
-from loadstone.fleet.clock import Clock
+from loadstone.fleet.clock import HostClock
 from loadstone.fleet.host_systems import HostSystems
 from loadstone.fleet.merge import Merger
 from loadstone.fleet.shipping import engine_hash, install_engine
@@ -50,13 +50,13 @@ class Agent:
     """The engines of one host. Any thread may call `exchange`, but only one at a time may poll."""
 
     def __init__(
-        self, clock: Clock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
+        self, clock: HostClock | None = None, carriers: Mapping[str, int] | None = None, name: str = "host"
     ) -> None:
         """`carriers`: processes of the transport by name, whose cost is reported and is not interference.
 
         `name` is the host's in the fleet.
         """
-        self._clock = clock or Clock()
+        self._clock = clock or HostClock()
         self._carriers = dict(carriers or {})
         self.systems = HostSystems(name, carriers)
         self._messages: deque[Message] = deque()

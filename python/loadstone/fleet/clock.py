@@ -19,7 +19,7 @@ SPAN_NS = 10_000_000_000
 JUMP_NS_MIN = 1_000_000
 
 
-class Clock:
+class HostClock:
     """The clock of this host. Tests inject an offset, a drift and jumps."""
 
     def unix_ns(self) -> int:
@@ -40,7 +40,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class ShiftedClock(Clock):
+class ShiftedClock(HostClock):
     """A clock with an offset that grows, for tests and demonstrations."""
 
     offset_ns: int = 0
@@ -87,7 +87,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class OffsetEstimate:
     """A host's offset at an instant, and its largest error, ns."""
 
     offset_ns: float
@@ -134,7 +134,7 @@ class ClockWatch:
         return jump_ns
 
     @property
-    def drift(self) -> Estimate | None:
+    def drift(self) -> OffsetEstimate | None:
         """Growth of the offset per unit of time, and its largest error; None until readings are far enough apart."""
         if self.first is None or self.latest is None:
             return None
@@ -142,17 +142,17 @@ class ClockWatch:
         if elapsed < DRIFT_SECONDS_MIN * 1e9:
             return None
         growth = (self.latest.offset_ns - self.first.offset_ns) / elapsed
-        return Estimate(growth, (self.latest.bound_ns + self.first.bound_ns) / elapsed)
+        return OffsetEstimate(growth, (self.latest.bound_ns + self.first.bound_ns) / elapsed)
 
-    def estimate(self, at_ns: float) -> Estimate:
+    def estimate(self, at_ns: float) -> OffsetEstimate:
         """The offset at an instant of the lab's clock, corrected for drift. Needs a reading."""
         assert self.latest is not None, "readings precede estimates"
         since = abs(at_ns - self.latest.middle_ns)
         drift = self.drift
         if drift is None or drift.bound_ns > SLEW_MAX:
-            return Estimate(self.latest.offset_ns, self.latest.bound_ns + SLEW_MAX * since)
+            return OffsetEstimate(self.latest.offset_ns, self.latest.bound_ns + SLEW_MAX * since)
         ahead = at_ns - self.latest.middle_ns
-        return Estimate(
+        return OffsetEstimate(
             self.latest.offset_ns + drift.offset_ns * ahead,
             self.latest.bound_ns + min(drift.bound_ns, SLEW_MAX) * since,
         )

@@ -17,12 +17,12 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.faults.fault import Fault
 from loadstone.faults.site import StartedSite
-from loadstone.observe.servers import ServerObserver, Watched, sum_ticks
+from loadstone.observe.server_usage import ServerObserver, Watched, sum_ticks
 from loadstone.observe.watch import Watch
 from loadstone.results.value import Value
 from loadstone.systems.base import jvm, process
 from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
-from loadstone.systems.base.running import AT, RunningSystem
+from loadstone.systems.base.running_system import AT, RunningSystem
 from loadstone.systems.base.system import SystemPlan
 
 # Names of instances are at most this long.

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from loadstone.engine.events import Event, Note
 from loadstone.engine.trial import EngineError, Spec
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 
@@ -81,7 +81,7 @@ class Fleet(Protocol):
     def hosts(self, placement: str) -> int:
         """The number of hosts of a placement."""
 
-    def open_system(self, name: str) -> Spread:
+    def open_system(self, name: str) -> SpreadSystem:
         """A system whose nodes run on hosts of the fleet. Raises LoadstoneError if the fleet has none for servers."""
 
     def describe(self) -> Sequence[Mapping[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from loadstone.engine.events import Note, Ready, Summary, parse_event
 from loadstone.engine.trial import LEASE_MS, EngineError, Spec
-from loadstone.fleet.clock import Clock
+from loadstone.fleet.clock import HostClock
 from loadstone.fleet.host_figures import host_values, slowest_host, worst_values
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
 from loadstone.fleet.transport import Link, Reply, Transport
@@ -38,7 +38,7 @@ LOST_HINT = "check the host and its network; the trial is repeated"
 class Lab(Protocol):
     """What a launch needs of its fleet."""
 
-    clock: Clock
+    clock: HostClock
     transport: Transport
     links: list[Link]
     silence_seconds: float | None

@@ -16,7 +16,7 @@ from loadstone.engine.events import Ready
 from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.interface import LineListener, Observations, Part, PartEvent
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 from loadstone.observe.environment import describe_environment, environment_facts
 from loadstone.results.trial_result import Scalar
 
@@ -36,7 +36,7 @@ class Local:
         """One."""
         return 1
 
-    def open_system(self, name: str) -> Spread:
+    def open_system(self, name: str) -> SpreadSystem:
         """Raises LoadstoneError: servers of this machine need no fleet."""
         raise LoadstoneError(f"{name} cannot run on hosts: the fleet is this machine", "write `fleet: {on: ray}`")
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from loadstone.errors import LoadstoneError
-from loadstone.fleet.clock import Clock, ShiftedClock
+from loadstone.fleet.clock import HostClock, ShiftedClock
 from loadstone.fleet.transport import Host, Reply
 
 # Ray's port of the head, for an address without one.
@@ -178,11 +178,11 @@ def own_address(address: str) -> str | None:
         return str(probe.getsockname()[0])
 
 
-def clock_of(name: str) -> Clock:
+def clock_of(name: str) -> HostClock:
     """The clock of a host's agent: the kernel's, unless a test shifts it."""
     shifts = json.loads(os.environ.get(CLOCKS, "{}"))
     if name not in shifts:
-        return Clock()
+        return HostClock()
     return ShiftedClock(**shifts[name], since_ns=time.time_ns())
 
 

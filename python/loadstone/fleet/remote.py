@@ -15,12 +15,12 @@ from loadstone import __version__
 from loadstone.engine import program
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
-from loadstone.fleet.clock import Clock, ClockWatch
+from loadstone.fleet.clock import ClockWatch, HostClock
 from loadstone.fleet.interface import LineListener
 from loadstone.fleet.launch import LOST_HINT, LOST_STATUS, RECEIVE_SECONDS, Launched
 from loadstone.fleet.placement import APART, NEXT_TO_SERVERS
 from loadstone.fleet.shipping import hash_file
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 from loadstone.fleet.transport import Link, Reply, Transport
 from loadstone.results.trial_result import Scalar
 
@@ -61,7 +61,7 @@ class Remote:
         self,
         transport: Transport,
         groups: Mapping[str, Sequence[int]],
-        clock: Clock | None = None,
+        clock: HostClock | None = None,
         silence_seconds: float | None = None,
         connect_seconds: float = CONNECT_SECONDS,
         servers: Sequence[int] = (),
@@ -72,7 +72,7 @@ class Remote:
         """
         self.facts: Mapping[str, Scalar] = {}
         self.transport = transport
-        self.clock = clock or Clock()
+        self.clock = clock or HostClock()
         self.groups = groups
         self.silence_seconds = silence_seconds
         self.links = [Link(host, number) for number, host in enumerate(transport.hosts)]
@@ -89,9 +89,9 @@ class Remote:
         """The number of hosts of a placement."""
         return len(self.groups[placement])
 
-    def open_system(self, name: str) -> Spread:
+    def open_system(self, name: str) -> SpreadSystem:
         """A system whose nodes run on the hosts for servers."""
-        return Spread(self, name)
+        return SpreadSystem(self, name)
 
     def call(self, operations: Mapping[int, tuple[str, Mapping[str, Any]]]) -> dict[int, Any]:
         """Performs an operation on each host at once; the results, or a LoadstoneError in the place of one.

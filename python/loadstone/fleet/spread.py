@@ -19,9 +19,9 @@ from loadstone.systems import registry
 from loadstone.systems.base.activity import PERIOD
 from loadstone.systems.base.files.cache import cache_root
 from loadstone.systems.base.plan import plan_of
-from loadstone.systems.base.running import AT, ServerState
+from loadstone.systems.base.running_system import AT, ServerState
 from loadstone.systems.base.system import Place, ServerProcess, SystemPlan, SystemsError
-from loadstone.systems.provide import systems_root
+from loadstone.systems.prerequisites import systems_root
 
 # The figures of a host that are recorded below `host.NAME.`.
 HOST_FIGURES = (
@@ -40,7 +40,7 @@ SERVER = "server."
 Operation = tuple[str, Mapping[str, Any]]
 
 
-class Hosts(Protocol):
+class ServerHosts(Protocol):
     """The fleet, as far as servers need it."""
 
     links: list[Link]
@@ -54,10 +54,10 @@ class Hosts(Protocol):
         """Performs an operation on each host; the results, or a LoadstoneError in the place of one."""
 
 
-class Spread:
+class SpreadSystem:
     """One system; its servers need not exist yet."""
 
-    def __init__(self, hosts: Hosts, name: str) -> None:
+    def __init__(self, hosts: ServerHosts, name: str) -> None:
         self.system = registry.load_system(name)
         self.name = name
         # Only for the mark of ownership and logs of commands: the data are on the hosts.

@@ -15,7 +15,7 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.faults import PlannedFault
 from loadstone.faults.site import FAULTS
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 
 _numbers = count(1)
 
@@ -23,7 +23,7 @@ _numbers = count(1)
 class SpreadSite:
     """The servers of one system."""
 
-    def __init__(self, running: Spread) -> None:
+    def __init__(self, running: SpreadSystem) -> None:
         self._running = running
 
     def servers(self) -> Sequence[str]:
@@ -79,7 +79,7 @@ class SpreadSite:
 class SpreadFault:
     """One fault; with victims on several hosts, each step is performed on all of them at once."""
 
-    def __init__(self, running: Spread, planned: PlannedFault, victims: Sequence[str]) -> None:
+    def __init__(self, running: SpreadSystem, planned: PlannedFault, victims: Sequence[str]) -> None:
         self.ending = FAULTS[planned.kind].ending
         self._running = running
         self._number = next(_numbers)

@@ -18,7 +18,7 @@ from loadstone.judge.findings import check_trial, judge_variant, missing_trials
 from loadstone.judge.judgement import Judgement, VariantKey
 from loadstone.judge.outages import outage_clauses, summarize_outages
 from loadstone.judge.pairing import Match, Variants, choose_baseline, list_paired, list_unpaired, match_variants
-from loadstone.judge.searches import judge_searches, read_rule
+from loadstone.judge.search import judge_searches, read_rule
 from loadstone.judge.settings import Own
 from loadstone.results.result_set import ResultSet, deciding_metrics, first_metric, variant_key, variant_name
 from loadstone.results.stage import stages_of

@@ -19,7 +19,7 @@ TICKS_MIN = 100
 # The limit for one process or device: one tick is then 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
-# The prefix of servers' names, and of their figures, which come from loadstone.observe.servers.
+# The prefix of servers' names, and of their figures, which come from loadstone.observe.server_usage.
 SERVER = "server."
 
 

@@ -14,7 +14,7 @@ from typing import Self
 
 from loadstone.observe.device import flush_file_system
 from loadstone.observe.observer import Observer
-from loadstone.observe.servers import ServerObserver
+from loadstone.observe.server_usage import ServerObserver
 from loadstone.observe.summary import SERVER
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value

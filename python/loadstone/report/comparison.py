@@ -8,7 +8,7 @@ from dataclasses import replace
 from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View, shorten
 from loadstone.results.value import metric_statistic
 from loadstone.statistics.estimate import Estimate
@@ -60,32 +60,34 @@ def table(view: View, metric: str) -> Table:
     return Table(wording.metric_name(metric), tuple(columns), tuple(groups), tuple(methods))
 
 
-def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[Entry, ...]:
+def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
     """One variant's row; None where it does not have the metric."""
     cell = view.cell(key, metric)
     if cell is None:
         return ()
     full = view.value(key)
-    name = Entry(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
-    end = (Entry(str(cell.estimate.n)), held(view.findings_of(key, metric)))
-    middle = [Entry(""), Entry("")] if compared else []
+    name = TableCell(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
+    end = (TableCell(str(cell.estimate.n)), held(view.findings_of(key, metric)))
+    middle = [TableCell(""), TableCell("")] if compared else []
     if cell.withheld:
-        return (name, Entry("withheld", cell.withheld, tone="muted"), Entry(""), *middle, *end)
+        return (name, TableCell("withheld", cell.withheld, tone="muted"), TableCell(""), *middle, *end)
     if compared:
         comparison = view.comparisons.get((metric, key))
         middle = list(against(comparison) if comparison else alone(view, key, metric))
     lower = view.judgement.lower_bounds(cell)
     estimate = replace(cell.estimate, low=lower.estimate.low)
     between = (
-        Entry(wording.interval_text(estimate, cell.unit)) if estimate.low is not None else Entry("none", tone="muted")
+        TableCell(wording.interval_text(estimate, cell.unit))
+        if estimate.low is not None
+        else TableCell("none", tone="muted")
     )
     return (name, figure(view, cell), between, *middle, *end)
 
 
-def figure(view: View, cell: Cell) -> Entry:
+def figure(view: View, cell: Cell) -> TableCell:
     """The median, with its bound and the number of repeats that make it one; of an imported tool, as it prints it."""
     of = f"{cell.bounded} of {units.count_noun(len(cell.samples), 'repeat')}" if cell.bound else ""
-    return Entry(view.figure(cell), of or tool_figure(view, cell))
+    return TableCell(view.figure(cell), of or tool_figure(view, cell))
 
 
 def tool_figure(view: View, cell: Cell) -> str:
@@ -102,19 +104,19 @@ def tool_figure(view: View, cell: Cell) -> str:
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
 
-def alone(view: View, key: VariantKey, metric: str) -> Iterator[Entry]:
+def alone(view: View, key: VariantKey, metric: str) -> Iterator[TableCell]:
     """In place of a ratio: that this is the baseline, or why there is no ratio."""
     named = baseline_value(view)
     beside = next((each for each in view.within[view.context(key)] if view.value(each) == named), None)
     if beside == key:
-        yield Entry("baseline", tone="muted")
+        yield TableCell("baseline", tone="muted")
     else:
         cell = None if beside is None else view.cell(beside, metric)
-        yield Entry("–", "baseline withheld" if cell and cell.withheld else "no baseline here", tone="muted")
-    yield Entry("")
+        yield TableCell("–", "baseline withheld" if cell and cell.withheld else "no baseline here", tone="muted")
+    yield TableCell("")
 
 
-def against(comparison: Comparison) -> Iterator[Entry]:
+def against(comparison: Comparison) -> Iterator[TableCell]:
     """The ratio to the baseline with its claim, and p."""
     ratio, claim = comparison.ratio, comparison.claim
     number, between = (
@@ -136,8 +138,8 @@ def against(comparison: Comparison) -> Iterator[Entry]:
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }
-    yield Entry(*shown[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
-    yield Entry(wording.p_text(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
+    yield TableCell(*shown[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
+    yield TableCell(wording.p_text(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
 
 
 def refusal(comparison: Comparison) -> str:
@@ -153,14 +155,14 @@ def untouched(comparison: Comparison) -> str:
     return f"{p:.3f} before the correction" if changed else ""
 
 
-def held(findings: Sequence[Finding]) -> Entry:
+def held(findings: Sequence[Finding]) -> TableCell:
     """The verdict of a row and the checks behind it."""
     worst = worst_verdict(findings)
     if worst is Verdict.VALID:
-        return Entry("", verdict=worst)
+        return TableCell("", verdict=worst)
     level = Severity[worst.name]
     checks = dict.fromkeys(finding.check for finding in findings if finding.severity == level)
-    return Entry("", ", ".join(checks), verdict=worst)
+    return TableCell("", ", ".join(checks), verdict=worst)
 
 
 def baseline(view: View) -> str:

@@ -9,7 +9,7 @@ from statistics import median
 from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.outages import Outage, outage_text, recovery_text
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import TrialResult
@@ -29,7 +29,7 @@ INSTANTS = {
 FIRSTS = {"first error": "first_error", "first late": "first_late", "absorbed": "absorbed"}
 INSTANTS_TITLE = "Instants"
 STATUSES = ("failed", "late", "unanswered")
-NONE = Entry(wording.DASH, tone="muted")
+NONE = TableCell(wording.DASH, tone="muted")
 
 
 def tables(view: View) -> Iterator[Table]:
@@ -44,17 +44,19 @@ def answers(view: View, outages: Sequence[Outage]) -> Table:
     """Outage and recovery by variant."""
     rows = []
     for outage in outages:
-        excess = NONE if outage.excess_ns is None else Entry(format_difference(outage.excess_ns), f"n={outage.blocks}")
+        excess = (
+            NONE if outage.excess_ns is None else TableCell(format_difference(outage.excess_ns), f"n={outage.blocks}")
+        )
         depths = [value for trial in outage.trials if (value := trial.value("depth")) is not None]
         gaps = [value for trial in outage.trials if (value := trial.value("longest_gap")) is not None]
         rows.append(
             (
-                Entry(view.name(outage.variant), view.title(view.context(outage.variant))),
-                Entry(outage_text(outage) if outage.outage else wording.DASH),
+                TableCell(view.name(outage.variant), view.title(view.context(outage.variant))),
+                TableCell(outage_text(outage) if outage.outage else wording.DASH),
                 excess,
-                Entry(units.format_percent(median(depths)) if depths else wording.DASH),
-                Entry(length(median(gaps)) if gaps else wording.DASH),
-                Entry(recovery_text(outage) or wording.DASH),
+                TableCell(units.format_percent(median(depths)) if depths else wording.DASH),
+                TableCell(length(median(gaps)) if gaps else wording.DASH),
+                TableCell(recovery_text(outage) or wording.DASH),
             )
         )
     heads = ("variant", "outage", "beyond the twin", "depth", "longest gap", "recovery")
@@ -108,18 +110,18 @@ def title_of_variant(view: View, key: VariantKey) -> str:
     return ", ".join(part for part in (view.name(key), view.title(view.context(key))) if part)
 
 
-def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialResult]) -> tuple[Entry, ...] | None:
+def window_row(name: str, trials: Sequence[TrialResult], twin: Sequence[TrialResult]) -> tuple[TableCell, ...] | None:
     """The row of one window; None if no trial has it."""
     of_window = [trial for trial in trials if f"{name}.due" in trial.values]
     if not of_window:
         return None
     yields = [value for trial in of_window if (value := trial.value(f"{name}.yield")) is not None]
     return (
-        Entry(name, f"{len(of_window)} of {len(trials)}" if len(of_window) < len(trials) else ""),
-        Entry(length(middle(of_window, f"{name}.length"))),
-        Entry(f"{middle(of_window, f'{name}.due'):,.0f}"),
-        Entry(units.format_percent(median(yields)) if yields else wording.DASH),
-        *(Entry(f"{middle(of_window, f'{name}.{status}'):,.0f}") for status in ("late", "failed", "unanswered")),
+        TableCell(name, f"{len(of_window)} of {len(trials)}" if len(of_window) < len(trials) else ""),
+        TableCell(length(middle(of_window, f"{name}.length"))),
+        TableCell(f"{middle(of_window, f'{name}.due'):,.0f}"),
+        TableCell(units.format_percent(median(yields)) if yields else wording.DASH),
+        *(TableCell(f"{middle(of_window, f'{name}.{status}'):,.0f}") for status in ("late", "failed", "unanswered")),
         *(latency(of_window, f"{name}.all.{statistic}") for statistic in LATENCIES),
         latency(twin, f"{name}.all.p99"),
     )
@@ -131,16 +133,16 @@ def middle(trials: Sequence[TrialResult], metric: str) -> float:
     return median(values) if values else 0.0
 
 
-def latency(trials: Sequence[TrialResult], metric: str) -> Entry:
+def latency(trials: Sequence[TrialResult], metric: str) -> TableCell:
     """The median of a latency; failed operations are infinite, and lower bounds are marked."""
     figures = [trial.values[metric] for trial in trials if metric in trial.values]
     if not figures:
         return NONE
     value = median(math.inf if figure.bound == "failed" else figure.value for figure in figures)
     if math.isinf(value):
-        return Entry("∞", aside="failed operations never gave an answer")
+        return TableCell("∞", aside="failed operations never gave an answer")
     bounded = any(figure.bound for figure in figures)
-    return Entry(f"{'≥ ' if bounded else ''}{length(value)}")
+    return TableCell(f"{'≥ ' if bounded else ''}{length(value)}")
 
 
 def instants(view: View, outages: Sequence[Outage]) -> Table:
@@ -154,7 +156,7 @@ def instants(view: View, outages: Sequence[Outage]) -> Table:
     return Table(INSTANTS_TITLE, columns(*heads), tuple(groups), (note,))
 
 
-def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[Entry, ...]:
+def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[TableCell, ...]:
     """The instants of one fault."""
     order_ns = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     times = [getattr(fault, name) for name in INSTANTS.values()]
@@ -170,16 +172,16 @@ def instant_row(trial: TrialResult, fault: FaultRecord) -> tuple[Entry, ...]:
         if part
     )
     return (
-        Entry(f"{trial.repeat}"),
-        Entry(units.list_items([*fault.servers]) or wording.DASH, role),
-        Entry(length(order_ns)),
-        *(NONE if time is None else Entry(length(time - order_ns)) for time in times),
+        TableCell(f"{trial.repeat}"),
+        TableCell(units.list_items([*fault.servers]) or wording.DASH, role),
+        TableCell(length(order_ns)),
+        *(NONE if time is None else TableCell(length(time - order_ns)) for time in times),
         *(first_entry(trial, name) for name in FIRSTS.values()),
         NONE
         if recovered is None
-        else Entry(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
+        else TableCell(f"{'not within ' if recovered.bound else ''}{length(recovered.value)}")
         if kept_ns is None
-        else Entry(length(recovered.value), f"held {length(kept_ns)}"),
+        else TableCell(length(recovered.value), f"held {length(kept_ns)}"),
     )
 
 
@@ -191,17 +193,17 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
         if summary is None:
             continue
         low, high = (units.format_percent(end) for end in summary.probability)
-        oldest = NONE if summary.oldest_ns is None else Entry(length(summary.oldest_ns))
+        oldest = NONE if summary.oldest_ns is None else TableCell(length(summary.oldest_ns))
         writes = f"{min(summary.writes):,} to {max(summary.writes):,}" if summary.writes else "0"
         counts = {name: total(outage.trials, f"ledger.{name}") for name in COUNTS}
         rows.append(
             (
-                Entry(title_of(view, outage)),
-                Entry(f"{summary.with_loss} of {summary.trials}", f"{low} to {high}"),
-                Entry(writes),
+                TableCell(title_of(view, outage)),
+                TableCell(f"{summary.with_loss} of {summary.trials}", f"{low} to {high}"),
+                TableCell(writes),
                 oldest,
-                Entry(summary.guarantee.text, summary.guarantee.setting),
-                *(Entry(f"{count:,.0f}") for count in counts.values()),
+                TableCell(summary.guarantee.text, summary.guarantee.setting),
+                *(TableCell(f"{count:,.0f}") for count in counts.values()),
             )
         )
     heads = ("variant", "faults with a loss", "writes lost", "greatest age", "guarantee", *COUNTS)
@@ -209,12 +211,12 @@ def losses(view: View, outages: Sequence[Outage]) -> Table:
     return Table("Losses", columns(*heads), (Rows("", tuple(rows)),) if rows else (), (note,))
 
 
-def first_entry(trial: TrialResult, name: str) -> Entry:
+def first_entry(trial: TrialResult, name: str) -> TableCell:
     """When something happened first; it is known to the interval in which the operation was due."""
     figure = trial.values.get(name)
     if figure is None:
         return NONE
-    return Entry(f"< {length(figure.resolution)}" if figure.value < figure.resolution else length(figure.value))
+    return TableCell(f"< {length(figure.resolution)}" if figure.value < figure.resolution else length(figure.value))
 
 
 COUNTS = ("acknowledged", "refused", "maybe", "stale", "phantom", "corrupt")

@@ -23,7 +23,7 @@ HOST = ("cpu_model", "cpus", "memory_bytes", "kernel")
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryPoint:
     """One variant's figure in one run: a median over repeats."""
 
     # The time of the run, as its folder is named, and its directory.
@@ -40,12 +40,12 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Series:
+class FigureHistory:
     """The entries of one metric of one variant."""
 
     metric: str
     variant: VariantKey
-    entries: Sequence[Entry]
+    entries: Sequence[HistoryPoint]
 
     @property
     def title(self) -> str:
@@ -58,7 +58,7 @@ class History:
     """All series of a question, and its hosts by letter."""
 
     question: str
-    series: Sequence[Series]
+    series: Sequence[FigureHistory]
     hosts: Mapping[str, str]
     # A line for each result that could not be read.
     problems: Sequence[str]
@@ -86,7 +86,7 @@ def select(folders: Iterable[Folder], name: str) -> list[Folder]:
 def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) -> History:
     """The history of some results, in the order of hosts, versions and times. Raises LoadstoneError for no results."""
     hosts: dict[str, str] = {}
-    entries: dict[tuple[str, VariantKey], list[Entry]] = {}
+    entries: dict[tuple[str, VariantKey], list[HistoryPoint]] = {}
     problems: list[str] = []
     question = ""
     for folder in sorted(folders, key=lambda folder: folder.path.name):
@@ -106,15 +106,19 @@ def trace(folders: Sequence[Folder], metrics: Sequence[str], expression: str) ->
     return History(question, list(arrange(entries)), {letter: text for text, letter in hosts.items()}, problems)
 
 
-def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[Entry]]) -> Iterator[Series]:
+def arrange(entries: Mapping[tuple[str, VariantKey], Sequence[HistoryPoint]]) -> Iterator[FigureHistory]:
     """Series by metric in the order of appearance, then by variant; their entries by host, version and time."""
     metrics = list(dict.fromkeys(metric for metric, _ in entries))
     for metric, key in sorted(entries, key=lambda pair: (metrics.index(pair[0]), natural_key(pair[1]))):
         every = entries[metric, key]
-        yield Series(metric, key, sorted(every, key=lambda entry: (entry.host, natural_key(entry.version), entry.run)))
+        yield FigureHistory(
+            metric, key, sorted(every, key=lambda entry: (entry.host, natural_key(entry.version), entry.run))
+        )
 
 
-def read_entry(folder: Folder, judgement: Judgement, key: VariantKey, metric: str, hosts: dict[str, str]) -> Entry:
+def read_entry(
+    folder: Folder, judgement: Judgement, key: VariantKey, metric: str, hosts: dict[str, str]
+) -> HistoryPoint:
     """One figure; a new host gets the next letter."""
     results = judgement.results
     trials = results.variants[key]
@@ -124,7 +128,7 @@ def read_entry(folder: Folder, judgement: Judgement, key: VariantKey, metric: st
     for trial in trials:
         findings += judgement.trials.get(trial.trial, ())
     bound = judgement.bound_of_cell(cell)
-    return Entry(
+    return HistoryPoint(
         run=f"{folder.path.parent.name}/{folder.path.name}",
         version=" + ".join(versions) or "unknown",
         commit=read_commit(results),
@@ -174,7 +178,7 @@ def draw_interval(cell: Cell, low: float, high: float, width: int = WIDTH) -> st
     return "".join(marks).rstrip()
 
 
-def find_limits(entries: Iterable[Entry]) -> tuple[float, float]:
+def find_limits(entries: Iterable[HistoryPoint]) -> tuple[float, float]:
     """The axis that all figures and intervals of a series need; (0, 0) without any."""
     numbers: list[float] = []
     for entry in entries:

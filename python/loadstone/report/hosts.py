@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from loadstone.format import units, wording
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
 # A host with engines, or with servers that the lab started.
@@ -42,7 +42,7 @@ def tables(view: View) -> list[Table]:
 def describe_hosts(view: View) -> Table:
     """A row for each host: role, processors, memory, disks, kernel."""
     hosts = [host for host in view.results.environment.get("hosts", ()) if "role" in host]
-    rows = tuple(tuple(map(Entry, describe(host))) for host in hosts[:HOSTS_MAX])
+    rows = tuple(tuple(map(TableCell, describe(host))) for host in hosts[:HOSTS_MAX])
     heads = ("host", "role", "processors", "memory", "disks", "kernel")
     return Table("", tuple(map(Column, heads)), (Rows("", rows),), cut_note(len(hosts)))
 
@@ -67,7 +67,9 @@ def compare_hosts(view: View, names: list[str]) -> Table:
     figures = {name: {key: middle(view, f"host.{name}.{key}") for key in USED} for name in names}
     known = [key for key in USED if any(figures[name][key] is not None for name in names)]
     ordered = sorted(names, key=lambda name: -(number_of(figures[name]["p99"])))
-    rows = tuple((Entry(name), *(render_figure(figures[name][key]) for key in known)) for name in ordered[:HOSTS_MAX])
+    rows = tuple(
+        (TableCell(name), *(render_figure(figures[name][key]) for key in known)) for name in ordered[:HOSTS_MAX]
+    )
     notes = ("medians over the trials; the host with the highest p99 first", *cut_note(len(names)))
     return Table("", (Column("host"), *(Column(USED[key]) for key in known)), (Rows("", rows),), notes)
 
@@ -86,9 +88,9 @@ def number_of(figure: Figure) -> float:
     return figure[0] if figure else 0.0
 
 
-def render_figure(figure: Figure) -> Entry:
+def render_figure(figure: Figure) -> TableCell:
     """A figure as an entry."""
-    return Entry(units.format_figure(*figure)) if figure else Entry(wording.DASH, tone="muted")
+    return TableCell(units.format_figure(*figure)) if figure else TableCell(wording.DASH, tone="muted")
 
 
 def cut_note(count: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from loadstone.report.expectations import describe_figure
 from loadstone.report.markup import Markup, joined, tag
 from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, gist, headline, meaning
-from loadstone.report.table import Entry, Table
+from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
 
@@ -152,7 +152,7 @@ def table(found: Table) -> Markup:
     )
 
 
-def row(found: Table, entries: Sequence[Entry]) -> Markup:
+def row(found: Table, entries: Sequence[TableCell]) -> Markup:
     """A row; its first cell names it."""
     cells = []
     for number, (column, entry) in enumerate(zip(found.columns, entries, strict=True)):
@@ -166,7 +166,7 @@ def row(found: Table, entries: Sequence[Entry]) -> Markup:
     return tag("tr", *cells)
 
 
-def content(entry: Entry) -> Markup:
+def content(entry: TableCell) -> Markup:
     """What stands in a cell."""
     verdict = "" if entry.verdict is None else badge(entry.verdict)
     text = tag("span", entry.text, class_="text") if entry.text else ""
@@ -174,7 +174,7 @@ def content(entry: Entry) -> Markup:
     return Markup(" ".join(part for part in (verdict, text, note) if part))
 
 
-def link_checks(entry: Entry) -> list[str]:
+def link_checks(entry: TableCell) -> list[str]:
     """A cell's note; the checks behind a verdict are links to their findings."""
     if entry.verdict is None or entry.verdict is Verdict.VALID:
         return [entry.note]

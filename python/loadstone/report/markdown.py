@@ -10,7 +10,7 @@ from loadstone.judge.judgement import Expectation
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
 from loadstone.report.sections import Section, answer, gist, headline, meaning
-from loadstone.report.table import Entry, Table
+from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
 
@@ -81,7 +81,7 @@ def tabled(table: Table) -> Iterator[str]:
         yield plain(". ".join(table.notes) + ".")
 
 
-def cell(entry: Entry) -> str:
+def cell(entry: TableCell) -> str:
     """What stands in a cell."""
     verdict = "" if entry.verdict is None else str(entry.verdict)
     text = " ".join(part for part in (verdict, plain(entry.text)) if part)

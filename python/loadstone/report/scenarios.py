@@ -6,7 +6,7 @@ import math
 
 from loadstone.format import wording
 from loadstone.judge.judgement import Claim, Comparison, ScenarioRow
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
 # The most comparisons shown: a report must stay readable.
@@ -47,14 +47,14 @@ def title(view: View, comparison: Comparison) -> str:
     return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
 
 
-def entries(row: ScenarioRow) -> tuple[Entry, ...]:
+def entries(row: ScenarioRow) -> tuple[TableCell, ...]:
     """One scenario."""
     ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
     return (
-        Entry(row.name),
-        Entry(ratio),
-        Entry(between),
-        Entry(str(row.n)),
-        Entry(READINGS.get(row.reading, row.reading)),
+        TableCell(row.name),
+        TableCell(ratio),
+        TableCell(between),
+        TableCell(str(row.n)),
+        TableCell(READINGS.get(row.reading, row.reading)),
     )

@@ -11,18 +11,18 @@ from loadstone.judge.answer import name_contexts
 from loadstone.judge.finding import Verdict
 from loadstone.report import (
     comparison,
-    facts,
+    conditions,
     faults,
     hosts,
-    loads,
-    probes,
     reproduce,
     scenarios,
-    servers,
+    search,
+    server_tables,
     stages,
+    sweep,
     trials,
 )
-from loadstone.report.charts import course, device, intervals, percentiles, scaling
+from loadstone.report.charts import device, intervals, percentiles, scaling, time_series
 from loadstone.report.charts import faults as fault_charts
 from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
@@ -75,16 +75,18 @@ def sections(view: View) -> list[Section]:
             tabled("stages", "By stage", stages.LEAD, stages.create_table(view)),
             tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
-            tabled("loads", "By load", loads.LEAD, loads.create_table(view)),
+            tabled("loads", "By load", sweep.LEAD, sweep.create_table(view)),
             *chart_variants(view, against_load),
             charted("percentiles", "Latency by percentile", percentiles.curves(view)),
             over_time(view),
             devices(view),
-            Section("servers", "Servers", tables=tuple(servers.tables(view))),
+            Section("servers", "Servers", tables=tuple(server_tables.tables(view))),
             Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
             warned(view),
             compare_guarantees(view),
-            tabled("host", "What happened on the hosts", "Median over the trials, and the range.", facts.host(view)),
+            tabled(
+                "host", "What happened on the hosts", "Median over the trials, and the range.", conditions.host(view)
+            ),
             environment(view),
             again(view),
             every(view),
@@ -138,7 +140,7 @@ def searched(view: View) -> Section:
     least, most = rule.at_least, rule.at_most
     count = f"{least} to {most}" if most and most > least else f"{least}"
     lead = f"Searched for {describe_rule(rule)}; each probe has {count} trials."
-    return Section("search", "Search", (lead,), tuple(probes.tables(view)))
+    return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 
 def examine_faults(view: View) -> Section:
@@ -187,10 +189,10 @@ def tabled(name: str, title: str, lead: str, table: Table) -> Section:
 
 def over_time(view: View) -> Section:
     """Throughput and latency over time."""
-    found = course.courses(view)
+    found = time_series.courses(view)
     if not found.of:
         return Section("time", "Over time", ("No course over time was recorded for these trials.",))
-    return charted("time", "Over time", course.throughput(view, found), course.latency(view, found))
+    return charted("time", "Over time", time_series.throughput(view, found), time_series.latency(view, found))
 
 
 def scaled(view: View) -> Section:
@@ -239,7 +241,7 @@ def again(view: View) -> Section:
 
 def compare_guarantees(view: View) -> Section:
     """What each side guarantees: the facts that differ, and the remaining ones on demand."""
-    differing, common = facts.promises(view)
+    differing, common = conditions.promises(view)
     count = sum(len(group.rows) for group in common.groups)
     if not differing:
         return Section("promises", "What each guarantees", tables=(common,) if common else ())

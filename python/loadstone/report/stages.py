@@ -8,7 +8,7 @@ from loadstone.format import units, wording
 from loadstone.judge.checks.not_steady import NAME as NOT_STEADY
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.faults import drop_empty, title_of_variant
-from loadstone.report.table import Column, Entry, Rows, Table, render_cell
+from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import View
 from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import TrialResult
@@ -24,7 +24,7 @@ COLUMNS = {
     "all.max": "max",
     "wait.mean": "mean wait",
 }
-NONE = Entry(wording.DASH, tone="muted")
+NONE = TableCell(wording.DASH, tone="muted")
 LEAD = (
     "Operations belong to the stage in which they were due; throughput counts completions within the stage. Medians"
     " over the repeats; latencies are response times of all operations."
@@ -47,18 +47,18 @@ def find_stages(trials: Sequence[TrialResult]) -> list[Stage]:
     return next((stages for trial in trials if (stages := stages_of(trial))), [])
 
 
-def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[Entry, ...]:
+def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[TableCell, ...]:
     """The row of a stage."""
     return (
-        Entry(f"{stage.number}"),
-        Entry(stage.rate),
-        Entry(units.format_duration(stage.length_ns)),
+        TableCell(f"{stage.number}"),
+        TableCell(stage.rate),
+        TableCell(units.format_duration(stage.length_ns)),
         *(render_cell(view, key, f"{stage.prefix}{metric}") for metric in COLUMNS),
         render_steadiness(view, key, stage),
     )
 
 
-def render_steadiness(view: View, key: VariantKey, stage: Stage) -> Entry:
+def render_steadiness(view: View, key: VariantKey, stage: Stage) -> TableCell:
     """Whether a stage with a constant rate was steady in all repeats; nothing where no operation succeeded."""
     trials = view.variants[key]
     if not stage.is_constant or not any(trial.value(f"{stage.prefix}throughput") for trial in trials):
@@ -66,9 +66,9 @@ def render_steadiness(view: View, key: VariantKey, stage: Stage) -> Entry:
     unsteady = [message for trial in trials for message in find_drifts(view, trial.trial, stage)]
     count = len({trial for trial, _ in unsteady})
     if not count:
-        return Entry("yes")
+        return TableCell("yes")
     message = unsteady[0][1].partition(": ")[2]
-    return Entry(f"no, in {count} of {len(trials)}" if len(trials) > 1 else "no", aside=message)
+    return TableCell(f"no, in {count} of {len(trials)}" if len(trials) > 1 else "no", aside=message)
 
 
 def find_drifts(view: View, trial: str, stage: Stage) -> Iterator[tuple[str, str]]:

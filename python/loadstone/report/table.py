@@ -14,7 +14,7 @@ Align = Literal["left", "right"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableCell:
     """One cell of a table: a text, a smaller one after it, and perhaps a verdict or a tone."""
 
     text: str
@@ -40,7 +40,7 @@ class Rows:
     """Rows under a heading, which may be empty."""
 
     title: str
-    rows: tuple[tuple[Entry, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Table:
         return any(group.rows for group in self.groups)
 
 
-def render_cell(view: View, key: VariantKey, metric: str) -> Entry:
+def render_cell(view: View, key: VariantKey, metric: str) -> TableCell:
     """The figure of a variant, or why there is none."""
     cell = view.cell(key, metric)
     if cell is None:
-        return Entry(wording.DASH, tone="muted")
-    return Entry("withheld", tone="muted", aside=cell.withheld) if cell.withheld else Entry(view.figure(cell))
+        return TableCell(wording.DASH, tone="muted")
+    return TableCell("withheld", tone="muted", aside=cell.withheld) if cell.withheld else TableCell(view.figure(cell))

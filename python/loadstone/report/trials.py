@@ -6,7 +6,7 @@ import heapq
 
 from loadstone.format import units, wording
 from loadstone.report.comparison import held
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_key
 from loadstone.results.trial_result import TrialResult
@@ -29,22 +29,22 @@ def table(view: View) -> Table:
         notes, trials = (shown,), worst
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
 
-    def row(trial: TrialResult, repeat: str, verdict: Entry) -> tuple[Entry, ...]:
+    def row(trial: TrialResult, repeat: str, verdict: TableCell) -> tuple[TableCell, ...]:
         return (
-            Entry(trial.trial),
-            *(Entry(str(trial.config.get(name, wording.DASH))) for name in dimensions),
-            Entry(repeat),
+            TableCell(trial.trial),
+            *(TableCell(str(trial.config.get(name, wording.DASH))) for name in dimensions),
+            TableCell(repeat),
             *(number(view, trial, name) for name in metrics),
-            Entry(trial.end, tone="" if trial.end == "done" else "worse"),
+            TableCell(trial.end, tone="" if trial.end == "done" else "worse"),
             verdict,
         )
 
-    def verdict(trial: TrialResult) -> Entry:
+    def verdict(trial: TrialResult) -> TableCell:
         return held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity))
 
     groups = [Rows("", tuple(row(each, str(each.repeat), verdict(each)) for each in sorted(trials, key=order)))]
     if pilots := view.results.pilots[:ROWS_MAX]:
-        uncounted = Entry("does not count", tone="muted")
+        uncounted = TableCell("does not count", tone="muted")
         groups.append(Rows(PILOT_TITLE, tuple(row(each, wording.DASH, uncounted) for each in pilots)))
     heads = (
         Column("trial"),
@@ -63,16 +63,16 @@ def columns(view: View) -> list[str]:
     return [name for name in wanted if name in view.results.metrics][:METRICS_MAX]
 
 
-def number(view: View, trial: TrialResult, metric: str) -> Entry:
+def number(view: View, trial: TrialResult, metric: str) -> TableCell:
     """A figure of a trial; throughput with how well this run alone knows it."""
     found = trial.values.get(metric)
     if found is None:
-        return Entry(wording.DASH, tone="muted")
+        return TableCell(wording.DASH, tone="muted")
     cell = view.cell(variant_key(trial.config), metric)
     if cell is not None and cell.withheld:
-        return Entry("withheld", tone="muted", aside=cell.withheld)
+        return TableCell("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
-    return Entry(
+    return TableCell(
         units.format_bound(units.format_figure(found.value, found.unit), found.bound),
         "" if run is None else f"{wording.interval_text(run, found.unit)} within the run",
     )

@@ -46,7 +46,7 @@ DEFAULTS = Options()
 
 
 @dataclass
-class Row:
+class FaultInterval:
     """The operations due in one interval, of all segments: counts, and outcomes with their histograms."""
 
     start_ns: int
@@ -76,12 +76,12 @@ class Row:
         return min((decode_histogram(outcome.response or outcome.service).minimum for outcome in failed), default=None)
 
 
-def read_rows(paths: Iterable[Path]) -> list[Row]:
+def read_rows(paths: Iterable[Path]) -> list[FaultInterval]:
     """The intervals of a phase from the events of its engines, whose counts and histograms add up.
 
     Raises ValueError if a line is not an event, OSError if a file cannot be read.
     """
-    rows: dict[int, Row] = {}
+    rows: dict[int, FaultInterval] = {}
     for path in paths:
         with path.open() as lines:
             for line in lines:
@@ -90,9 +90,9 @@ def read_rows(paths: Iterable[Path]) -> list[Row]:
     return [rows[number] for number in sorted(rows)]
 
 
-def add_interval(rows: dict[int, Row], event: Interval) -> None:
+def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
     """Adds an interval of one engine, and to earlier intervals the operations that ended since."""
-    row = rows.setdefault(event.k, Row(event.start_ns, event.length_ns))
+    row = rows.setdefault(event.k, FaultInterval(event.start_ns, event.length_ns))
     if event.due is not None:
         row.due = (row.due or 0) + event.due
     row.late_client += event.late_client
@@ -114,7 +114,9 @@ def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
     return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
 
-def figures_of_faults(faults: Sequence[FaultRecord], rows: Sequence[Row], options: Options = DEFAULTS) -> list[Value]:
+def figures_of_faults(
+    faults: Sequence[FaultRecord], rows: Sequence[FaultInterval], options: Options = DEFAULTS
+) -> list[Value]:
     """The figures of a trial with faults, from the first order to the last lift; none without faults or intervals."""
     if not faults or not rows:
         return []
@@ -125,7 +127,9 @@ def figures_of_faults(faults: Sequence[FaultRecord], rows: Sequence[Row], option
     return list(measure_open_loop(apply_deadline(rows, order_ns, options), faults, order_ns, lift_ns, options))
 
 
-def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tuple[Sequence[Row], int]:
+def apply_deadline(
+    rows: Sequence[FaultInterval], order_ns: int, options: Options
+) -> tuple[Sequence[FaultInterval], int]:
     """The rows with the operations after the deadline counted as late, and the deadline, ns.
 
     If the engine had no deadline, the default follows from the latencies before the fault. Then an operation counts
@@ -148,7 +152,7 @@ def apply_deadline(rows: Sequence[Row], order_ns: int, options: Options) -> tupl
     return counted, deadline_ns
 
 
-def load_of(rows: Sequence[Row]) -> OfferedLoad:
+def load_of(rows: Sequence[FaultInterval]) -> OfferedLoad:
     """Due and good operations by interval, without operations that allow no conclusion."""
     return OfferedLoad(
         np.array([row.start_ns for row in rows], dtype=np.int64),
@@ -159,7 +163,7 @@ def load_of(rows: Sequence[Row]) -> OfferedLoad:
 
 
 def measure_open_loop(
-    counted: tuple[Sequence[Row], int],
+    counted: tuple[Sequence[FaultInterval], int],
     faults: Sequence[FaultRecord],
     order_ns: int,
     lift_ns: int | None,
@@ -202,7 +206,7 @@ def measure_open_loop(
     yield from window_figures(rows, order_ns, lift_ns, back)
 
 
-def count_interrupted(rows: Sequence[Row], order_ns: int) -> int:
+def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
     """Operations that were due before the fault and failed after its order: they were in flight."""
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
@@ -215,7 +219,7 @@ def count_interrupted(rows: Sequence[Row], order_ns: int) -> int:
     return interrupted
 
 
-def first_figures(rows: Sequence[Row], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
+def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
     """When the first failure ended, and when the first late operation passed its deadline, ns since the order.
 
     Both are known to an interval: an operation was due anywhere in its interval.
@@ -248,18 +252,20 @@ def record_figures(faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | 
 
 
 def split_rows(
-    rows: Sequence[Row], order_ns: int, lift_ns: int | None, back_ns: int | None
-) -> Iterator[tuple[str, list[Row]]]:
+    rows: Sequence[FaultInterval], order_ns: int, lift_ns: int | None, back_ns: int | None
+) -> Iterator[tuple[str, list[FaultInterval]]]:
     """The rows of each window; without a lift there is no `returning`, without a recovery no `after`."""
     names = [name for name in WINDOWS if lift_ns is not None or name != "returning"]
     borders = [order_ns, *([] if lift_ns is None else [lift_ns]), *([] if back_ns is None else [back_ns])]
-    windows: dict[str, list[Row]] = {name: [] for name in names}
+    windows: dict[str, list[FaultInterval]] = {name: [] for name in names}
     for row in rows:
         windows[names[availability.window_of(row.start_ns, row.length_ns, borders)]].append(row)
     yield from ((name, of_window) for name, of_window in windows.items() if of_window)
 
 
-def window_figures(rows: Sequence[Row], order_ns: int, lift_ns: int | None, back_ns: int | None) -> Iterator[Value]:
+def window_figures(
+    rows: Sequence[FaultInterval], order_ns: int, lift_ns: int | None, back_ns: int | None
+) -> Iterator[Value]:
     """Yield, counts and latencies of each window."""
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
     kinds = [operation.lower() for operation in every if operation not in BESIDE | COMPOSED]
@@ -308,7 +314,7 @@ def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, k
 
 
 def measure_closed_loop(
-    rows: Sequence[Row], faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None
+    rows: Sequence[FaultInterval], faults: Sequence[FaultRecord], order_ns: int, lift_ns: int | None
 ) -> Iterator[Value]:
     """The figures of a closed loop: throughput, gaps and failures.
 
@@ -317,7 +323,7 @@ def measure_closed_loop(
     """
     borders = [order_ns, *([] if lift_ns is None else [lift_ns])]
     names = ("before", "during", "after")
-    windows: dict[str, list[Row]] = {name: [] for name in names}
+    windows: dict[str, list[FaultInterval]] = {name: [] for name in names}
     for row in rows:
         windows[names[availability.window_of(row.start_ns, row.length_ns, borders)]].append(row)
     rates = {}

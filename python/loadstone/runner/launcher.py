@@ -31,7 +31,7 @@ READ_BYTES = 1 << 16
 DEFAULT_SIGNALS = (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD)
 
 
-class Launcher:
+class LauncherProcess:
     """The commands, of which at most one runs."""
 
     def __init__(self) -> None:
@@ -195,5 +195,5 @@ def reply(document: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Launcher().run()
+    LauncherProcess().run()
     sys.exit()

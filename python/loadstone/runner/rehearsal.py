@@ -16,15 +16,15 @@ from loadstone.experiment.kind import kind_of
 from loadstone.experiment.model.faults import ALL
 from loadstone.experiment.plan.forecast import estimate_space, load_seconds, plan_seconds
 from loadstone.experiment.plan.plan import Plan, Variant
-from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest
+from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest
 from loadstone.experiment.validation.figures import OPERATIONS
 from loadstone.faults.support import require_support
 from loadstone.format import units
-from loadstone.runner.servers import expected, with_expected_address
+from loadstone.runner.server_pool import expected, with_expected_address
 from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import refuse_taken
-from loadstone.systems.base.running import RunningSystem
-from loadstone.systems.base.starting import require_port
+from loadstone.systems.base.running_system import RunningSystem
+from loadstone.systems.base.startup import require_port
 
 # The maximum number of variants that are checked with the engine.
 CHECKED_MAX = 200

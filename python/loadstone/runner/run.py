@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import Plan, PlannedTrial
-from loadstone.experiment.plan.servers import StartedSystems
+from loadstone.experiment.plan.required_servers import StartedSystems
 from loadstone.fleet.interface import Fleet
 from loadstone.fleet.local import Local
 from loadstone.fleet.placement import NEXT_TO_SERVERS, select_hosts, select_servers
@@ -24,7 +24,7 @@ from loadstone.runner.attempts import Attempts, given_up, set_aside_message
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, RunProgress
-from loadstone.runner.servers import RunServers
+from loadstone.runner.server_pool import RunServers
 from loadstone.runner.trial import Conductor
 from loadstone.statistics import stopping
 from loadstone.systems.base import undo
@@ -40,7 +40,7 @@ STOPS = {
 
 
 @dataclass
-class Run:
+class ExperimentRun:
     """One run, new or resumed, whose results go to a folder."""
 
     experiment: Experiment

@@ -10,7 +10,7 @@ from loadstone.results.trial_result import Series
 
 
 @dataclass
-class Row:
+class SeriesInterval:
     """One interval, including operations that ended later."""
 
     start_ns: int
@@ -40,14 +40,14 @@ class SeriesBuilder:
     """
 
     def __init__(self) -> None:
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, SeriesInterval] = {}
         # The engine's largest resident memory at the end of any interval, B; 0 before the first.
         self.memory_max = 0
 
     def take(self, interval: Interval) -> None:
         """Adds an interval, and to earlier intervals the operations that ended since."""
         self.memory_max = max(self.memory_max, interval.memory_bytes)
-        self._rows[interval.k] = Row(interval.start_ns, interval.length_ns, interval.due)
+        self._rows[interval.k] = SeriesInterval(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)
         for each in interval.earlier:
             self._add(each)

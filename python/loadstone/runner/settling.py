@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from loadstone.observe.host_counters import TICKS_PER_SECOND
-from loadstone.observe.servers import Watched, sum_ticks
+from loadstone.observe.server_usage import Watched, sum_ticks
 
 # Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
 # a whole processor.

@@ -16,7 +16,7 @@ from loadstone.results.stage import Stage
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import figures
-from loadstone.runner.fault_figures import EVENTS, Row, failures_by_status, latency_figures, read_rows
+from loadstone.runner.fault_figures import EVENTS, FaultInterval, failures_by_status, latency_figures, read_rows
 
 
 def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> TrialResult:
@@ -30,10 +30,10 @@ def add_figures(result: TrialResult, stages: Sequence[Stage], files: Path) -> Tr
     return replace(result, values={**result.values, **values_by_metric(*figures_of_stages(stages, rows))})
 
 
-def figures_of_stages(stages: Sequence[Stage], rows: Sequence[Row]) -> Iterator[Value]:
+def figures_of_stages(stages: Sequence[Stage], rows: Sequence[FaultInterval]) -> Iterator[Value]:
     """The definition, the counts and the latencies of each stage; a stage that a trial did not reach has no counts."""
     starts = [stage.start_ns for stage in stages]
-    of_stage: dict[int, list[Row]] = {}
+    of_stage: dict[int, list[FaultInterval]] = {}
     for row in rows:
         # The middle, as borders of intervals and stages agree to a few ns only.
         of_stage.setdefault(bisect_right(starts, row.start_ns + row.length_ns // 2), []).append(row)
@@ -44,7 +44,7 @@ def figures_of_stages(stages: Sequence[Stage], rows: Sequence[Row]) -> Iterator[
         yield from measure_stage(stage, of_stage.get(stage.number, ()), kinds)
 
 
-def measure_stage(stage: Stage, rows: Sequence[Row], kinds: Sequence[str]) -> Iterator[Value]:
+def measure_stage(stage: Stage, rows: Sequence[FaultInterval], kinds: Sequence[str]) -> Iterator[Value]:
     """The figures of the operations that were due in one stage."""
     if not rows:
         return

@@ -31,7 +31,7 @@ from loadstone.runner import command, datasets, fault_figures, hooks, phase, pha
 from loadstone.runner.phase import Finished
 from loadstone.runner.phase_result import PhaseResult
 from loadstone.runner.progress import Display
-from loadstone.runner.servers import RunServers, ServersError, TrialServers, with_address
+from loadstone.runner.server_pool import RunServers, ServersError, TrialServers, with_address
 from loadstone.systems.base import undo
 
 # The default timeout of a phase, in addition to its window and warm-up: for loading, settling, closing.

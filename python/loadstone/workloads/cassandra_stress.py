@@ -16,7 +16,7 @@ from pydantic import Field
 
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
@@ -232,7 +232,7 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
     return remaining
 
 
-def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> Stages:
+def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
     """Drops and defines the tables, and writes one row; then writes the population."""
     if variant.work.command.split()[0] == "user":
         return load_profiles(variant, settle, seed)
@@ -254,10 +254,10 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
         stages.append(("load", {**written, "clients": variant.clients, "until": {"seconds": seconds}}))
     elif not writes(variant.work):
         stages.append(("load", {**written, "until": {"operations": variant.work.population}}))
-    return Stages(stages, alone=("schema",))
+    return LaunchStages(stages, alone=("schema",))
 
 
-def load_profiles(variant: Variant, settle: bool, seed: int) -> Stages:
+def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
     """Drops and defines the tables of profiles, and writes one partition of each; then writes the population."""
     spec = {**translate_variant(variant.loading, variant.work), "seed": seed}
     population = variant.work.population
@@ -289,7 +289,7 @@ def load_profiles(variant: Variant, settle: bool, seed: int) -> Stages:
         name = "load" if at == 0 else f"load{at + 1}"
         written = {**common, "operations": [insert]}
         stages.append((name, {**spec, "work": written, "until": {"operations": population}, "settle": settle}))
-    return Stages(stages, alone=("schema",))
+    return LaunchStages(stages, alone=("schema",))
 
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:

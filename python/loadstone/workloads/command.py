@@ -19,7 +19,7 @@ from loadstone.experiment.kind import CommandContext, Data, Ended, Kind, Observe
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Natural, Text, refuse_value
 from loadstone.experiment.model.values import quote_value as render_value
-from loadstone.experiment.plan.servers import TABLE
+from loadstone.experiment.plan.required_servers import TABLE
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_names
 from loadstone.importers import hlog, json_paths, unit

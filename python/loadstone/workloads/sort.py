@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from loadstone.engine.events import Note
-from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages
 from loadstone.experiment.model.values import FilePart, Size, VariedBoolean, VariedCount
 from loadstone.results.value import Value
 from loadstone.workloads.front_end import ROOT, client_options, location, spec_of, stores
@@ -84,7 +84,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
     )
 
 
-def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int = 1) -> Stages:
+def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int = 1) -> LaunchStages:
     """The launches of one phase. Raises LoadstoneError with the engine's message."""
     work: Sort = variant.work
     unsorted, sorted_rows = location(variant, directory, INPUT), location(variant, directory, OUTPUT)
@@ -111,7 +111,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     abandon = {**last, "work": {**last["work"], "stage": "abandon"}}
     cleanup = [(f"{name}.abandon", abandon)] if "prepare" in specs else []
     launches = [(names[stage], spec) for stage, spec in specs.items()]
-    return Stages(launches, {names[stage] for stage in ALONE & specs.keys()}, cleanup)
+    return LaunchStages(launches, {names[stage] for stage in ALONE & specs.keys()}, cleanup)
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:

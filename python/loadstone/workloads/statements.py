@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator
 
-from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Stages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages
 from loadstone.experiment.model.values import (
     FilePart,
     Text,
@@ -218,7 +218,7 @@ def statements_spec(variant: Variant, work: Statements) -> Spec:
     }
 
 
-def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> Stages:
+def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
     """Defines the table and writes one partition; then writes the population."""
     loading, work = variant.loading, variant.work
     spec = {**statements_spec(loading, work), "seed": seed}
@@ -233,7 +233,7 @@ def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> St
     }
     inserts = {**spec["inserts"], "retries": 9}
     load = {**spec, "work": written, "until": {"operations": work.population}, "inserts": inserts, "settle": settle}
-    return Stages([("schema", schema), ("load", load)], alone=("schema",))
+    return LaunchStages([("schema", schema), ("load", load)], alone=("schema",))
 
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:

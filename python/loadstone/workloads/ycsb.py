@@ -24,7 +24,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, Phase
 from loadstone.experiment.model.values import FilePart, Property, Text
 from loadstone.experiment.model.ycsb_properties import OF_A_RUN
-from loadstone.experiment.plan.servers import TABLE
+from loadstone.experiment.plan.required_servers import TABLE
 from loadstone.format import units
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value

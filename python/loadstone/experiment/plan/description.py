@@ -17,7 +17,7 @@ from loadstone.experiment.plan.forecast import (
     list_starts,
     rule_of,
 )
-from loadstone.experiment.plan.servers import Attached, StartRequest
+from loadstone.experiment.plan.required_servers import Attached, StartRequest
 from loadstone.format import quantity, units
 from loadstone.results.result_set import DEFAULT_METRICS, sort_metrics
 from loadstone.search.sentence import describe_rule

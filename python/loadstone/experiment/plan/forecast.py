@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
-from loadstone.experiment.plan.servers import StartedSystems, StartRequest
+from loadstone.experiment.plan.required_servers import StartedSystems, StartRequest
 from loadstone.format import units, wording
 from loadstone.search.rule import CONFIRMATIONS, Rule
 

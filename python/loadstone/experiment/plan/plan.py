@@ -20,7 +20,7 @@ from loadstone.experiment.model.points import distinct_values, list_points, temp
 from loadstone.experiment.model.values import Arrival, Durability, Scalar
 from loadstone.experiment.plan import order
 from loadstone.experiment.plan.faults import PlannedFault, plan_faults
-from loadstone.experiment.plan.servers import VariantServers, resolve_servers
+from loadstone.experiment.plan.required_servers import VariantServers, resolve_servers
 from loadstone.experiment.plan.stages import plan_stages
 from loadstone.results.stage import Stage
 

@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.experiment import Experiment
+from loadstone.experiment.reading.model_errors import translate_error
 from loadstone.experiment.reading.path import Path, locate_path
-from loadstone.experiment.reading.refusals import translate_error
 from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar, Unclear
 
 # Each round removes the values that the previous one found invalid.

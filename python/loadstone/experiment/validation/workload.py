@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from loadstone.experiment.kind import KINDS, PLAIN
 from loadstone.experiment.model.points import Point
 from loadstone.experiment.model.template import render_strings, render_template
+from loadstone.experiment.reading.model_errors import translate_error
 from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.reading.path import format_path
-from loadstone.experiment.reading.refusals import translate_error
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import suggest_names
 

@@ -16,10 +16,10 @@ from rich.text import Text
 from loadstone.format import units, wording
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
-from loadstone.report import faults, probes, scenarios, stages
+from loadstone.report import faults, scenarios, search, stages
 from loadstone.report.expectations import SIGNS, describe
-from loadstone.report.servers import by_variant
-from loadstone.report.table import Column, Entry
+from loadstone.report.server_tables import by_variant
+from loadstone.report.table import Column, TableCell
 from loadstone.report.table import Table as Content
 from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
@@ -52,7 +52,7 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
     for line in expectations(judgement):
         console.print(line, soft_wrap=is_wide)
     for each in judgement.searches:
-        for renderable in searched(each):
+        for renderable in render_search(each):
             console.print(renderable, soft_wrap=is_wide)
     for metric in () if judgement.searches else results.headline_metrics:
         measured = (variant for variant, each in judgement.cells if each == metric)
@@ -120,14 +120,14 @@ def framed(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
 
 
-def searched(search: Search) -> list[Table | Text]:
+def render_search(result: Search) -> list[Table | Text]:
     """The table of a search's probes, and why it stopped."""
-    table = framed(" ".join(["probes", *([variant_name(search.context)] if search.context else [])]))
-    for head in probes.heads(search):
-        table.add_column(head, justify="left" if head == probes.DECISION else "right", no_wrap=head != probes.DECISION)
-    for row in probes.rows(search):
+    table = framed(" ".join(["probes", *([variant_name(result.context)] if result.context else [])]))
+    for head in search.heads(result):
+        table.add_column(head, justify="left" if head == search.DECISION else "right", no_wrap=head != search.DECISION)
+    for row in search.rows(result):
         table.add_row(*row)
-    return [table, *(Text(f"{line}.") for line in probes.explanation(search))]
+    return [table, *(Text(f"{line}.") for line in search.explanation(result))]
 
 
 def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
@@ -148,7 +148,7 @@ def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
     yield Text("")
 
 
-def tabled(columns: Sequence[Column], rows: Sequence[Sequence[Entry]], names: int | None) -> Table:
+def tabled(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], names: int | None) -> Table:
     """A row for each variant, whose name may be broken into lines of that many columns."""
     table = framed("servers")
     first, *figures = columns

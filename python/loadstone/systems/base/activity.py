@@ -13,7 +13,7 @@ from itertools import dropwhile, pairwise
 from pathlib import Path
 from statistics import median
 
-from loadstone.observe.servers import file_size
+from loadstone.observe.server_usage import file_size
 
 # The time of a line: in the format of log4j, logback and PostgreSQL, or of Redis. All use this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from loadstone.observe.servers import file_size
+from loadstone.observe.server_usage import file_size
 from loadstone.systems.base.activity import read_tail
 from loadstone.systems.base.system import Place, Server, SystemsError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 from loadstone.systems.base.files.cache import hold_lock
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 
 MARK = "experiment.lock"
 # The owner, in the state of servers that a run starts: only then may a later run stop them.

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from loadstone.observe.servers import file_size
+from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan

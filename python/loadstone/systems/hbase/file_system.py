@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from loadstone.systems.base import elsewhere
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base import outside_directories
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import Place, SystemPlan
 from loadstone.systems.hbase import site
 from loadstone.systems.hdfs import hadoop
@@ -47,7 +47,7 @@ def clear_leftovers(place: Place, conf: Path) -> None:
         site = hadoop.read_site(conf / "hbase-site.xml")
         for uri in {site["hbase.rootdir"], site["hbase.wal.dir"]}:
             # The label distinguishes Loadstone's directory from the user's.
-            if uri.endswith(f"/{elsewhere.outside_label(place)}"):
+            if uri.endswith(f"/{outside_directories.outside_label(place)}"):
                 remove_directory(uri, conf)
     if owner_file(place).exists():
         RunningSystem(HDFS, place.root.parent).down()

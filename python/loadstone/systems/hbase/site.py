@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from loadstone.observe.device import file_system_of
-from loadstone.systems.base import elsewhere
+from loadstone.systems.base import outside_directories
 from loadstone.systems.base.plan import read_choice
 from loadstone.systems.base.system import Place, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
@@ -61,7 +61,11 @@ def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -
     Directories in storage that the user named get a generated name. `below` has the properties of Loadstone's HDFS;
     empty without one.
     """
-    own = f"{below['fs.defaultFS']}/{elsewhere.outside_label(place)}" if below else f"file://{place.data / 'root'}"
+    own = (
+        f"{below['fs.defaultFS']}/{outside_directories.outside_label(place)}"
+        if below
+        else f"file://{place.data / 'root'}"
+    )
     root = directory_setting(place, plan, "hbase.rootdir") or own
     return root, directory_setting(place, plan, "hbase.wal.dir") or root
 
@@ -75,7 +79,7 @@ def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | Non
         raise SystemsError(
             f'{setting} must be a URI, got "{base}"', f"file://{Path(base).absolute()}, or hdfs://HOST:PORT/DIRECTORY"
         )
-    return f"{base.rstrip('/')}/{elsewhere.outside_label(place)}"
+    return f"{base.rstrip('/')}/{outside_directories.outside_label(place)}"
 
 
 def is_local(uri: str) -> bool:

@@ -15,8 +15,8 @@ from typing import Any
 
 from loadstone.systems.base import jvm
 from loadstone.systems.base.files import cache, program
+from loadstone.systems.base.java_helper import Resident, ResidentError, SilentError
 from loadstone.systems.base.plan import read_whole_number, table_plan
-from loadstone.systems.base.resident import Resident, ResidentError, SilentError
 from loadstone.systems.base.system import SystemsError
 from loadstone.systems.hbase import jars
 

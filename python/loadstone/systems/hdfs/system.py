@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.observe.device import file_system_of
-from loadstone.systems.base import elsewhere, jvm
+from loadstone.systems.base import jvm, outside_directories
 from loadstone.systems.base.files import maven
 from loadstone.systems.base.plan import read_whole_number
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
@@ -176,7 +176,7 @@ class Hdfs(System):
         """Removes the blocks outside the data directory."""
         for site in place.data.glob("data-node-*/conf/hdfs-site.xml"):
             blocks = hadoop.local_path(hadoop.read_site(site)["dfs.datanode.data.dir"])
-            if blocks.parent.name == elsewhere.outside_label(place):
+            if blocks.parent.name == outside_directories.outside_label(place):
                 shutil.rmtree(blocks.parent, ignore_errors=True)
 
 
@@ -228,7 +228,7 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
         raise SystemsError(
             f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
         )
-    return bases[0 if len(bases) == 1 else number - 1] / elsewhere.outside_label(place) / name
+    return bases[0 if len(bases) == 1 else number - 1] / outside_directories.outside_label(place) / name
 
 
 def extra_properties(plan: SystemPlan, named: Mapping[str, str]) -> dict[str, str]:

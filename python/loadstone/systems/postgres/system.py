@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from loadstone.systems.base import elsewhere, tls
+from loadstone.systems.base import outside_directories, tls
 from loadstone.systems.base.files import debian
 from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number, table_plan
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
@@ -61,9 +61,9 @@ class Postgres(System):
             if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
                 raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
         arguments = server_parameters(plan)
-        user = elsewhere.choose_user("postgres")
+        user = outside_directories.choose_user("postgres")
         programs = find_programs(place, plan, user)
-        directory = elsewhere.directory_for(user, place, SERVER)
+        directory = outside_directories.directory_for(user, place, SERVER)
         if tls.is_requested(plan):
             # The certificate of a client names its role, for `clientcert=verify-full`.
             files = tls.ensure_certificates(place, [HOST], plan.settings["user"])
@@ -112,7 +112,7 @@ class Postgres(System):
 
     def client_environment(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """psql and pgbench of its version, and libpq's variables for host, role and database."""
-        programs = find_programs(place, plan, elsewhere.choose_user("postgres"))
+        programs = find_programs(place, plan, outside_directories.choose_user("postgres"))
         names = {"PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "database"}
         return {
             **programs.variables,
@@ -184,11 +184,11 @@ class Postgres(System):
     def clear_outside(self, place: Place) -> None:
         """Removes files that are elsewhere because its user cannot access the data directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
-        elsewhere.remove_outside(place)
+        outside_directories.remove_outside(place)
 
     def _ask_server(self, place: Place, plan: SystemPlan, query: str) -> str:
         """The answer to a query, columns separated by `|`. Raises SystemsError."""
-        programs = find_programs(place, plan, elsewhere.choose_user("postgres"))
+        programs = find_programs(place, plan, outside_directories.choose_user("postgres"))
         return cluster.ask_server(programs, HOST, plan.settings, query)
 
 
@@ -227,7 +227,7 @@ def find_programs(place: Place, plan: SystemPlan, user: str | None) -> Programs:
         return Programs(directory, {})
     major = version.partition(".")[0]
     packages = [f"postgresql-{major}", f"postgresql-client-{major}"]
-    root = debian.unpack_packages(packages, version, elsewhere.cache_for(user, place.cache))
+    root = debian.unpack_packages(packages, version, outside_directories.cache_for(user, place.cache))
     return Programs(root / f"usr/lib/postgresql/{major}/bin", {"LD_LIBRARY_PATH": debian.library_path(root)})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.judgement import Search
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
 from loadstone.search.outcome import Decision, SearchOutcome
@@ -73,7 +73,7 @@ def tables(view: View) -> list[Table]:
     found = []
     for search in view.judgement.searches:
         columns = [Column(head, "left" if head in (search.rule.over, DECISION) else "right") for head in heads(search)]
-        entries = tuple(tuple(Entry(text) for text in line) for line in rows(search))
+        entries = tuple(tuple(TableCell(text) for text in line) for line in rows(search))
         title = variant_name(search.context) if len(view.judgement.searches) > 1 else ""
         found.append(Table(title, tuple(columns), (Rows("", entries),), tuple(explanation(search))))
     return found

@@ -12,15 +12,15 @@ from enum import StrEnum
 from pathlib import Path
 
 from loadstone.format.suggestion import did_you_mean
-from loadstone.observe.servers import Watched
+from loadstone.observe.server_usage import Watched
 from loadstone.systems import registry
-from loadstone.systems.base import activity, disks, elsewhere, jvm, networks, process, state, undo
+from loadstone.systems.base import activity, disks, jvm, networks, outside_directories, process, state, undo
 from loadstone.systems.base.files.cache import READABLE, cache_root, hold_lock
 from loadstone.systems.base.plan import plan_differences, plan_of
-from loadstone.systems.base.starting import Say, Starting, log_of, say_nothing
+from loadstone.systems.base.startup import Say, Starting, log_of, say_nothing
 from loadstone.systems.base.state import State
 from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemPlan, SystemsError
-from loadstone.systems.provide import systems_root
+from loadstone.systems.prerequisites import systems_root
 
 # Separates a system from the name of one of its instances: `redis@second`.
 AT = "@"
@@ -364,10 +364,10 @@ class RunningSystem:
         names = self.system.node_directories(plan)
         if not names:
             raise SystemsError(f"{self.name} cannot have a file system for each node", "leave `file_system` out")
-        user = elsewhere.choose_user()
+        user = outside_directories.choose_user()
         for name in (names[node - 1] for node in plan.local_nodes):
             disks.unmount_stopped((self.place.data / name).resolve())
-            directory = elsewhere.directory_for(user, self.place, name).resolve()
+            directory = outside_directories.directory_for(user, self.place, name).resolve()
             disks.mount_disk(disks.image_path(self.place.root, name), directory, plan.file_system_bytes)
             directory.chmod(READABLE)
 
@@ -417,7 +417,7 @@ class RunningSystem:
         self.system.clear_outside(self.place)
         if self.place.data.exists():
             disks.remove_disks(self.place.root, self.place.data.iterdir())
-            elsewhere.remove_outside(self.place)
+            outside_directories.remove_outside(self.place)
         networks.remove_networks(self.place.root)
         if self.place.data.exists():
             shutil.rmtree(self.place.data)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from loadstone.observe.listeners import list_listeners
-from loadstone.observe.servers import file_size
+from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import process, state
 from loadstone.systems.base.activity import read_tail
 from loadstone.systems.base.system import Place, Server, ServerProcess, System, SystemsError

@@ -8,7 +8,7 @@ from statistics import median
 
 from loadstone.format import units, wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 
 # The most columns in a table.
@@ -31,7 +31,7 @@ def promises(view: View) -> tuple[Table, Table]:
         is_differing = len(set(values)) > 1
         is_unknown = len({*values} - {wording.DASH}) == 1
         note = ("known of some" if is_unknown else "differs") if is_differing else ""
-        row = (Entry(wording.fact_name(name), note), *(Entry(value) for value in values))
+        row = (TableCell(wording.fact_name(name), note), *(TableCell(value) for value in values))
         if is_differing:
             differing.append(row)
         elif name not in ELSEWHERE:
@@ -63,7 +63,9 @@ def host(view: View) -> Table:
     for metric in view.results.metrics:
         if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
             continue
-        rows.append((Entry(wording.metric_name(metric)), *(observed(view, keys, metric) for _, keys in grouped(view))))
+        rows.append(
+            (TableCell(wording.metric_name(metric)), *(observed(view, keys, metric) for _, keys in grouped(view)))
+        )
     return by_value(view, rows)
 
 
@@ -72,14 +74,16 @@ def idle(view: View, metric: str) -> bool:
     return not any(trial.value(metric) for trials in view.variants.values() for trial in trials)
 
 
-def observed(view: View, keys: Iterable[VariantKey], metric: str) -> Entry:
+def observed(view: View, keys: Iterable[VariantKey], metric: str) -> TableCell:
     """The median of some variants' figures and their range."""
     found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
     if not found:
-        return Entry(wording.DASH, tone="muted")
+        return TableCell(wording.DASH, tone="muted")
     numbers, unit = [value.value for value in found], found[0].unit
     low, high = min(numbers), max(numbers)
-    return Entry(units.format_figure(median(numbers), unit), wording.span_text(low, high, unit) if low < high else "")
+    return TableCell(
+        units.format_figure(median(numbers), unit), wording.span_text(low, high, unit) if low < high else ""
+    )
 
 
 def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
@@ -88,7 +92,7 @@ def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
         yield value, [key for key in view.variants if view.value(key) == value]
 
 
-def by_value(view: View, rows: Sequence[tuple[Entry, ...]]) -> Table:
+def by_value(view: View, rows: Sequence[tuple[TableCell, ...]]) -> Table:
     """A table with a column for what is compared, and a note on columns for which there was no room."""
     heads = (Column(""), *(Column(view.short[value]) for value, _ in grouped(view)))
     more = len(view.values) - COLUMNS_MAX

@@ -13,8 +13,8 @@ from loadstone.format import units
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, plot
-from loadstone.report.course import Figure as Kind
-from loadstone.report.course import middle, step, thinned
+from loadstone.report.time_series import Figure as Kind
+from loadstone.report.time_series import middle, step, thinned
 from loadstone.report.view import View, spread
 from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import Series

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from loadstone.systems.base.running import RunningSystem
+    from loadstone.systems.base.running_system import RunningSystem
 
 # The engine's variable that names other jars.
 VARIABLE = "LOADSTONE_HBASE"
@@ -83,7 +83,7 @@ def made_for_spec(spec: Mapping[str, Any]) -> str | None:
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None
-    from loadstone.systems.base.running import RunningSystem
+    from loadstone.systems.base.running_system import RunningSystem
     from loadstone.systems.registry import SERVED_BY
 
     name = SERVED_BY.get(store)

@@ -7,7 +7,7 @@ from statistics import median
 
 from loadstone.format import wording
 from loadstone.judge.judgement import VariantKey
-from loadstone.report.table import Column, Entry, Rows, Table
+from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.value import THROUGHPUT
 
@@ -52,7 +52,7 @@ def by_variant(view: View) -> Table:
         # A period longer than the window makes it a matter of chance what the window contains.
         metrics["window"] = "runtime"
         metrics |= {f"{wording.metric_name(name)} every": metric for name, metric in periodic.items()}
-    rows = tuple((Entry(view.varying(key)), *(entry(view, key, each) for each in metrics.values())) for key in keys)
+    rows = tuple((TableCell(view.varying(key)), *(entry(view, key, each) for each in metrics.values())) for key in keys)
     notes = ("medians over the trials; all servers of a system together",)
     return Table("", columns("variant", *metrics), (Rows("", rows),), notes)
 
@@ -67,7 +67,7 @@ def by_server(view: View) -> Table:
     groups = []
     for key in view.variants:
         rows = tuple(
-            (Entry(name), *(entry(view, key, f"server.{name}.{each}") for each in used))
+            (TableCell(name), *(entry(view, key, f"server.{name}.{each}") for each in used))
             for name in names
             if middle(view, key, f"server.{name}.memory_max") is not None
         )
@@ -87,9 +87,9 @@ def middle(view: View, key: VariantKey, metric: str) -> tuple[float, str] | None
     return (median(value.value for value in found), found[0].unit) if found else None
 
 
-def entry(view: View, key: VariantKey, metric: str) -> Entry:
+def entry(view: View, key: VariantKey, metric: str) -> TableCell:
     """That figure in its cell."""
     cell = view.cell(key, metric)
     if cell is None:
-        return Entry(wording.DASH, tone="muted")
-    return Entry(view.figure(cell).removesuffix(" processors").removesuffix(" collections"))
+        return TableCell(wording.DASH, tone="muted")
+    return TableCell(view.figure(cell).removesuffix(" processors").removesuffix(" collections"))

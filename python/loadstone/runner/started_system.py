@@ -9,20 +9,20 @@ from pathlib import Path
 from loadstone.engine.describe import SECRET_NAME, describe_engine
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.forecast import count_shared
-from loadstone.experiment.plan.servers import StartedSystems, StartRequest
-from loadstone.fleet.spread import Spread
-from loadstone.observe.servers import Watched, sum_ticks
+from loadstone.experiment.plan.required_servers import StartedSystems, StartRequest
+from loadstone.fleet.spread import SpreadSystem
+from loadstone.observe.server_usage import Watched, sum_ticks
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import hooks
 from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
-from loadstone.systems.base.running import RunningSystem, ServerState
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemPlan
 
 # Time limit of the commands before a system starts and after it stops.
 HOOK_SECONDS = 600.0
 # Opens a system whose nodes run on hosts of the fleet.
-SpreadOpener = Callable[[str], Spread]
+SpreadOpener = Callable[[str], SpreadSystem]
 
 
 class Stack:
@@ -32,7 +32,7 @@ class Stack:
         self._root = root
         self._open_spread = open_spread
         # Each system with its mark of ownership.
-        self._up: list[tuple[StartRequest, RunningSystem | Spread, ExitStack]] = []
+        self._up: list[tuple[StartRequest, RunningSystem | SpreadSystem, ExitStack]] = []
         self._keep = False
 
     def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
@@ -124,18 +124,23 @@ class Stack:
 
     def ticks(self, servers: Sequence[Watched]) -> int:
         """The processor time that these servers, and all servers on other hosts, have used so far."""
-        return sum_ticks(servers) + sum(running.ticks() for _, running, _ in self._up if isinstance(running, Spread))
+        return sum_ticks(servers) + sum(
+            running.ticks() for _, running, _ in self._up if isinstance(running, SpreadSystem)
+        )
 
     def begin_observation(self) -> None:
         """Begins to observe servers on other hosts."""
         for _, running, _ in self._up:
-            if isinstance(running, Spread):
+            if isinstance(running, SpreadSystem):
                 running.begin_observation()
 
     def end_observation(self) -> list[Value]:
         """The figures of servers on other hosts, and of these hosts; none for servers on this machine."""
         return [
-            value for _, running, _ in self._up if isinstance(running, Spread) for value in running.end_observation()
+            value
+            for _, running, _ in self._up
+            if isinstance(running, SpreadSystem)
+            for value in running.end_observation()
         ]
 
     def facts(self) -> dict[str, Scalar]:
@@ -169,7 +174,7 @@ class Stack:
         return counters
 
     @property
-    def last(self) -> RunningSystem | Spread:
+    def last(self) -> RunningSystem | SpreadSystem:
         """The system that the store connects to."""
         return self._up[-1][1]
 
@@ -188,7 +193,7 @@ class Stack:
             bring_up(running, start)
             self._up.append((start, running, mark.pop_all()))
 
-    def _open(self, start: StartRequest) -> RunningSystem | Spread:
+    def _open(self, start: StartRequest) -> RunningSystem | SpreadSystem:
         if not start.on_hosts:
             return RunningSystem(start.system, self._root)
         assert self._open_spread is not None, "validation requires a fleet"
@@ -204,7 +209,7 @@ class Stack:
             prepare(start.after, "after", running)
 
 
-def prepare(commands: Sequence[str], when: str, running: RunningSystem | Spread) -> None:
+def prepare(commands: Sequence[str], when: str, running: RunningSystem | SpreadSystem) -> None:
     """Runs the commands before a system starts or after it stops. Raises HookError."""
     if commands:
         log = running.place.root.with_name(f"{running.name}-hooks.log")
@@ -228,9 +233,9 @@ def plan_request(running: RunningSystem, start: StartRequest) -> SystemPlan:
     return running.plan_for(start.nodes, start.settings, start.file_system_bytes, isolated=start.isolated)
 
 
-def bring_up(running: RunningSystem | Spread, start: StartRequest) -> None:
+def bring_up(running: RunningSystem | SpreadSystem, start: StartRequest) -> None:
     """Starts a system, or its servers that have ended."""
-    if isinstance(running, Spread):
+    if isinstance(running, SpreadSystem):
         running.up(start.nodes, start.settings, start.file_system_bytes)
         return
     running.up(

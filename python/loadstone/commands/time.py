@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from loadstone.commands import reading
+from loadstone.commands import show_results
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.commands.run import exclusive_host
 from loadstone.experiment.model.template import escape_braces
@@ -24,7 +24,7 @@ from loadstone.report.terminal import standard_output, tables
 from loadstone.results.folder import Folder, new_path
 from loadstone.results.result_set import Question, variant_key
 from loadstone.runner.progress import display
-from loadstone.runner.timing import DIMENSION, METRIC, NAME, Timed, Timing
+from loadstone.runner.time_commands import DIMENSION, METRIC, NAME, Timed, Timing
 from loadstone.statistics.centre import find_outliers
 from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.workloads.command import check_program, check_syntax
@@ -82,7 +82,7 @@ def main(arguments: list[str]) -> int:
     judgement = judge_results(folder.load_results())
     if options.json:
         whole = {
-            **reading.replace_infinite(reading.judgement_document(judgement)),
+            **show_results.replace_infinite(show_results.judgement_document(judgement)),
             "stopped": reason,
             "results": str(folder.path),
         }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.model import template
-from loadstone.experiment.plan.servers import Attached
+from loadstone.experiment.plan.required_servers import Attached
 from loadstone.results.trial_result import Scalar
 from loadstone.runner import hooks
 
@@ -18,7 +18,7 @@ POLL_SECONDS = 1.0
 COMMAND_SECONDS = 600.0
 
 
-class Hosts:
+class AttachedServers:
     """Runs the commands of `attach`; their output goes to `log`."""
 
     def __init__(self, how: Attached, log: Path, table: str = "") -> None:

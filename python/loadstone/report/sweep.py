@@ -5,7 +5,7 @@ from __future__ import annotations
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.scaling import Line, group_lines
-from loadstone.report.table import Column, Entry, Rows, Table, render_cell
+from loadstone.report.table import Column, Rows, Table, TableCell, render_cell
 from loadstone.report.view import View
 from loadstone.results.result_set import natural_key, variant_name
 
@@ -44,7 +44,7 @@ def create_table(view: View) -> Table:
         Rows(
             name_series(view, context, line),
             tuple(
-                (Entry(f"{load:g}"), *(render_cell(view, key, metric) for metric in metrics))
+                (TableCell(f"{load:g}"), *(render_cell(view, key, metric) for metric in metrics))
                 for load, key in line.variants.items()
             ),
         )

@@ -12,22 +12,22 @@ from loadstone.engine import secrets
 from loadstone.engine.events import Note
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.plan.plan import Variant
-from loadstone.experiment.plan.servers import Attached, StartedSystems, StartRequest, VariantServers
+from loadstone.experiment.plan.required_servers import Attached, StartedSystems, StartRequest, VariantServers
 from loadstone.faults.attached import AttachedSite
 from loadstone.faults.injector import Site
 from loadstone.faults.site import StartedSite
-from loadstone.fleet.spread import Spread
+from loadstone.fleet.spread import SpreadSystem
 from loadstone.fleet.spread_faults import SpreadSite
-from loadstone.observe.servers import ServerObserver as Observed
-from loadstone.observe.servers import Watched
+from loadstone.observe.server_usage import ServerObserver as Observed
+from loadstone.observe.server_usage import Watched
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Value
 from loadstone.runner import settling
-from loadstone.runner.attached import Hosts
-from loadstone.runner.started import SpreadOpener, Stack, plan_request
+from loadstone.runner.attached_system import AttachedServers
+from loadstone.runner.started_system import SpreadOpener, Stack, plan_request
 from loadstone.systems.base import jvm
 from loadstone.systems.base.ownership import TakenError
-from loadstone.systems.base.running import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.base.system import SystemsError
 
 # The name, in notes and in the judge's checks, for a server that ended during a trial.
@@ -49,7 +49,7 @@ class TrialServers:
     requested: VariantServers
     # Empty for servers that the user runs.
     stack: Stack
-    hosts: Hosts | None
+    hosts: AttachedServers | None
     # Whether the trial must load its data.
     must_load: bool
     # The servers that were running when the trial began.
@@ -67,7 +67,7 @@ class TrialServers:
         if self.hosts is not None:
             return AttachedSite(self.hosts, journal)
         running = self.stack.last
-        return SpreadSite(running) if isinstance(running, Spread) else StartedSite(running)
+        return SpreadSite(running) if isinstance(running, SpreadSystem) else StartedSite(running)
 
     def settle(self) -> None:
         """Waits until servers that the lab started are idle after the load."""
@@ -200,9 +200,9 @@ class RunServers(AbstractContextManager["RunServers"]):
         places = self._loaded.setdefault(key, {})
         # Removed until the trial's load has succeeded.
         has_data = reuse and places.pop(variant.data.place, None) == variant.load_key
-        hosts: Hosts | None = None
+        hosts: AttachedServers | None = None
         if isinstance(requested.how, Attached):
-            hosts = Hosts(requested.how, log, requested.table)
+            hosts = AttachedServers(requested.how, log, requested.table)
             started = hosts.up()
         else:
             fresh = requested.fresh == "system" and not has_data

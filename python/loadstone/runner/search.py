@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from loadstone.experiment.model.points import distinct_values
 from loadstone.experiment.plan import forecast, order
 from loadstone.experiment.plan.plan import Builder, PlannedTrial, Variant, scalar_of
-from loadstone.experiment.plan.servers import StartedSystems
+from loadstone.experiment.plan.required_servers import StartedSystems
 from loadstone.judge.finding import Finding
 from loadstone.judge.findings import judge_trial
 from loadstone.judge.judgement import Search, VariantKey
-from loadstone.judge.searches import context_of, judge_searches
+from loadstone.judge.search import context_of, judge_searches
 from loadstone.judge.settings import Settings
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 from loadstone.runner.progress import RunProgress
-from loadstone.runner.run import Run
+from loadstone.runner.run import ExperimentRun
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.sentence import outcome_sentence
 
@@ -31,7 +31,7 @@ FINISHED = "every search is finished"
 
 
 @dataclass
-class SearchRun(Run):
+class SearchRun(ExperimentRun):
     """A run that searches for a load."""
 
     # The findings on the judged trials, by their id.
