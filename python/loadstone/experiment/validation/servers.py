@@ -7,13 +7,15 @@ from collections.abc import Mapping
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS
+from loadstone.experiment.model import template
 from loadstone.experiment.model.system import OVER, Attach, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.suggestion import suggest_names
 from loadstone.systems import registry
-from loadstone.systems.base.plan import list_nodes
+from loadstone.systems.base.plan import list_nodes, plan_of
 from loadstone.systems.base.system import System as Kind
+from loadstone.systems.base.system import SystemsError
 from loadstone.systems.registry import SERVED_BY
 
 Keys = tuple[str | int, ...]
@@ -103,6 +105,30 @@ def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, s
         if not any(fnmatch.fnmatchcase(key, each) for each in names):
             hint = suggest_names(key, names, "the settings are") if names else "remove it: the system has none"
             context.add_mistake((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
+            return
+    check_plans(context, path, kind, nodes, settings)
+
+
+def check_plans(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
+    """Checks the settings with the nodes in every variant, as a start of the system would."""
+    where = {"nodes": (*path, "nodes"), **{key: (*path, "settings", key) for key in settings}}
+    texts = {"nodes": str(kind.nodes[0]) if nodes is None else nodes, **settings}
+    parts = [Template(where[key], text) for key, text in texts.items()]
+    if not all(context.can_render(part) for part in parts):
+        return
+    named = any(template.template_names(part.text) for part in parts)
+    points = [point for point in context.points if point.get("system") == path[1]] if named else [{}]
+    allowed = {str(count) for count in kind.nodes}
+    for point in points:
+        values = context.values_at(point) if named else {}
+        count, *rendered = (template.render_template(part.text, values) for part in parts)
+        if count not in allowed or any(template.environment_names(text) for text in rendered):
+            continue
+        try:
+            plan_of(kind, int(count), dict(zip(settings, rendered, strict=True)))
+        except SystemsError as error:
+            context.add_mistake((*path, "settings") if settings else path, str(error.args[0]), error.hint)
+            return
 
 
 def recreates_tables(kind: Kind) -> bool:

@@ -68,6 +68,10 @@ class Place:
         return self.root / "logs"
 
 
+# A place for plans that are only checked.
+NOWHERE = Place(Path("/nowhere"), Path("/nowhere"))
+
+
 @dataclass(frozen=True)
 class Server:
     """One process of a system, before it runs. All paths are absolute.
@@ -122,6 +126,15 @@ class System(ABC):
     deadline_s: ClassVar[float] = 180.0
     # The longest time for which nodes may hold writes for each other without `find_backlog` reporting them, seconds.
     unseen_s: ClassVar[float] = 0.0
+
+    # Settings that protect servers on hosts of a fleet: an empty one gets a random value there.
+    secrets: ClassVar[Sequence[str]] = ()
+
+    def check_plan(self, plan: SystemPlan) -> None:  # noqa: B027
+        """Raises SystemsError for invalid settings, and for settings that contradict each other or the nodes.
+
+        Called before anything is fetched, also by the validation of an experiment: it must not read files.
+        """
 
     @abstractmethod
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:

@@ -84,7 +84,7 @@ def heap_size(plan: SystemPlan) -> str:
     """The size of a node's heap."""
     text = plan.settings["heap"]
     if not re.fullmatch(r"[1-9]\d*[MmGg]", text):
-        raise SystemsError(f'heap must be a size, got "{text}"', "write --set heap=512M or --set heap=1G")
+        raise SystemsError(f'heap must be a size, got "{text}"', "set heap to a size such as 512M or 1G")
     return text
 
 
@@ -131,7 +131,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
     authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
-        raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
+        raise SystemsError(f"{authorizer} needs users", f"set authenticator to {AUTHENTICATORS[1]}")
     storage_port = port_setting(plan, "storage_port")
     seeds = ",".join(f"{node_host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
@@ -164,7 +164,9 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
         if release_line(plan) == "4.0":
-            raise SystemsError("tls needs version 4.1 or later: 4.0 reads no PEM files", "use --set version=4.1.10")
+            raise SystemsError(
+                "tls needs version 4.1 or later: 4.0 reads no PEM files", "set version to 4.1.10 or later"
+            )
         written["client_encryption_options"] = encryption_settings(place)
     if release_line(plan) == "4.0":
         written = use_old_names(written)

@@ -12,10 +12,17 @@ from typing import Any, ClassVar
 from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan
+from loadstone.systems.base.system import NOWHERE, Place, Server, Setting, System, SystemPlan
 from loadstone.systems.cassandra import tables
 from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import node_host, port_setting, prepare_node, server_name
+from loadstone.systems.cassandra.files import (
+    heap_size,
+    node_host,
+    node_settings,
+    port_setting,
+    prepare_node,
+    server_name,
+)
 from loadstone.systems.cassandra.ring import (
     ONLY_LOOK_S,
     connect_node,
@@ -76,6 +83,11 @@ class Cassandra(System):
         tls.SETTING,
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
+
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks heap and cassandra.yaml. Raises SystemsError."""
+        heap_size(plan)
+        node_settings(NOWHERE, plan, 1)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """All nodes in one stage: a node restarted alone over its data would wait for the other nodes."""

@@ -62,6 +62,14 @@ class HBase(System):
         Setting("dfs.*", "", "any property of HDFS's client in HBase"),
     )
 
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks mode and ports. Raises SystemsError."""
+        site.deployment_mode(plan)
+        zookeeper_port(plan)
+        for which in ("master", "regionserver"):
+            for part in ("port", "info.port"):
+                read_whole_number(plan, f"hbase.{which}.{part}", 1)
+
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """ZooKeeper, then the master and all region servers together: neither is ready without the other."""
         below = file_system.file_system(place, plan)

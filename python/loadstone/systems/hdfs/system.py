@@ -61,10 +61,14 @@ class Hdfs(System):
         Setting("dfs.*", "", "any other property of hdfs-site.xml"),
     )
 
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks the numbers. Raises SystemsError."""
+        read_whole_number(plan, "replication", 1)
+        server_ports(plan, None)
+        server_ports(plan, plan.nodes)
+
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """The name node, then the data nodes. A name node without an image is formatted first."""
-        # Checked first, before all steps that take time.
-        read_whole_number(plan, "replication", 1)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
         conf = configuration_directory(place)
         jars = class_path(self.server_version(plan))
@@ -226,7 +230,8 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
         return place.data / name / "blocks"
     if len(bases) not in (1, plan.nodes):
         raise SystemsError(
-            f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
+            f"data.dir names {len(bases)} directories for {plan.nodes} data nodes",
+            "name one directory for all of them, or one for each",
         )
     return bases[0 if len(bases) == 1 else number - 1] / outside_directories.outside_label(place) / name
 

@@ -55,11 +55,15 @@ class Postgres(System):
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
-    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Creates role and database, if missing; one server."""
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks the names and every parameter. Raises SystemsError."""
         for name in ("user", "database"):
             if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
-                raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
+                raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"set {name} to ycsb")
+        server_parameters(plan)
+
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        """Creates role and database, if missing; one server."""
         arguments = server_parameters(plan)
         user = outside_directories.choose_user("postgres")
         programs = find_programs(place, plan, user)
@@ -249,7 +253,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
     # PostgreSQL ignores their case.
     if taken := [name for name in others if name.lower() in values]:
         name = taken[0].lower()
-        hint = f"--set {name}=…" if name in plan.settings else "leave it out"
+        hint = f"use the setting {name}" if name in plan.settings else "leave it out"
         raise SystemsError(f"conf.{taken[0]} cannot be set: Loadstone sets it", hint)
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
 
@@ -268,5 +272,5 @@ def encryption_parameters(files: Path) -> list[str]:
 def check_identifier(text: str, what: str) -> str:
     """A name that SQL accepts unquoted. Raises SystemsError."""
     if not NAME.fullmatch(text):
-        raise SystemsError(f'{what} cannot be "{text}" in SQL', "letters, digits and _, at most 63")
+        raise SystemsError(f'{what} cannot be "{text}" in SQL', "use at most 63 letters, digits and _")
     return text

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from loadstone.format import units
 from loadstone.results import lines
 from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
 from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
+from loadstone.systems.base.system import NOWHERE, Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.redis.client import RedisClient, RedisError
 
 HOST = "127.0.0.1"
@@ -42,7 +43,7 @@ class Redis(System):
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
         Setting("port", "6379", "the port; of a cluster, the first node's"),
         Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`"),
-        Setting("password", "", "for AUTH; none by default"),
+        Setting("password", "", "for AUTH; by default a random one on hosts of a fleet, else none"),
         Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
         Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
         Setting("maxclients", "10100", "connections, each an open file"),
@@ -52,15 +53,23 @@ class Redis(System):
         tls.SETTING,
     )
 
-    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Writes each redis.conf; all nodes in one stage."""
+    # Without a password, Redis serves everyone who reaches the host's address.
+    secrets: ClassVar = ("password",)
+
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks every setting, and that several nodes form a cluster. Raises SystemsError."""
         if is_cluster(plan) != (plan.nodes > 1):
             raise SystemsError(
-                f"cluster={plan.settings['cluster']} does not fit {plan.nodes} nodes",
-                "use --nodes 3 --cluster, or one node",
+                f"redis with {units.count_noun(plan.nodes, 'node')} cannot have cluster={plan.settings['cluster']}",
+                "use one node without a cluster, or 3 to 9 nodes with cluster=yes",
             )
         if is_cluster(plan) and tls.is_requested(plan):
             raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+        for node in range(1, plan.nodes + 1):
+            render_configuration(NOWHERE, plan, node)
+
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        """Writes each redis.conf; all nodes in one stage."""
         texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
         allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
         binary, variables = find_server(place, plan)
@@ -316,9 +325,6 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     password = plan.settings["password"]
     if password:
         settings["requirepass"] = settings["masterauth"] = quote_value(password)
-    elif plan.addresses:
-        # Without a password, Redis refuses clients on other hosts.
-        settings["protected-mode"] = "no"
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
