@@ -154,6 +154,17 @@ def test_settings_that_no_start_accepts_are_mistakes(tmp_path: Path, start: str,
     assert mistakes(tmp_path, text) == [message]
 
 
+def test_invalid_settings_are_reported_together(tmp_path: Path) -> None:
+    settings = "{appendfsync: sometimes, prot: 7, port: '{port}', maxclients: '9'}"
+    text = f'systems: {{a: {{store: "null", start: {{system: redis, settings: {settings}}}}}}}\n'
+    text += "vary: {port: [1, x]}\n"
+    assert mistakes(tmp_path, text + TAIL) == [
+        'redis has no setting "prot"',
+        'port must be a whole number from 1, got "x"',
+        'appendfsync cannot be "sometimes"',
+    ]
+
+
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
 def test_fresh_defaults_to_a_table_if_supported(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')

@@ -31,6 +31,9 @@ def plan_of(
     if nodes not in system.nodes:
         raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {list_nodes(system.nodes)}")
     plan = SystemPlan(nodes, {**known, **settings}, file_system_bytes, network)
+    for setting in system.settings:
+        if setting.check is not None:
+            setting.check(plan, setting.name)
     system.check_plan(plan)
     return plan
 
@@ -48,6 +51,11 @@ def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"set {name} to a number")
     return int(text)
+
+
+def read_positive(plan: SystemPlan, name: str) -> int:
+    """A setting that must be an integer of at least 1, such as a port. Raises SystemsError if it is not."""
+    return read_whole_number(plan, name, 1)
 
 
 def read_truth(plan: SystemPlan, name: str) -> bool:

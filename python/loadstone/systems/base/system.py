@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,6 +27,8 @@ class Setting:
     name: str
     default: str
     meaning: str
+    # Raises SystemsError for an invalid value of this name in a plan (`loadstone.systems.base.plan`).
+    check: Callable[[SystemPlan, str], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class System(ABC):
     secrets: ClassVar[Sequence[str]] = ()
 
     def check_plan(self, plan: SystemPlan) -> None:  # noqa: B027
-        """Raises SystemsError for invalid settings, and for settings that contradict each other or the nodes.
+        """Raises SystemsError for settings that contradict each other or the nodes; each is valid alone.
 
         Called before anything is fetched, also by the validation of an experiment: it must not read files.
         """

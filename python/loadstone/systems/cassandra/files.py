@@ -80,9 +80,14 @@ def port_setting(plan: SystemPlan, setting: str) -> int:
     return read_whole_number(plan, setting, least=1)
 
 
-def heap_size(plan: SystemPlan) -> str:
+def read_sync(plan: SystemPlan, setting: str = "commitlog_sync") -> str:
+    """The kind of commit log. Raises SystemsError for an invalid value."""
+    return read_choice(plan, setting, tuple(PERIODS))
+
+
+def heap_size(plan: SystemPlan, setting: str = "heap") -> str:
     """The size of a node's heap."""
-    text = plan.settings["heap"]
+    text = plan.settings[setting]
     if not re.fullmatch(r"[1-9]\d*[MmGg]", text):
         raise SystemsError(f'heap must be a size, got "{text}"', "set heap to a size such as 512M or 1G")
     return text
@@ -127,7 +132,7 @@ def fetch_jars(plan: SystemPlan) -> list[Path]:
 def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     """A node's cassandra.yaml: Cassandra's defaults except for what is set here."""
     home = place.data / server_name(node)
-    sync = read_choice(plan, "commitlog_sync", tuple(PERIODS))
+    sync = read_sync(plan)
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
     authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:

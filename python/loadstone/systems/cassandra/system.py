@@ -21,6 +21,7 @@ from loadstone.systems.cassandra.files import (
     node_settings,
     port_setting,
     prepare_node,
+    read_sync,
     server_name,
 )
 from loadstone.systems.cassandra.ring import (
@@ -62,11 +63,11 @@ class Cassandra(System):
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
-        Setting("heap", "1G", "heap of each node"),
-        Setting("port", "9042", "for clients, on each node's address"),
-        Setting("storage_port", "7000", "between nodes, on each node's address"),
-        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number"),
-        Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`"),
+        Setting("heap", "1G", "heap of each node", heap_size),
+        Setting("port", "9042", "for clients, on each node's address", port_setting),
+        Setting("storage_port", "7000", "between nodes, on each node's address", port_setting),
+        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number", port_setting),
+        Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`", read_sync),
         Setting(
             "commitlog_sync_period",
             "",
@@ -85,8 +86,7 @@ class Cassandra(System):
     )
 
     def check_plan(self, plan: SystemPlan) -> None:
-        """Checks heap and cassandra.yaml. Raises SystemsError."""
-        heap_size(plan)
+        """Checks cassandra.yaml. Raises SystemsError."""
         node_settings(NOWHERE, plan, 1)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
