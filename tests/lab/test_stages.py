@@ -264,7 +264,7 @@ def claims(judgement: Judgement) -> dict[str, str]:
 def test_equal_stages_are_compared() -> None:
     judgement = judge_results(stage_results())
     assert set(claims(judgement).values()) == {"better"}
-    assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than ")
+    assert judgement.answer.startswith("stage 2 p99 is 50 % lower with lmdb than ")
     assert findings_of(judgement, "not-steady") == []
     assert findings_of(judgement, "rate-not-held") == []
 
@@ -332,7 +332,7 @@ def test_stage_without_success_has_no_steadiness() -> None:
 
 def test_charts_over_time_have_bands_of_stages() -> None:
     view = View(judge_results(stage_results()))
-    figure = charts.throughput(view, charts.courses(view))
+    figure = charts.throughput(view, charts.select_series(view))
     rows = [row for data in figure.panels[0].spec["datasets"].values() for row in data]
     bands = {row["stage"]: (row["start"], row["end"]) for row in rows if "stage" in row}
     assert bands == {"1": (0, 40), "2": (40, 80), "3": (80, 120)}

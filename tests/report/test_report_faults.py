@@ -62,7 +62,7 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     quorum, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
     assert "recovered after 12.0 s (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
-    assert "outage of ONE is 88 % lower" in comparison
+    assert "outage is 88 % lower with ONE than" in comparison
 
 
 def test_censored_recoveries_are_counted_and_not_averaged() -> None:
@@ -139,7 +139,7 @@ def test_repeats_are_aligned_at_the_order() -> None:
 def test_charts_render_with_band_and_instants() -> None:
     view = View(judge_scripted())
     for chart in (charts.timeline(view), charts.repeats(view)):
-        spec = json.dumps(countable(figures.picture(chart, theme.picture_config())))
+        spec = json.dumps(countable(figures.combine_panels(chart, theme.file_config())))
         assert "<svg" in vl_convert.vegalite_to_svg(spec, vl_version=html.vegalite())
     text = json.dumps(charts.timeline(view).panels[1].spec)
     assert all(f'"label": "{name}"' in text for name in ("detected", "ready", "recovered"))

@@ -276,7 +276,7 @@ def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
                 tokens.add(f"{name}={match[1]}")
     # What has no name is a value of the compared dimension.
     rest = re.sub(r"(?<=\d),(?=\d{3})", "", " ".join(label.replace("·", " ").split()))
-    by = View(judgement).by
+    by = View(judgement).dimension
     if rest and not (by and len(judgement.results.dimensions[by]) == 1):
         tokens.add(f"{by}={rest}" if by else rest)
     return frozenset(tokens)

@@ -143,7 +143,7 @@ CASES = [
         "asked and not done",
         experiment(given(without=("verified",)), question=asking(verify=True)),
         INVALID,
-        "`verify` was asked for, but no value was verified",
+        "`verify` was requested, but no value was verified",
     ),
     Case(
         "unverified",
@@ -181,7 +181,7 @@ CASES = [
         "more too early",
         experiment(given(not_yet=1_100)),
         SUSPECT,
-        "1.1 % of the operations read records whose insert or delete was still under way",
+        "1.1 % of the operations read records whose insert or delete was still in flight",
     ),
     Case("lost-segment", "none", experiment()),
     Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),

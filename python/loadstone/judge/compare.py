@@ -65,9 +65,9 @@ class Comparer:
     def compare_matches(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
         """All comparisons.
 
-        The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        their p are corrected over all tests. Metrics that are not in the recorded question are
-        corrected over all that were measured, as any of them could have been chosen.
+        The first metric is confirmatory: its p are corrected after Holm over its own pairs. All further metrics are
+        exploratory: their p are corrected over all tests. Metrics outside the recorded question are corrected over all
+        measured metrics, as any of them could have been chosen.
         """
         every = (self.assess_match(match, metric) for metric in metrics for match in matches)
         open_tests = [tested for tested in every if tested is not None]
@@ -248,7 +248,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
         return ""
     return (
         f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "
-        f"decide it if {units.list_items(bad)} were left out"
+        f"decide it if {units.list_items(bad)} were excluded"
     )
 
 

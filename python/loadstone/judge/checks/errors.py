@@ -17,7 +17,7 @@ MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
 # A share of the operations of one kind.
 KIND_SHARE = 0.1
-UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
+UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # Reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
@@ -34,7 +34,7 @@ SERVER_EVENTS = "server-events"
 def check_errors(trial: TrialResult, settings: Settings) -> Looks:
     """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
-        yield NotLooked(NAME, "failed operations were not counted", ours=True)
+        yield NotLooked(NAME, "failed operations were not counted", always_known=True)
     for prefix in PHASES:
         yield from check_phase(trial, prefix, settings)
     yield from through_fault(trial)
@@ -65,7 +65,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
-    hint = "see the counts by operation and status; a failed operation can be faster than one that works"
+    hint = "see the counts by operation and status; a failed operation can be faster than a successful one"
     # Through a requested fault, the first failure is usually the fault's.
     cause = first_failure(trial) if prefix == MEASURED and not faults.has_fault(trial) else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):
