@@ -325,6 +325,25 @@ def test_stage_figures_agree_everywhere() -> None:
     assert count_repeated(judgement) > 0
 
 
+def test_unanswered_operations_of_a_stage_are_not_failed() -> None:
+    results = stage_results(unanswered=160)
+    trials = [
+        replace(
+            trial,
+            values={
+                **trial.values,
+                "stage2.errors": value("stage2.errors", 0),
+                "stage2.all.p99": replace(trial.values["stage2.all.p99"], bound="failed"),
+            },
+        )
+        for trial in results.trials
+    ]
+    (group, *_) = report.create_table(View(judge_results(replace(results, trials=trials)))).groups
+    texts = [entry.text for entry in group.rows[1]]
+    assert "unanswered" in texts
+    assert "failed" not in texts
+
+
 def test_stage_without_success_has_no_steadiness() -> None:
     (group, *_) = report.create_table(View(judge_results(stage_results(rates=(100.0, 0.0, 100.0))))).groups
     assert [row[-1].text for row in group.rows] == ["yes", "–", "yes"]

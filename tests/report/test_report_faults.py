@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -110,8 +111,9 @@ def test_closed_loop_answers_without_an_outage() -> None:
     results = experiment_with_faults()
     outages = summarize_outages(replace(results, trials=[*map(close_loop, results.trials)]).variants, {}, Settings())
     first = next(iter(outage_clauses(outages)))
-    assert "throughput during the fault 40 % of that before (n=6, longest gap" in first
-    assert "so there is no outage in seconds" in first
+    assert "throughput during the fault is 40 % of the throughput before it (n=6, longest gap" in first
+    assert "so there is no outage in seconds); over the whole window " in first
+    assert re.search(r"whole window [\d,.]+ op/s, without the fault [\d,.]+ op/s", first)
 
 
 @pytest.mark.parametrize("repeat", [1, 4])

@@ -26,7 +26,7 @@ SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/
 TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
 # Cells with these words have no figure.
-WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
+WORDS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
 # A variant's tokens and a metric's words.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}

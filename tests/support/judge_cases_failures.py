@@ -50,7 +50,7 @@ CASES = [
         "retried",
         experiment(given(attempts__failed=101)),
         INVALID,
-        "101 of 100,101 attempts at operations failed (0.101 %); after retries, 0 of 100,000 failed",
+        "101 of 100,101 requests failed (0.101 %), retries included; after retries, 0 of 100,000 operations failed",
     ),
     Case("errors", "no attempt failed", experiment(given(attempts__failed=0))),
     Case(

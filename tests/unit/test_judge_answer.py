@@ -106,6 +106,17 @@ def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     assert "could decide" not in answer(experiment(given(wrong=5)))
 
 
+def test_refusals_of_one_check_are_merged_in_the_answer() -> None:
+    def fail(trial: TrialResult) -> TrialResult:
+        failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
+        return given(errors=failures)(trial)
+
+    results = in_contexts(4)
+    judged = judge_results(replace(results, trials=[*map(fail, results.trials)]))
+    assert judged.answer.count("operations failed") == 1
+    assert "40,000 of 100,000 operations failed (40 %) (errors) (the worst of 4 contexts)" in judged.answer
+
+
 def in_contexts(count: int) -> ResultSet:
     """rocksdb and lmdb on several workloads."""
     one = experiment()

@@ -102,7 +102,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
                 "ratio": each.ratio.value,
                 **read_attributes(each.ratio, "low", "high"),
                 **read_attributes(each, "p", "p_adjusted"),
-                "n": each.ratio.n,
+                **{"n": each.ratio.n, "n_unit": each.n_unit},
                 **read_attributes(each, "effect", "test", "claim", "why", "bound", "exploratory"),
                 "verdict": str(each.verdict),
                 "scenarios": [
@@ -110,7 +110,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
                         "name": row.name,
                         "ratio": row.ratio.value,
                         **read_attributes(row.ratio, "low", "high"),
-                        **read_attributes(row, "n", "reading"),
+                        **read_attributes(row, "n", "reading", "decides"),
                     }
                     for row in each.scenarios
                 ],

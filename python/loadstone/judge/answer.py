@@ -12,7 +12,7 @@ from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.claim import excludes_one
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
-from loadstone.judge.finding import Severity, Verdict
+from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
 from loadstone.results.result_set import DEFAULT_METRICS, variant_key, variant_name
@@ -209,9 +209,9 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
     """Interval, n and verdict; for an exploratory metric, without the parts stated for the first."""
     if not comparison.exploratory:
-        return f"{interval_text(ratio, ends)}n={ratio.n}, {qualify_verdict(comparison.verdict, coverage)}"
+        return f"{interval_text(ratio, ends)}{comparison.n_text}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
-    return ", ".join(part for part in (ends, f"n={ratio.n}", str(comparison.verdict)) if part)
+    return ", ".join(part for part in (ends, comparison.n_text, str(comparison.verdict)) if part)
 
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
@@ -250,20 +250,31 @@ def merge_comparisons(
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # Statements that hold in several contexts are written once.
     same: dict[str, list[str]] = {}
+    # Contexts refused for one check: only the worst of them is written.
+    refused: dict[tuple[str, ...], list[list[Comparison]]] = {}
     for _, of_context in groupby(comparisons, key=lambda comparison: comparison.context):
         every = list(of_context)
-        same.setdefault(side_by_side(judgement, every, matters), []).append(
-            context_prefix(every[0], varying).removesuffix(": ")
-        )
+        if all(comparison.claim == "refused" for comparison in every):
+            checks = (worst_finding(comparison).check for comparison in every)
+            refused.setdefault((*name_sides(every), *checks), []).append(every)
+            continue
+        text = side_by_side(judgement, every, matters)
+        same.setdefault(text, []).append(context_prefix(every[0], varying).removesuffix(": "))
+    for contexts in refused.values():
+        worst = max(contexts, key=lambda every: max(worst_finding(comparison).size for comparison in every))
+        text = side_by_side(judgement, worst, matters)
+        text += f" (the worst of {len(contexts)} contexts)" if len(contexts) > 1 else ""
+        same[text] = [context_prefix(every[0], varying).removesuffix(": ") for every in contexts]
     parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
     least, most = (
         min(comparison.ratio.n for comparison in comparisons),
         max(comparison.ratio.n for comparison in comparisons),
     )
+    unit = f" {comparisons[0].n_unit}".rstrip()
     level = next((comparison.ratio.level for comparison in comparisons if comparison.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
-        too_few_text(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
+        too_few_text(least) if least < REPEATS_MIN else f"n={least if least == most else f'{least} to {most}'}{unit}",
         qualify_verdict(
             max(comparison.verdict for comparison in comparisons),
             "" if comparisons[0].exploratory else judgement.coverage,
@@ -289,7 +300,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     for comparison in comparisons:
         name = str(dict(comparison.contender.variant)[comparison.by])
         if comparison.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(comparison.ratio.value):
-            why = refusal_reason(comparison) if comparison.claim in ("refused", "unranked") else ""
+            why = refusal_reason(comparison, brief=True) if comparison.claim in ("refused", "unranked") else ""
             unclaimed.setdefault((comparison.claim, why), []).append(name)
         else:
             ends = wording.change_interval(comparison.ratio)
@@ -321,12 +332,23 @@ def context_prefix(comparison: Comparison, varying: set[str]) -> str:
     return f"{variant_name(context)}: " if context else ""
 
 
-def refusal_reason(comparison: Comparison) -> str:
-    """The first cause that makes it invalid, or the reason why it has no rank."""
+def name_sides(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """The compared values of the contenders in one context."""
+    return (str(dict(comparison.contender.variant)[comparison.by]) for comparison in comparisons)
+
+
+def worst_finding(comparison: Comparison) -> Finding:
+    """The first of the most severe findings."""
+    return max(comparison.findings, key=lambda finding: finding.severity)
+
+
+def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:
+    """The first cause that makes it invalid, or the reason why it has no rank; if `brief` without details."""
     if comparison.why and comparison.claim == "unranked":
         return comparison.why
-    worst = max(comparison.findings, key=lambda finding: finding.severity)
-    return f"{worst.message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
+    worst = worst_finding(comparison)
+    message = worst.message.partition("; ")[0] if brief else worst.message
+    return f"{message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
 
 
 def too_few_text(n: int) -> str:

@@ -28,7 +28,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "no more than a third of the repeats have it: the interval covers its effect"
+MINORITY_HINT = "{} disturbed, limit one third: the interval covers the effect"
+MAJORITY_HINT = "{}; {} disturbed, limit one third"
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
@@ -137,7 +138,8 @@ def note_minority(
     ended = [
         trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
     ]
-    minor = set()
+    # By the figures concerned: the number of disturbed repeats as text, and whether they are a minority.
+    counted: dict[str, tuple[str, bool]] = {}
     for abouts in (("all",), ("all", "latencies")):
         had = {
             trial: {finding.check for finding in findings[trial] if finding.effect.disturbs and finding.about in abouts}
@@ -150,17 +152,17 @@ def note_minority(
             if any(finding.check in checks and finding.about in abouts for finding in unseen[trial])
         }
         count = sum(bool(had[trial]) or trial in blind for trial in ended)
-        if len(ended) >= REPEATS_MIN and MINORITY * len(ended) >= count:
-            minor.add(abouts[-1])
-    return {
-        trial.trial: tuple(
-            replace(item, severity=Severity.NOTE, hint=MINORITY_HINT)
-            if item.effect.disturbs and item.about in minor
-            else item
-            for item in findings[trial.trial]
-        )
-        for trial in trials
-    }
+        if len(ended) >= REPEATS_MIN:
+            text = f"{count} of {len(ended)} repeats {'is' if count == 1 else 'are'}"
+            counted[abouts[-1]] = text, MINORITY * len(ended) >= count
+
+    def state_count(finding: Finding) -> Finding:
+        text, is_minority = counted.get(finding.about, ("", False)) if finding.effect.disturbs else ("", False)
+        if is_minority:
+            return replace(finding, severity=Severity.NOTE, hint=MINORITY_HINT.format(text))
+        return replace(finding, hint=MAJORITY_HINT.format(finding.hint, text)) if text else finding
+
+    return {trial.trial: tuple(map(state_count, findings[trial.trial])) for trial in trials}
 
 
 def effective_findings(trials: Sequence[TrialResult], findings: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:

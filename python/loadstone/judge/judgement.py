@@ -61,6 +61,8 @@ class ScenarioRow:
     ratio: Estimate
     n: int
     reading: Claim
+    # Whether the claim fails here first: the verdict rests on this scenario.
+    decides: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ class Comparison:
     exploratory: bool = False
     # The evidence in each scenario, as measured first; empty if nothing was tested.
     scenarios: tuple[ScenarioRow, ...] = ()
+    # The unit of n if the sides are separate runs: `runs`, or `repeats` if a side has only one run.
+    n_unit: str = ""
+
+    @property
+    def n_text(self) -> str:
+        """`n=6`; between runs with its unit, `n=6 runs`."""
+        return f"n={self.ratio.n} {self.n_unit}".rstrip()
 
     @property
     def verdict(self) -> Verdict:

@@ -54,12 +54,12 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
     if every:
         # A retry hides a failure from the operations, but not from users of a system without retries.
-        bad, tries = count + retried, every + retried
+        bad, requests = count + retried, every + retried
         message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.format_percent(count / every)})"
         if retried > 0:
-            attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.format_percent(bad / tries)})"
-            message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
-        severity = Severity.INVALID if bad / tries > settings.check_threshold(NAME, "share") else Severity.NOTE
+            message = f"{bad:,.0f} of {requests:,.0f} requests failed ({units.format_percent(bad / requests)})"
+            message += f", retries included; after retries, {count:,.0f} of {every:,.0f} {what} failed"
+        severity = Severity.INVALID if bad / requests > settings.check_threshold(NAME, "share") else Severity.NOTE
     has_kinds = prefix == MEASURED and not faults.has_fault(trial)
     if has_kinds and severity == Severity.NOTE and (kinds := [*list_failing_operations(trial)]):
         message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
@@ -72,7 +72,7 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
         cause = f"{describe_missing(trial, missing, count)}{cause}"
         hint = MISSING_COPY_HINT if wrote_all(trial) else MISSING_HINT
     effect = Effect(excludes=True)
-    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / requests)
 
 
 def through_fault(trial: TrialResult) -> Iterator[Finding]:

@@ -172,7 +172,8 @@ def find_unsteadiness(
         # The ends of the fitted line; no figure is below 0.
         first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        parts.append(f"{drift_text(first, last, *level_formats(name))} over the window")
+        # A steep line begins or ends below 0: the smallest interval is then the level.
+        parts.append(f"{drift_text(first or min(points), last or min(points), *level_formats(name))} over the window")
     if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))

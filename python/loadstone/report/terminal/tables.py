@@ -293,12 +293,12 @@ def change(comparison: Comparison | None) -> Text:
     """How a contender compares with the baseline, with p and n; `~` without evidence; empty for the baseline itself."""
     if comparison is None:
         return Text("")
-    n = f"n={comparison.ratio.n}"
+    n = comparison.n_text
     p = wording.p_text(comparison.p, comparison.p_adjusted) or "p=?"
     ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
-            return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
+            return Text(f"{ratio} ({n})", style="dim")
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "unranked":
