@@ -119,7 +119,7 @@ def number_validator(least: int, hint: str = "write digits only, like 12") -> Pl
         if not is_whole or value < least:
             remedy = f"write {least} or more" if is_whole else hint
             refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", remedy)
-        return value
+        return int(value)
 
     return PlainValidator(check_number)
 
