@@ -103,6 +103,9 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     engine.say('"stop"')
     _, events = engine.rest()
     outcomes = counts(whole(events).outcomes)
+    attempts = whole(events).connection_attempts
+    assert attempts is not None
+    assert attempts.attempted == 2
     assert outcomes["READ", "TIMEOUT"] >= 2
     assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
     assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
