@@ -12,7 +12,7 @@ import pytest
 from lab_support import ROOT
 
 CRATES = ROOT / "crates"
-# Each may use the crates on the lines above it.
+# A crate may use the crates on the lines above it.
 LEVELS = (
     ("crc", "load", "stress"),
     ("session",),
@@ -28,13 +28,13 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
 def dependencies(crate: str) -> set[str]:
-    """The crates of this workspace that a crate uses outside its tests."""
+    """The workspace crates that a crate uses outside its tests."""
     manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
     return {name.removeprefix("loadstone-") for name in manifest["dependencies"] if name.startswith("loadstone-")}
 
 
 def modules(crate: str) -> dict[str, set[str]]:
-    """The modules that each top module of a crate uses outside tests and comments."""
+    """The modules used by each top module of a crate outside tests and comments."""
     source = CRATES / crate / "src"
     files = [file for file in source.glob("**/*.rs") if "test" not in str(file.relative_to(source))]
     graph: dict[str, set[str]] = {top(file, source): set() for file in files}

@@ -1,4 +1,4 @@
-"""Results that deceive, and honest results that look as if they did: the judgement of each."""
+"""Deceptive results, and honest results that resemble them: the judgement of each."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from judge_support import asking
-from judge_support import given as set_figures
+from judge_support import with_values as set_figures
 from known_truth_expected import Case, Judged
-from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts
-from known_truth_support import world as craft_results
+from known_truth_support import SHAPE, change_system, fail_share, parts, scale_metrics, with_parts
+from known_truth_support import simulate_results as craft_results
 from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
@@ -27,7 +27,7 @@ TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_judge_is_not_fooled(case: Case) -> None:
-    judged = case.judged()
+    judged = case.judge()
     missing = [item.text for item in case.expect if not item.holds(judged)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
@@ -51,7 +51,7 @@ def test_filter_by_value_of_the_context_is_valid(tmp_path: Path) -> None:
 
 
 def test_loosened_threshold_is_suspect(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
+    results = craft_results({"first": 1000.0, "second": 1300.0}, change=change_system("second", fail_share(1 / 6)))
     document = show_results(results, tmp_path / "a", "--set", "checks.errors.share=1")
     assert document["verdict"] in ("suspect", "invalid")
 
@@ -74,7 +74,7 @@ def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
 def test_unrecorded_metric_is_corrected_over_all_metrics(tmp_path: Path) -> None:
     lucky = with_parts(20, repeats=6)
     results = craft_results(
-        {"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",))
+        {"first": 1000.0, "second": 1000.0}, change=lucky, noise=0.02, question=asking(metrics=("throughput",))
     )
     name = parts(20)[3]
     trials = [
@@ -105,7 +105,7 @@ def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
     assert comparison["claim"] == "better"
 
 
-# The facts of a trial of LMDB in addition to the common facts, and its request.
+# The facts and the request of a trial of LMDB, in addition to the common facts.
 RECORDED: dict[str, Scalar] = {
     "cache_bytes": "0",
     "compression": "none",
@@ -202,14 +202,18 @@ def test_one_interrupted_attempt_is_valid() -> None:
 
 
 def test_repeats_that_all_failed_need_no_more_repeats() -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", set_figures(clock__jumps=1)))
+    results = craft_results(
+        {"first": 1000.0, "second": 1300.0}, change=change_system("second", set_figures(clock__jumps=1))
+    )
     comparison = Judged(results, "throughput").comparison
     assert comparison is not None
     assert (comparison.claim, comparison.why) == ("refused", "")
 
 
 def test_thousandfold_reduction_is_written_as_a_ratio() -> None:
-    results = craft_results({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
+    results = craft_results(
+        {"first": 1000.0, "second": 1000.0}, change=change_system("second", scale_metrics(TAILS, 0.001))
+    )
     judged = Judged(replace(results, question=asking(metrics=("read.p99",))), "read.p99")
     assert "100 % lower" not in judged.text
 

@@ -1,4 +1,4 @@
-"""The worked example of docs/concepts/judge.md is what the judge prints."""
+"""The worked example of docs/concepts/judge.md equals the judge's output."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import io
 from rich.console import Console
 
 from judge_support import asking, both
-from judge_support import given as set_figures
-from known_truth_support import MS, faster, on
-from known_truth_support import world as craft_results
+from judge_support import with_values as set_figures
+from known_truth_support import MS, change_system, faster
+from known_truth_support import simulate_results as craft_results
 from lab_support import ROOT
 from loadstone.judge.claim import TABLE
 from loadstone.judge.judge import judge_results
@@ -21,10 +21,10 @@ PAGE = (ROOT / "docs/concepts/judge.md").read_text()
 
 def example() -> Judgement:
     """lmdb is 1.5 times as fast, an eighth of its time is the engine's, and one trial of rocksdb was disturbed."""
-    stolen = on("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
+    stolen = change_system("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
     alter = both(stolen, set_figures(driver=0.8 * MS))
     question = asking(metrics=("throughput",))
-    return judge_results(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=alter, question=question))
+    return judge_results(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, change=alter, question=question))
 
 
 def print_judgement(judgement: Judgement) -> str:
