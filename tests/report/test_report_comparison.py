@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from imports_support import FIXTURES
-from judge_support import REPEATS, Change, asking, sound, with_values
+from judge_support import REPEATS, Change, asking, set_figures, sound
 from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
@@ -54,7 +54,7 @@ def entry_text(entry: TableCell) -> str:
 
 
 def test_a_context_without_the_baseline_is_marked() -> None:
-    result = column_cells(make_view([("a", "A"), ("b", "A"), ("b", "B")], asking(), with_values()), "throughput")
+    result = column_cells(make_view([("a", "A"), ("b", "A"), ("b", "B")], asking(), set_figures()), "throughput")
     assert {place: entry_text(entry) for place, entry in result.items() if place != ("workload A", "b")} == {
         ("workload A", "a"): "baseline",
         ("workload B", "b"): "– no baseline here",
@@ -65,7 +65,7 @@ def test_a_context_without_the_baseline_is_marked() -> None:
 def test_baseline_with_a_withheld_figure_has_no_comparisons() -> None:
     def few(trial: TrialResult) -> TrialResult:
         here = trial.config == {"system": "a", "workload": "B"}
-        return with_values(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
+        return set_figures(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
 
     points = [(system, workload) for workload in "AB" for system in "ab"]
     result = column_cells(make_view(points, asking(metrics=("throughput", "read.p99.9")), few), "read.p99.9")
@@ -81,7 +81,7 @@ def test_irrelevant_ratio_has_few_digits(factor: float, text: str) -> None:
         speed = (factor if trial.config["system"] == "b" else 1) * (
             1 + 1e-6 * (((3 if trial.config["system"] == "b" else 5) * trial.repeat) % 7)
         )
-        return with_values(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
 
     view = make_view([("a", "A"), ("b", "A")], asking(metrics=("throughput",)), close)
     (comparison,) = view.judgement.comparisons
@@ -96,7 +96,7 @@ def test_irrelevant_ratio_has_few_digits(factor: float, text: str) -> None:
 def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: str) -> None:
     def bound_latency(trial: TrialResult) -> TrialResult:
         off = (1 + 0.005 * (trial.repeat % 3 - 1)) * 1e6
-        return replace(with_values(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
+        return replace(set_figures(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
 
     view = make_view([("a", "A"), ("b", "A")], asking(metrics=("read.p99",)), bound_latency)
     row = table(view, "read.p99").groups[0].rows[0]
@@ -107,7 +107,7 @@ def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: 
 
 def test_refused_row_is_not_valid() -> None:
     def beyond(trial: TrialResult) -> TrialResult:
-        return with_values(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
+        return set_figures(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
 
     view = make_view([("a", "A"), ("b", "A")], asking(), beyond)
     rows = {row[0].text: row for row in table(view, "throughput").groups[0].rows}

@@ -10,8 +10,7 @@ import pytest
 import report_support
 from figure_support import agree, collect_figures, count_repeated, find_conflicts
 from imports_support import FIXTURES
-from judge_support import experiment
-from judge_support import with_values as set_figures
+from judge_support import experiment, set_figures
 from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement

@@ -7,8 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from judge_cases_failures import note_stall
-from judge_support import Case, Change, both, experiment, facts, value
-from judge_support import with_values as set_figures
+from judge_support import Case, Change, both, experiment, facts, set_figures, value
 from loadstone.judge.finding import Severity
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import TrialResult

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from judge_support import Case, asking, both, experiment, facts, with_values
+from judge_support import Case, asking, both, experiment, facts, set_figures
 from loadstone.judge.finding import Severity
 
 NOTE, INVALID = Severity.NOTE, Severity.INVALID
 CASES = [
-    Case("page-cache", "a tenth from the device", experiment(with_values(device__read=1e9))),
+    Case("page-cache", "a tenth from the device", experiment(set_figures(device__read=1e9))),
     Case(
         "page-cache",
         "less",
-        experiment(with_values(device__read=1e8)),
+        experiment(set_figures(device__read=1e8)),
         NOTE,
         "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
     ),
     Case(
         "page-cache",
         "half, claimed to be the device's",
-        experiment(with_values(device__read=5e9), question=asking(claims="device")),
+        experiment(set_figures(device__read=5e9), question=asking(claims="device")),
     ),
     Case(
         "page-cache",
         "less, claimed to be the device's",
-        experiment(with_values(device__read=4e9), question=asking(claims="device")),
+        experiment(set_figures(device__read=4e9), question=asking(claims="device")),
         INVALID,
         "reads returned 10.0 GB, of which the device gave 4.00 GB; at most 40 % of it was not cached",
     ),
@@ -44,22 +44,22 @@ CASES = [
     Case(
         "page-cache",
         "claimed, but not measured",
-        experiment(with_values(without=("device.read",)), question=asking(claims="device")),
+        experiment(set_figures(without=("device.read",)), question=asking(claims="device")),
         INVALID,
         "the results are claimed to be the device's, but its bytes were not measured",
     ),
-    Case("page-cache", "a store in memory", experiment(both(with_values(device__read=0), facts(data_in="memory")))),
+    Case("page-cache", "a store in memory", experiment(both(set_figures(device__read=0), facts(data_in="memory")))),
     Case(
         "page-cache",
         "a store in memory, claimed to be the device's",
-        experiment(both(with_values(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
+        experiment(both(set_figures(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
         INVALID,
         "the results are claimed to be the device's, but the store keeps its data in memory",
     ),
     Case(
         "page-cache",
         "bytes from the device, most of them of a warm-up",
-        experiment(with_values(device__read=1e9, device__read_per_operation=1e3)),
+        experiment(set_figures(device__read=1e9, device__read_per_operation=1e3)),
         NOTE,
         "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import STEADY, Case, Change, asking, both, experiment, make_series, with_values
+from judge_support import STEADY, Case, Change, asking, both, experiment, make_series, set_figures
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
@@ -30,7 +30,7 @@ def count_by_statuses(trial: TrialResult) -> TrialResult:
         "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},
         "CLEANUP": {"OK": 2},
     }
-    return replace(with_values(errors=0)(trial), statuses=statuses)
+    return replace(set_figures(errors=0)(trial), statuses=statuses)
 
 
 def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = True, seconds: float = 1.0) -> ResultSet:
@@ -50,32 +50,32 @@ CASES = [
     Case(
         "carried-over",
         "for a tenth of the window",
-        run_at_rate(with_values(carried=9, carried__max=1e9, runtime=10e9)),
+        run_at_rate(set_figures(carried=9, carried__max=1e9, runtime=10e9)),
     ),
     Case(
         "carried-over",
         "for longer, at a rate",
-        run_at_rate(with_values(carried=2_557, carried__max=2.14e9, runtime=10e9)),
+        run_at_rate(set_figures(carried=2_557, carried__max=2.14e9, runtime=10e9)),
         INVALID,
         "2,557 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),
     Case(
         "carried-over",
         "for longer, in a closed loop",
-        experiment(with_values(carried=4, carried__max=2.14e9, runtime=10e9)),
+        experiment(set_figures(carried=4, carried__max=2.14e9, runtime=10e9)),
         Severity.SUSPECT,
         "4 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),
-    Case("carried-over", "unknown", run_at_rate(with_values(runtime=10e9))),
-    Case("rate-not-held", "one in a thousand never ended", run_at_rate(with_values(due=100_000, censored=100))),
+    Case("carried-over", "unknown", run_at_rate(set_figures(runtime=10e9))),
+    Case("rate-not-held", "one in a thousand never ended", run_at_rate(set_figures(due=100_000, censored=100))),
     Case(
         "rate-not-held",
         "more",
-        run_at_rate(with_values(due=100_000, censored=1_000)),
+        run_at_rate(set_figures(due=100_000, censored=1_000)),
         INVALID,
         "1 % of the 100,000 operations that were due never ended",
     ),
-    Case("rate-not-held", "more, in a closed loop", experiment(with_values(due=100_000, censored=1_000))),
+    Case("rate-not-held", "more, in a closed loop", experiment(set_figures(due=100_000, censored=1_000))),
     Case(
         "rate-not-held",
         "by statuses alone",
@@ -87,7 +87,7 @@ CASES = [
         "rate-not-held",
         "more, with a separate threshold",
         replace(
-            run_at_rate(with_values(due=100_000, censored=1_000)),
+            run_at_rate(set_figures(due=100_000, censored=1_000)),
             question=asking(checks={"rate-not-held": {"censored": 0.01}}),
         ),
     ),

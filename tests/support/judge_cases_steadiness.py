@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import STEADY, Case, experiment, facts, make_series, noting, with_values
+from judge_support import STEADY, Case, experiment, facts, make_series, noting, set_figures
 from loadstone.judge.finding import Severity
 
 SUSPECT = Severity.SUSPECT
@@ -36,19 +36,19 @@ CASES = [
     Case(
         "stalled",
         "a second of silence, a slow tail",
-        experiment(with_values(all__p99__9=1.01e8), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(all__p99__9=1.01e8), rates=(*STEADY, 0.0, *STEADY)),
     ),
     Case(
         "stalled",
         "a second of silence",
-        experiment(with_values(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
     Case(
         "stalled",
         "a second of silence, which the p99.9 of few operations is itself",
-        experiment(with_values(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on",
     ),
@@ -73,7 +73,7 @@ CASES = [
         "stalled",
         "nothing ended, but the operations due failed later",
         experiment(
-            with_values(all__p99__9=1e8),
+            set_figures(all__p99__9=1e8),
             series=lambda _: replace(make_series((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
         ),
         SUSPECT,
@@ -87,25 +87,25 @@ CASES = [
         SUSPECT,
         "3 operations got no answer",
     ),
-    Case("interference", "a twentieth", experiment(with_values(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
+    Case("interference", "a twentieth", experiment(set_figures(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
     Case(
         "interference",
         "steal",
-        experiment(with_values(cpu__steal=0.06)),
+        experiment(set_figures(cpu__steal=0.06)),
         SUSPECT,
         "the hypervisor took 6 % of the processors for other machines",
     ),
     Case(
         "interference",
         "others",
-        experiment(with_values(cpu__others=0.06)),
+        experiment(set_figures(cpu__others=0.06)),
         SUSPECT,
         "other processes used 6 % of the processors",
     ),
     Case(
         "interference",
         "others' bytes",
-        experiment(with_values(io__others=0.06)),
+        experiment(set_figures(io__others=0.06)),
         SUSPECT,
         "other processes kept the disks busy for 6 % of the time",
     ),

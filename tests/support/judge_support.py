@@ -74,7 +74,7 @@ def sound(system: str = "rocksdb", repeat: int = 1, factor: float = 1.0) -> Tria
     return TrialResult(f"{system}-{repeat}", {"system": system}, repeat, figures, 10, "closed", dict(FACTS))
 
 
-def with_values(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Change:
+def set_figures(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Change:
     """Changed figures; a double underscore in a name means a point: `late__client`."""
     changed = {name.replace("__", "."): figure for name, figure in figures.items()}
 

@@ -32,9 +32,9 @@ from known_truth_support import (
     fail_share,
     make_series,
     set_bound,
+    set_figures,
     simulate_results,
     typical,
-    with_values,
 )
 from known_truth_undecided import expect_no_knee, knee, sweep
 from loadstone.results.result_set import ResultSet
@@ -70,7 +70,7 @@ def drop_trials(results: ResultSet, *names: str) -> ResultSet:
 def corrupt_writes() -> ResultSet:
     """Two workloads; reads of one workload return wrong values."""
     wrong = [
-        with_values(wrong=7)(trial) if trial.config["workload"] == "writes" else trial
+        set_figures(wrong=7)(trial) if trial.config["workload"] == "writes" else trial
         for trial in two_workloads().trials
     ]
     return collect_results(wrong, question=asking(by="system", metrics=("throughput",)))
@@ -85,7 +85,7 @@ def mixes(reads: Mapping[str, float]) -> ResultSet:
             read = round(reads[system] * operations)
             known = {**trial.facts, "mix": f"{reads[system]:.0%} read", "records": 1_000_000}
             result = replace(trial, facts=known, statuses={"READ": {"OK": read}, "UPDATE": {"OK": operations - read}})
-            return with_values(
+            return set_figures(
                 read__count=read, update__count=operations - read, update__mean=result.values["all.mean"].value
             )(result)
 
@@ -104,7 +104,7 @@ def sweep_with_limit() -> ResultSet:
     """Throughput levels off at 8 clients, because an executor of the engine is saturated."""
     results = sweep({1: 1000, 2: 2000, 4: 4000, 8: 7900, 16: 8000, 32: 8000, 64: 8000})
     busy = [
-        both(facts(networked="yes"), with_values(executor__busy_max=0.98 if (trial.clients or 0) >= 8 else 0.4))(trial)
+        both(facts(networked="yes"), set_figures(executor__busy_max=0.98 if (trial.clients or 0) >= 8 else 0.4))(trial)
         for trial in results.trials
     ]
     return collect_results(busy, question=results.question)
@@ -122,14 +122,14 @@ COMBINED = [
         "a fifth of the slower side's time and a third of the faster one's is our own overhead, the same for both",
         # Latencies of 10 and 6.7 ms, each with 2 ms of the generator's time. The true latencies, 8 and 4.7 ms, differ
         # by a factor of 1.7.
-        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, change=with_values(driver=2 * MS)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, change=set_figures(driver=2 * MS)),
         # The ratio is 1.2 if only the slower side's share is subtracted.
         (wins_by_a_bound("lmdb", 1.15, 1.75), fires("generator-limited"), verdict("valid")),
     ),
     Case(
         "one operation of two thousand went out late by us",
         lambda: simulate_results(
-            TWICE, make=run_at_rate, change=with_values(late__generator=30), question=asking(metrics=(P99,))
+            TWICE, make=run_at_rate, change=set_figures(late__generator=30), question=asking(metrics=(P99,))
         ),
         (wins("lmdb", 0.5), verdict("valid"), silent("generator-limited")),
         metric=P99,
@@ -137,7 +137,7 @@ COMBINED = [
     Case(
         "the generator was late for one operation of twenty, which no median shows",
         lambda: simulate_results(
-            TWICE, make=run_at_rate, change=with_values(late__generator=3000), question=asking(metrics=("read.p50",))
+            TWICE, make=run_at_rate, change=set_figures(late__generator=3000), question=asking(metrics=("read.p50",))
         ),
         (wins("lmdb", 0.5), verdict("valid")),
         metric="read.p50",
@@ -201,12 +201,12 @@ COMBINED = [
     ),
     Case(
         "a tenth of the records could not be loaded on the faster side",
-        lambda: simulate_results(TWICE, change=change_system("lmdb", with_values(load__errors=100_000))),
+        lambda: simulate_results(TWICE, change=change_system("lmdb", set_figures(load__errors=100_000))),
         (expect_refusal("errors"),),
     ),
     Case(
         "clients of the faster side did not close, and may hold back writes",
-        lambda: simulate_results(TWICE, change=change_system("lmdb", with_values(unclosed=2), 2)),
+        lambda: simulate_results(TWICE, change=change_system("lmdb", set_figures(unclosed=2), 2)),
         (expect_refusal("errors"),),
     ),
     Case(
@@ -214,7 +214,7 @@ COMBINED = [
         lambda: simulate_results(
             TWICE,
             make=run_at_rate,
-            change=change_system("rocksdb", with_values(censored=1200, operations=58_800), 3),
+            change=change_system("rocksdb", set_figures(censored=1200, operations=58_800), 3),
             question=asking(metrics=(P99,)),
         ),
         (expect_refusal("rate-not-held"),),

@@ -30,11 +30,11 @@ from known_truth_support import (
     make_series,
     parts,
     scale_metrics,
+    set_figures,
     simulate_results,
     trial,
     typical,
     with_parts,
-    with_values,
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -57,7 +57,7 @@ def rename_dimension(dimension: str, **values: Scalar) -> Change:
 def overhead(cost_ns: float) -> ResultSet:
     """Embedded stores that need 10 ms and 1 ms for an operation; the generator adds its time to both."""
     rates = {"rocksdb": 10 * 1e9 / (10 * MS + cost_ns), "lmdb": 10 * 1e9 / (1 * MS + cost_ns)}
-    return simulate_results(rates, change=with_values(driver=cost_ns), noise=0.005)
+    return simulate_results(rates, change=set_figures(driver=cost_ns), noise=0.005)
 
 
 def delay_responses(response_ms: dict[str, float], lateness_ms: float) -> ResultSet:
@@ -79,7 +79,7 @@ def delay_responses(response_ms: dict[str, float], lateness_ms: float) -> Result
                 *((f"{kind}.max", 900 * MS) for kind in ("read", "all", "read.lower", "read.service")),
             )
         }
-        return with_values(late__generator=3000)(replace(result, values={**result.values, **changed}))
+        return set_figures(late__generator=3000)(replace(result, values={**result.values, **changed}))
 
     flat = {"rocksdb": 1000.0, "lmdb": 1000.0}
     return simulate_results(flat, make=run_at_rate, change=change_result, question=asking(metrics=("read.p99",)))
@@ -131,7 +131,7 @@ def compress_values(result: TrialResult) -> TrialResult:
     """Values of 16 kB, each stored in one page of 4 kB; 95 % of the reads reach the device."""
     operations = result.values["operations"].value
     pages = 0.95 * operations
-    return with_values(
+    return set_figures(
         returned=16_000 * operations, device__reads=pages, device__read=4096 * pages, device__read_per_operation=3891
     )(result)
 
@@ -179,8 +179,8 @@ DECIDED = [
             {"rocksdb": 1000.0, "lmdb": 5000.0},
             change=both(
                 facts(networked="yes"),
-                with_values(executor__busy_max=0.3),
-                change_system("lmdb", with_values(executor__busy_max=0.97)),
+                set_figures(executor__busy_max=0.3),
+                change_system("lmdb", set_figures(executor__busy_max=0.97)),
             ),
         ),
         (wins_by_a_bound("lmdb", 4.7, 5.3), fires("generator-limited"), verdict("suspect")),
@@ -213,7 +213,7 @@ DECIDED = [
         "two and a half times faster, all data in memory, without a claim about a device",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 2500.0},
-            change=with_values(device__reads=20, device__read=80_000, device__read_per_operation=1.3),
+            change=set_figures(device__reads=20, device__read=80_000, device__read_per_operation=1.3),
         ),
         (wins("lmdb", 2.5), verdict("valid"), fires("page-cache", "note")),
     ),
@@ -310,7 +310,7 @@ DECIDED = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 2000.0},
             make=run_at_rate,
-            change=with_values(late__client=900),
+            change=set_figures(late__client=900),
             question=asking(metrics=("read.p99",)),
         ),
         (wins("lmdb", 0.5), verdict("valid"), fires("client-limited", "note")),
@@ -318,7 +318,7 @@ DECIDED = [
     ),
     Case(
         "another machine took six percent of the processors from both sides alike",
-        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=with_values(cpu__steal=0.06)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=set_figures(cpu__steal=0.06)),
         (wins("lmdb", 2.0), verdict("suspect"), fires("interference", "suspect")),
     ),
     Case(

@@ -38,10 +38,10 @@ from known_truth_support import (
     collect_results,
     faster,
     scale_metrics,
+    set_figures,
     simulate_results,
     trial,
     typical,
-    with_values,
 )
 from loadstone.results.folder import Folder
 from loadstone.results.projection import Projection, project_results
@@ -422,12 +422,12 @@ EDGES = [
     # Equal as measured, at a limit of the load generator.
     Case(
         "equal, and 12 percent of both sides' time is our own: one may be faster by that",
-        lambda: simulate_results(FLAT, 10, noise=0.001, change=with_values(driver=1.2 * MS), question=THROUGHPUT),
+        lambda: simulate_results(FLAT, 10, noise=0.001, change=set_figures(driver=1.2 * MS), question=THROUGHPUT),
         (expect_refusal("generator-limited"), says("from 12 % lower to 1.14× is possible")),
     ),
     Case(
         "equal, and nine percent of both sides' time is our own, which is less than counts",
-        lambda: simulate_results(FLAT, 10, noise=0.001, change=with_values(driver=0.9 * MS), question=THROUGHPUT),
+        lambda: simulate_results(FLAT, 10, noise=0.001, change=set_figures(driver=0.9 * MS), question=THROUGHPUT),
         (expect_same(), VALID),
     ),
     Case(
@@ -438,8 +438,8 @@ EDGES = [
             noise=0.001,
             change=both(
                 facts(networked="yes"),
-                with_values(executor__busy_max=0.4),
-                change_system("lmdb", with_values(executor__busy_max=0.97)),
+                set_figures(executor__busy_max=0.4),
+                change_system("lmdb", set_figures(executor__busy_max=0.97)),
             ),
             question=THROUGHPUT,
         ),

@@ -47,8 +47,8 @@ from known_truth_support import (
     faster,
     make_series,
     scale_metrics,
+    set_figures,
     simulate_results,
-    with_values,
 )
 from known_truth_undecided import knee, sweep, unsure_of_the_knee
 from loadstone.results.result_set import ResultSet
@@ -60,7 +60,7 @@ SATURATED = {1: 1000.0, 2: 2000.0, 4: 4000.0, 8: 7900.0, 16: 8000.0, 32: 8000.0,
 def worst_of_two_reasons() -> ResultSet:
     """Equal systems; lmdb is 20 % faster in four blocks with clock jumps and in four blocks with 0.2 % of failures."""
     change = both(
-        change_system("lmdb", lambda trial: with_values(clock__jumps=3)(faster(1.2)(trial)), 1, 2, 3, 4),
+        change_system("lmdb", lambda trial: set_figures(clock__jumps=3)(faster(1.2)(trial)), 1, 2, 3, 4),
         change_system("lmdb", lambda trial: fail_share(0.002)(faster(1.2)(trial)), 5, 6, 7, 8),
     )
     return simulate_results(FLAT, 12, 0.002, change=change, question=THROUGHPUT)
@@ -70,14 +70,14 @@ def unsteady_and_invalid() -> ResultSet:
     """Equal systems; rocksdb drops in four windows, and lmdb is 20 % faster in four other windows with clock jumps."""
     levels = sometimes("rocksdb", step(1.0, 0.6), 1, 2, 3, 4)
     results = simulate_drift(FLAT, levels, 12, question=THROUGHPUT)
-    quick = change_system("lmdb", lambda trial: with_values(clock__jumps=3)(faster(1.2)(trial)), 5, 6, 7, 8)
+    quick = change_system("lmdb", lambda trial: set_figures(clock__jumps=3)(faster(1.2)(trial)), 5, 6, 7, 8)
     return replace(results, trials=[quick(trial) for trial in results.trials])
 
 
 def stolen_and_unsteady(repeats: int, slow: tuple[int, ...], quick: tuple[int, ...]) -> ResultSet:
     """Equal systems; rocksdb is 20 % slower with stolen processor time, and lmdb rises in other windows."""
     results = simulate_drift(FLAT, sometimes("lmdb", step(1.0, 1.4), *quick), repeats, question=THROUGHPUT)
-    hit = change_system("rocksdb", lambda trial: with_values(cpu__steal=0.2)(faster(0.8)(trial)), *slow)
+    hit = change_system("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), *slow)
     return replace(results, trials=[hit(trial) for trial in results.trials])
 
 
@@ -236,7 +236,7 @@ EXCLUDED = [
             TWICE,
             7,
             change=both(
-                change_system("lmdb", fail_share(0.005), 3), change_system("rocksdb", with_values(clock__jumps=1), 5)
+                change_system("lmdb", fail_share(0.005), 3), change_system("rocksdb", set_figures(clock__jumps=1), 5)
             ),
             question=THROUGHPUT,
         ),
@@ -279,7 +279,7 @@ EXCLUDED = [
         lambda: simulate_drift(
             {"rocksdb": 952.0, "lmdb": 1000.0},
             always(),
-            change=change_system("rocksdb", with_values(cpu__steal=0.049)),
+            change=change_system("rocksdb", set_figures(cpu__steal=0.049)),
             question=THROUGHPUT,
         ),
         (unsure(), SUSPECT),
@@ -289,7 +289,7 @@ EXCLUDED = [
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             always(),
-            change=change_system("rocksdb", with_values(cpu__steal=0.049)),
+            change=change_system("rocksdb", set_figures(cpu__steal=0.049)),
             question=THROUGHPUT,
         ),
         (wins("lmdb", 1.5), VALID),
@@ -297,14 +297,14 @@ EXCLUDED = [
     Case(
         "five percent faster, and nine percent of both sides' time is our own",
         lambda: simulate_drift(
-            {"rocksdb": 1000.0, "lmdb": 1050.0}, always(), change=with_values(driver=0.9 * MS), question=THROUGHPUT
+            {"rocksdb": 1000.0, "lmdb": 1050.0}, always(), change=set_figures(driver=0.9 * MS), question=THROUGHPUT
         ),
         (wins("lmdb", 1.05), VALID),
     ),
     Case(
         "twice as fast, and nine percent of its time is our own",
         lambda: simulate_drift(
-            TWICE, always(), change=change_system("lmdb", with_values(driver=0.45 * MS)), question=THROUGHPUT
+            TWICE, always(), change=change_system("lmdb", set_figures(driver=0.45 * MS)), question=THROUGHPUT
         ),
         (favours("lmdb"), VALID),
     ),
@@ -312,7 +312,7 @@ EXCLUDED = [
     Case(
         "twice the throughput; an operation of the warm-up lasted far into the window, which concerns latencies",
         lambda: simulate_results(
-            TWICE, change=change_system("rocksdb", with_values(carried__max=20e9)), question=THROUGHPUT
+            TWICE, change=change_system("rocksdb", set_figures(carried__max=20e9)), question=THROUGHPUT
         ),
         (wins("lmdb", 2.0), VALID),
     ),
@@ -401,14 +401,14 @@ EXCLUDED = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 10_000.0},
             20,
-            change=change_system("lmdb", with_values(wrong=1), 5),
+            change=change_system("lmdb", set_figures(wrong=1), 5),
             question=THROUGHPUT,
         ),
         (unsure(), fires("unverified", "invalid"), verdict("invalid")),
     ),
     Case(
         "twice as fast, with foreign files only: verification is impossible and was not requested",
-        lambda: simulate_results(TWICE, change=with_values(verified=0, wrong=0), question=THROUGHPUT),
+        lambda: simulate_results(TWICE, change=set_figures(verified=0, wrong=0), question=THROUGHPUT),
         (wins("lmdb", 2.0), VALID, silent("unverified")),
     ),
 ]

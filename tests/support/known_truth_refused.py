@@ -32,9 +32,9 @@ from known_truth_support import (
     make_series,
     scale_metrics,
     set_bound,
+    set_figures,
     simulate_results,
     trial,
-    with_values,
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
@@ -58,7 +58,7 @@ def make_overload(capacity: float, due: float = 1000.0) -> Make:
         behind_ns = 60e9 * (1 - done / due)
         result = trial(system, block, done, target=due, mean_ns=behind_ns / 2)
         ended_ones = round(due * 60 - never)
-        result = with_values(
+        result = set_figures(
             censored=round(never), operations=ended_ones, read__count=ended_ones, returned=1000 * ended_ones
         )(result)
         for percentile in ("p90", "p95", "p99", "p99.9", "max") if never else ():
@@ -125,7 +125,7 @@ def per_byte(result: TrialResult) -> Value:
 def small_values(result: TrialResult) -> TrialResult:
     """Values of 100 B; 5 % of the reads reach the device, which returns 4 kB each: twice the returned bytes."""
     operations = result.values["operations"].value
-    return with_values(
+    return set_figures(
         returned=100 * operations,
         device__reads=0.05 * operations,
         device__read=0.05 * 4096 * operations,
@@ -135,7 +135,7 @@ def small_values(result: TrialResult) -> TrialResult:
 
 def add_servers(**busy: float) -> Change:
     """Servers; the busiest executor of each side was busy for this share of the time."""
-    sides = [change_system(system, with_values(executor__busy_max=share)) for system, share in busy.items()]
+    sides = [change_system(system, set_figures(executor__busy_max=share)) for system, share in busy.items()]
     return both(facts(networked="yes"), *sides)
 
 
@@ -176,7 +176,7 @@ REFUSED = [
         lambda: simulate_results(
             TWICE,
             make=run_at_rate,
-            change=change_system("rocksdb", with_values(carried=12_000, carried__max=12e9)),
+            change=change_system("rocksdb", set_figures(carried=12_000, carried__max=12e9)),
             question=BOTH,
         ),
         (expect_refusal("carried-over"),),
@@ -226,7 +226,7 @@ REFUSED = [
     ),
     Case(
         "one engine of four vanished in one trial",
-        lambda: simulate_results(change=change_system("rocksdb", with_values(segments=4, segments__lost=1), 2)),
+        lambda: simulate_results(change=change_system("rocksdb", set_figures(segments=4, segments__lost=1), 2)),
         (expect_refusal("lost-segment"),),
     ),
     Case(
@@ -236,18 +236,18 @@ REFUSED = [
     ),
     Case(
         "one value of a million was not what had been written",
-        lambda: simulate_results(TWICE, change=change_system("lmdb", with_values(wrong=1), 3)),
+        lambda: simulate_results(TWICE, change=change_system("lmdb", set_figures(wrong=1), 3)),
         (expect_refusal("unverified"),),
     ),
     Case(
         "values were to be verified, and one of each trial was",
-        lambda: simulate_results(TWICE, change=with_values(verified=1), question=asking(verify=True)),
+        lambda: simulate_results(TWICE, change=set_figures(verified=1), question=asking(verify=True)),
         (expect_refusal("unverified"),),
     ),
     Case(
         "a twentieth of the reads came before their insert was done",
         lambda: simulate_results(
-            change=lambda result: with_values(not_yet=0.05 * result.values["operations"].value)(result)
+            change=lambda result: set_figures(not_yet=0.05 * result.values["operations"].value)(result)
         ),
         (verdict("suspect", "invalid"), fires("unverified", "suspect"), favours("lmdb")),
     ),
@@ -257,13 +257,13 @@ REFUSED = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1050.0},
             noise=0.002,
-            change=change_system("rocksdb", with_values(driver=1.4 * MS)),
+            change=change_system("rocksdb", set_figures(driver=1.4 * MS)),
         ),
         (expect_refusal("generator-limited"),),
     ),
     Case(
         "nine tenths of both sides' time are our own overhead, so that they look equal",
-        lambda: simulate_results(FLAT, noise=0.001, repeats=10, change=with_values(driver=9 * MS)),
+        lambda: simulate_results(FLAT, noise=0.001, repeats=10, change=set_figures(driver=9 * MS)),
         (expect_no_claim(), fires("generator-limited", "invalid"), verdict("invalid")),
     ),
     Case(
@@ -292,7 +292,7 @@ REFUSED = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1030.0},
             noise=0.002,
-            change=change_system("lmdb", with_values(clock__jumps=2), 4),
+            change=change_system("lmdb", set_figures(clock__jumps=2), 4),
         ),
         (expect_refusal("clock"),),
     ),
@@ -389,7 +389,7 @@ REFUSED = [
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1100.0},
             repeats=10,
-            change=change_system("rocksdb", with_values(cpu__steal=0.2)),
+            change=change_system("rocksdb", set_figures(cpu__steal=0.2)),
         ),
         (verdict("suspect", "invalid"), fires("interference", "suspect"), unsure()),
     ),
@@ -444,7 +444,7 @@ REFUSED = [
         "one read of a thousand reaches the device whose results these are claimed to be",
         lambda: simulate_results(
             TWICE,
-            change=lambda result: with_values(
+            change=lambda result: set_figures(
                 device__reads=0.001 * result.values["operations"].value,
                 device__read=4.096 * result.values["operations"].value,
                 device__read_per_operation=4.096,

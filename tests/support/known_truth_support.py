@@ -184,7 +184,7 @@ def collect_results(
     return replace(results, **fields)
 
 
-def with_values(without: tuple[str, ...] = (), **figures: float) -> Change:
+def set_figures(without: tuple[str, ...] = (), **figures: float) -> Change:
     """Changed figures in the same units; a double underscore in a name means a point: `late__client`."""
 
     def change_result(result: TrialResult) -> TrialResult:

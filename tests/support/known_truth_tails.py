@@ -25,9 +25,9 @@ from known_truth_support import (
     figure,
     make_series,
     scale_metrics,
+    set_figures,
     simulate_results,
     trial,
-    with_values,
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
@@ -68,7 +68,7 @@ def delay_tail(metric: str, share: float) -> ResultSet:
             for name in names
             for kind in ("read", "all")
         }
-        return with_values(late__generator=share * 60_000)(replace(result, values={**result.values, **later}))
+        return set_figures(late__generator=share * 60_000)(replace(result, values={**result.values, **later}))
 
     return simulate_drift_at_rate(
         ALIKE, always(), change=change_system("lmdb", change_result), question=asking(metrics=(f"read.{metric}",))

@@ -34,11 +34,11 @@ from known_truth_support import (
     faster,
     parts,
     scale_metrics,
+    set_figures,
     simulate_results,
     trial,
     typical,
     with_parts,
-    with_values,
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -296,7 +296,7 @@ UNDECIDED = [
     # Data without a time series.
     Case(
         "a container hides what others did on the host",
-        lambda: simulate_results(change=with_values(without=("cpu.steal", "cpu.others", "io.others"))),
+        lambda: simulate_results(change=set_figures(without=("cpu.steal", "cpu.others", "io.others"))),
         (wins("lmdb", 4 / 3), verdict("valid"), says(r"\d+ of \d+ checks could run")),
     ),
     Case(
@@ -304,24 +304,24 @@ UNDECIDED = [
         lambda: simulate_results(
             change=both(
                 facts(engine="0.1.0"),
-                with_values(without=("clock.jumps", "errors", "late.generator", "late.client", "driver")),
+                set_figures(without=("clock.jumps", "errors", "late.generator", "late.client", "driver")),
             )
         ),
         (verdict("suspect"), favours("lmdb")),
     ),
     Case(
         "embedded trials by Loadstone without the probe of its cost: the engine's share is unknown",
-        lambda: simulate_results(change=with_values(without=("driver",))),
+        lambda: simulate_results(change=set_figures(without=("driver",))),
         (trusts_less(), expect_no_win("rocksdb"), verdict("suspect")),
     ),
     Case(
         "trials by Loadstone without a count of failures",
-        lambda: simulate_results(change=lambda result: replace(with_values(without=("errors",))(result), statuses={})),
+        lambda: simulate_results(change=lambda result: replace(set_figures(without=("errors",))(result), statuses={})),
         (trusts_less(), expect_no_win("rocksdb"), verdict("suspect")),
     ),
     Case(
         "trials by Loadstone, with a claim about the device but without its reads",
-        lambda: simulate_results(change=with_values(without=DEVICE_READS), question=asking(claims="device")),
+        lambda: simulate_results(change=set_figures(without=DEVICE_READS), question=asking(claims="device")),
         (expect_no_trust(), verdict("suspect", "invalid")),
     ),
     # Curves: the lowest load that reaches 95 % of the plateau.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from judge_support import Change, asking
-from judge_support import with_values as set_figures
+from judge_support import Change, asking, set_figures
 from known_truth_expected import (
     Case,
     expect_no_claim,
@@ -19,9 +18,17 @@ from known_truth_expected import (
     verdict,
     wins,
 )
-from known_truth_support import SHAPE, change_system, collect_results, fail_share, figure, scale_metrics, trial
-from known_truth_support import make_series as make_series
-from known_truth_support import simulate_results as craft_results
+from known_truth_support import (
+    SHAPE,
+    change_system,
+    collect_results,
+    fail_share,
+    figure,
+    make_series,
+    scale_metrics,
+    simulate_results,
+    trial,
+)
 from liar_support import (
     DAY_NS,
     HOUR_NS,
@@ -50,7 +57,7 @@ def begin_in_blocks(trial_of: TrialResult) -> int:
 
 def folder(day: int, rate: float, system: str = "rocksdb") -> ResultSet:
     """One run of six repeats on one day."""
-    results = craft_results({system: rate}, noise=0.005, planned={})
+    results = simulate_results({system: rate}, noise=0.005, planned={})
     results = set_times(results, lambda trial_of: START_NS + day * DAY_NS + (trial_of.order or 0) * MINUTE_NS)
     return replace(
         results,
@@ -73,7 +80,7 @@ def a_day_later(ratio: float) -> ResultSet:
     def begin(trial_of: TrialResult) -> int:
         return begin_in_blocks(trial_of) + (DAY_NS if trial_of.config["system"] == "lmdb" else 0)
 
-    return set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1000.0 * ratio}), begin)
+    return set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1000.0 * ratio}), begin)
 
 
 def search_rate(capacity: float = 12_000.0, alter: Change | None = None, **question: object) -> ResultSet:
@@ -158,7 +165,7 @@ def miss_rows(share: float, written: float, partitions: float) -> Change:
 
 def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
     """Three planned points; the third ended without a figure, or has only these repeats."""
-    results = craft_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
+    results = simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
     present = [point for point in results.trials if point.config["system"] != "fjall" or point.repeat in trials]
     return replace(results, trials=present)
 
@@ -188,14 +195,14 @@ HYDRA = [
     ),
     Case(
         "reads of partitions that were never written",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1900.0}, change=change_system("lmdb", miss_rows(1 / 3, 13_000, 20_000))
         ),
         (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the load wrote only partitions 1 to 13,000")),
     ),
     Case(
         "RF raised by ALTER, without a repair",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1900.0}, change=change_system("lmdb", miss_rows(1 / 2, 20_000, 20_000))
         ),
         (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the replicas that answered lack them")),
@@ -226,7 +233,7 @@ RUNS = [
     Case(
         "six runs of each of two commits, alternating, ten percent apart",
         lambda: daily((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), 1.1),
-        (favours("run1"), verdict("valid"), says("n=6")),
+        (favours("run1"), verdict("valid"), says("n=6 runs")),
     ),
     Case(
         "six runs of one commit, then six of the other",
@@ -240,7 +247,7 @@ RUNS = [
     ),
     Case(
         "declared interleaved, and by its times it was",
-        lambda: set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
+        lambda: set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
         (wins("lmdb", 1.1), verdict("valid")),
     ),
     Case(
@@ -262,7 +269,7 @@ RUNS = [
     # Failures.
     Case(
         "the slowest operations time out, and the mean leaves them out",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
             change=change_system("lmdb", slow_failures),
             question=asking(metrics=("read.mean",)),
@@ -272,12 +279,12 @@ RUNS = [
     ),
     Case(
         "all updates of one side fail, but few operations are updates",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=change_system("lmdb", failing_updates)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=change_system("lmdb", failing_updates)),
         (unsure(), verdict("suspect", "invalid"), fires("errors")),
     ),
     Case(
         "the processors of one side were throttled for 40 percent of the time",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1300.0},
             change=change_system("rocksdb", set_figures(cpu__throttled=0.4)),
             noise=0.005,
@@ -286,7 +293,7 @@ RUNS = [
     ),
     Case(
         "a ledger on one side only",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1300.0},
             change=change_system("rocksdb", lambda trial_of: ledger(trial_of, 50_000)),
         ),
@@ -294,12 +301,12 @@ RUNS = [
     ),
     Case(
         "a ledger without an acknowledged write",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=lambda trial_of: ledger(trial_of, 0)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=lambda trial_of: ledger(trial_of, 0)),
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
         "a metric without a known name, in operations a second: more is better",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1300.0},
             change=lambda trial_of: replace(
                 trial_of,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import asking
-from judge_support import with_values as set_figures
+from judge_support import asking, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
-from known_truth_support import MS, change_system, figure, trial
-from known_truth_support import simulate_results as craft_results
+from known_truth_support import MS, change_system, figure, simulate_results, trial
 from liar_support import (
     KNOWN,
     alternating,
@@ -40,7 +38,7 @@ def two_rates(first: float, second: float) -> ResultSet:
         trial_of = trial(system, block, rate, rate, 10 * MS * factor / 1000)
         return replace(trial_of, facts={**trial_of.facts, "target": rate})
 
-    return craft_results({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
 
 
 def mix_clients() -> ResultSet:
@@ -87,7 +85,7 @@ def crash_repeats() -> ResultSet:
 def device_against_cache() -> ResultSet:
     """One side reads from the device, the other from the page cache, twice as fast."""
     cached = set_figures(device__reads=20, device__read=80_000, device__read_per_operation=1.3)
-    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", cached))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", cached))
 
 
 def bytes_per_read() -> ResultSet:
@@ -97,7 +95,7 @@ def bytes_per_read() -> ResultSet:
         returned = figure("returned", 100 * trial_of.values["operations"].value, 60_000)
         return replace(trial_of, values={**trial_of.values, "returned": returned})
 
-    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", short))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", short))
 
 
 SIDES = [

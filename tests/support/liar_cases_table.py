@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from drift_support import THROUGHPUT, always, line
-from drift_support import simulate_drift as drift_within
-from judge_support import Change, asking
-from judge_support import with_values as set_figures
+from drift_support import THROUGHPUT, always, line, simulate_drift
+from judge_support import Change, asking, set_figures
 from known_truth_expected import Case, expect_no_trust, expect_overall, favours, fires, says, unsure, verdict, wins
-from known_truth_support import CLIENTS, SHAPE, change_system, collect_results, faster, scale_metrics, trial
-from known_truth_support import make_series as make_series
-from known_truth_support import simulate_results as craft_results
+from known_truth_support import (
+    CLIENTS,
+    SHAPE,
+    change_system,
+    collect_results,
+    faster,
+    make_series,
+    scale_metrics,
+    simulate_results,
+    trial,
+)
 from liar_cases_runs import LATENCIES, begin_in_blocks, daily
 from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, logs, noise, pair, set_times, side, ycsb
 from loadstone.engine.events import Note
@@ -88,14 +94,14 @@ SCENARIOS = [
     # Failures as the worst figure.
     Case(
         "four percent faster, but two of ten repeats crashed",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1040.0}, 10, 0.02, change=change_system("lmdb", crash, 3, 7), minute=series_of
         ),
         (expect_no_trust(),),
     ),
     Case(
         "half the p99, but three of nine repeats crashed",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
             9,
             change=lambda trial_of: change_system("lmdb", crash, 2, 5, 8)(
@@ -109,19 +115,19 @@ SCENARIOS = [
     ),
     Case(
         "the slower side crashed twice: the faster side wins all the more",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, 10, change=change_system("rocksdb", crash, 3, 7), minute=series_of
         ),
         (favours("lmdb"),),
     ),
     Case(
         "twice as fast after one failed attempt of ten",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, 10, change=change_system("lmdb", retry(1), 4)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, 10, change=change_system("lmdb", retry(1), 4)),
         (favours("lmdb"), fires("retried", "suspect")),
     ),
     Case(
         "equal, but one side failed before it could be repeated",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0}, 20, 0.002, change=change_system("lmdb", retry(2), 4, 9, 15)
         ),
         (unsure(),),
@@ -129,12 +135,12 @@ SCENARIOS = [
     # Drift.
     Case(
         "eight percent faster, but that side alone speeds up by 40 percent within each window",
-        lambda: drift_within({"rocksdb": 1000.0, "lmdb": 1080.0}, always(lmdb=line(0.8, 1.2)), question=THROUGHPUT),
+        lambda: simulate_drift({"rocksdb": 1000.0, "lmdb": 1080.0}, always(lmdb=line(0.8, 1.2)), question=THROUGHPUT),
         (expect_no_trust(), fires("not-steady", "suspect")),
     ),
     Case(
         "three times as fast, and both sides slow down by eight percent within each window, which may continue",
-        lambda: drift_within(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 3000.0},
             always(rocksdb=line(1.04, 0.96), lmdb=line(1.04, 0.96)),
             question=THROUGHPUT,
@@ -143,19 +149,19 @@ SCENARIOS = [
     ),
     Case(
         "two percent faster on a host that slows down by a fifth during the run",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1020.0}, 10, 0.002, drift=0.2),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1020.0}, 10, 0.002, drift=0.2),
         (wins("lmdb", 1.02, 0.01), verdict("valid")),
     ),
     Case(
         "five percent faster, and other work used a tenth of the processors in the slower side's repeats only",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1050.0}, 8, 0.003, change=change_system("rocksdb", set_figures(cpu__others=0.1))
         ),
         (expect_no_trust(),),
     ),
     Case(
         "one repeat of each side disturbed, half as fast again",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             8,
             change=lambda trial_of: (
@@ -219,7 +225,7 @@ SCENARIOS = [
     Case(
         "the last block of one side ran on the next day",
         lambda: set_times(
-            craft_results({"rocksdb": 1000.0, "lmdb": 1200.0}, 8),
+            simulate_results({"rocksdb": 1000.0, "lmdb": 1200.0}, 8),
             lambda trial_of: begin_in_blocks(trial_of) + (DAY_NS if trial_of.repeat == 8 else 0),
         ),
         (wins("lmdb", 1.2), verdict("valid")),
@@ -227,7 +233,7 @@ SCENARIOS = [
     Case(
         "blocks whose second halves ran in the night",
         lambda: set_times(
-            craft_results({"rocksdb": 1000.0, "lmdb": 1050.0}, 8),
+            simulate_results({"rocksdb": 1000.0, "lmdb": 1050.0}, 8),
             lambda trial_of: (
                 START_NS + trial_of.repeat * HOUR_NS // 60 + 12 * HOUR_NS * (trial_of.config["system"] == "lmdb")
             ),

@@ -14,8 +14,7 @@ from typing import Any
 
 from judge_support import Change, facts
 from known_truth_imports import Ycsb
-from known_truth_support import simulate_results as craft_results
-from known_truth_support import typical
+from known_truth_support import simulate_results, typical
 from loadstone.commands import show
 from loadstone.commands.open_results import from_file
 from loadstone.importers.read import read_all
@@ -201,7 +200,7 @@ def plant_difference(
     known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
     """An A/A with a planted difference; `first` are facts of both sides, `known` replaces them on the second."""
-    texts = craft_results({"first": 1000.0, "second": 1000.0 * ratio}, change=facts(**first))
+    texts = simulate_results({"first": 1000.0, "second": 1000.0 * ratio}, change=facts(**first))
 
     def alter(trial: TrialResult) -> TrialResult:
         second = trial.config["system"] == "second"

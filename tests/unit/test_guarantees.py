@@ -9,8 +9,7 @@ import pytest
 
 from conftest import ROOT
 from judge_cases_faults import CASSANDRA, KILL, TWIN, fail_verification, ledger, with_fault
-from judge_support import Change, both, facts, sound
-from judge_support import with_values as set_figures
+from judge_support import Change, both, facts, set_figures, sound
 from loadstone.judge import guarantees
 from loadstone.judge.checks import loss
 from loadstone.judge.guarantees import guarantee_of, reads_are_current

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -190,6 +191,18 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
         ("latte.json", 0, "throughput", 1999.93),
         ("scylla-bench.txt", 0, "all.service.p99", 1_703_935),
         ("terasort.txt", 0, "spilled", 3_000_000),
+        ("fio-2.2-normal.txt", 0, "read.mean", 9_871_250),
+        ("fio-2.2-normal.txt", 0, "returned", 24_000 * 1024),
+        ("fio-client.json", 0, "read.throughput", 400),
+        ("pgbench-reconnect.txt", 0, "throughput", 209.912345),
+        ("pgbench-reconnect.txt", 0, "errors", 2),
+        ("pgbench-15-scripts.txt", 0, "write_sql.mean", 16.9e6),
+        ("sysbench-1.1.txt", 0, "runtime", 10.0053e9),
+        ("sysbench-fileio.txt", 0, "read.bandwidth", 12.35 * (1 << 20)),
+        ("hbase-pe-0.98.txt", 0, "throughput", 2000 / 1.7),
+        ("terasort-hadoop-1.txt", 0, "throughput", 1_000_000 * 100 / 70),
+        ("redis-benchmark-command.txt", 0, "hset.p99", 879_000),
+        ("go-ycsb-runs.md", 1, "operations", 1_000_000),
     ],
 )
 def test_figures_are_the_printed_ones(name: str, run: int, metric: str, value: float) -> None:
@@ -267,6 +280,14 @@ PREFIXES: dict[str, Callable[[int], str]] = {
     "syslog": lambda number: f"Nov 26 04:05:{number % 60:02d} host stress[123]: ",
     "quoted": lambda number: "> ",
 }
+# Tried on every sixth output.
+MORE_PREFIXES: dict[str, Callable[[int], str]] = {
+    "jenkins": lambda number: f"[2026-11-26T04:05:{number % 60:02d}.123Z] ",
+    "avocado": lambda number: f"04:05:{number % 60:02d} DEBUG| [stdout] ",
+    "ts": lambda number: f"Nov 26 04:05:{number % 60:02d} ",
+    "pdsh": lambda number: "node1: ",
+    "indented": lambda number: " " * 6,
+}
 
 
 @pytest.mark.parametrize("collector", PREFIXES)
@@ -274,10 +295,37 @@ PREFIXES: dict[str, Callable[[int], str]] = {
 def test_prefixes_of_collectors_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
     if path.suffix == ".md" or (path.stat().st_size > 20_000 and collector != "compose"):
         pytest.skip("a long output is read with one prefix, and Markdown has text around it")
-    prefix = PREFIXES[collector]
-    text = "".join(f"{prefix(number)}{line}\n" for number, line in enumerate(path.read_text().rstrip("\n").split("\n")))
-    runs = read_file(write_file(tmp_path, text, path.name), {})
+    assert_prefix_is_removed(path, PREFIXES[collector], tmp_path)
+
+
+def assert_prefix_is_removed(path: Path, prefix: Callable[[int], str], folder: Path) -> None:
+    lines = path.read_text().rstrip("\n").split("\n")
+    text = "".join(f"{prefix(number)}{line}\n" for number, line in enumerate(lines))
+    runs = read_file(write_file(folder, text, path.name), {})
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
+
+
+@pytest.mark.parametrize("collector", MORE_PREFIXES)
+@pytest.mark.parametrize("path", [path for path in PATHS[::6] if path.suffix != ".md"], ids=lambda path: path.name)
+def test_prefixes_of_programs_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
+    assert_prefix_is_removed(path, MORE_PREFIXES[collector], tmp_path)
+
+
+@pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "fio-normal.txt"])
+def test_json_logs_of_docker_are_read(name: str, tmp_path: Path) -> None:
+    text = "".join(
+        json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"}) + "\n"
+        for line in (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    )
+    runs = read_file(write_file(tmp_path, text), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
+
+
+@pytest.mark.parametrize("name", ["redis-benchmark.txt", "fio-normal.txt", "cassandra-stress-2.1.txt", "memtier.txt"])
+def test_indented_blocks_of_markdown_are_read(name: str, tmp_path: Path) -> None:
+    block = "".join(f"    {line}\n" if line else "\n" for line in (FIXTURES / name).read_text().split("\n"))
+    runs = read_file(write_file(tmp_path, f"# Results\n\nThe output:\n\n{block}\nThat was all.\n", "a.md"), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
 
 
 def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:
@@ -322,6 +370,9 @@ def test_printed_latencies_have_a_resolution(name: str) -> None:
         ("ycsb-0.1.4.txt", "read.p95", 15e6, 1e6),
         ("ycsb-0.1.4.txt", "read.min", 83e3, 0),
         ("ycsb-0.1.4-no-buckets.txt", "update.p99", 138e3, 1e6),
+        ("ycsb-0.3.txt", "update.p99", 158e3, 1e6),
+        ("fio-2.2-normal.txt", "read.p1", 3e6, 1e6),
+        ("fio-2.2-normal.txt", "read.min", 131e3, 1e3),
         ("fio-2.15.json", "returned", 2_552_320 * 1024, 1024),
         ("fio-2.15.json", "read.p99", 60e6, 60e6 / 64),
         ("fio-2.1.11.json", "read.throughput", 15, 3),

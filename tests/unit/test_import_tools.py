@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, figures, read_single, write_file
+from imports_support import FIXTURES, figures, read_single, refusal, write_file
 from loadstone.importers.read import read_file
 
 MEGA = 2**20
@@ -117,6 +117,13 @@ def test_latencies_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     assert "read.p50" in run.result.values
 
 
+def test_cassandra_stress_before_2_1_is_refused(tmp_path: Path) -> None:
+    text = (
+        "total,interval_op_rate,interval_key_rate,latency,95th,99.9th,elapsed_time\n45868,4586,4586,5.1,17.1,103.1,10\n"
+    )
+    assert "this version is not supported" in refusal(write_file(tmp_path, text))
+
+
 def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text()
     settings, _, run = text.partition("Sleeping 2s...\n")
@@ -224,6 +231,22 @@ def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
 # go-ycsb.
 
 
+def test_sizes_of_values_are_not_latencies(tmp_path: Path) -> None:
+    lines = (FIXTURES / "hbase-pe-1.1.txt").read_text().split("\n")
+    last = next(index for index, line in enumerate(lines) if " Max      = " in line)
+    start = lines[last].partition("Max ")[0]
+    sizes = [f"{start}{text}" for text in ("valueSize after 10000000 measures", "Avg      = 500.2", "99th     = 990.0")]
+    path = write_file(tmp_path, "\n".join(lines[: last + 1] + sizes + lines[last + 1 :]))
+    assert read_single(path).result.values == read_single(FIXTURES / "hbase-pe-1.1.txt").result.values
+
+
+def test_performance_evaluation_without_its_options_is_read(tmp_path: Path) -> None:
+    text = (FIXTURES / "hbase-pe-1.1.txt").read_text()
+    headless = read_single(write_file(tmp_path, text.partition("\n")[2]))
+    assert headless.result.values == read_single(FIXTURES / "hbase-pe-1.1.txt").result.values
+    assert headless.result.config["test"] == "sequentialwrite"
+
+
 def test_go_ycsb_lines_are_read_after_the_run() -> None:
     run = read_single(FIXTURES / "go-ycsb.txt")
     assert (run.result.clients, run.result.loop) == (4, "closed")
@@ -263,6 +286,15 @@ def test_its_intervals_count_from_the_start(tmp_path: Path) -> None:
     assert series is not None
     assert series.throughput == pytest.approx((6771.0, 4000 / 2.0))
     assert series.length_seconds == (1.0, 2.0)
+
+
+def test_derived_rate_omits_failed_operations(tmp_path: Path) -> None:
+    lines = (FIXTURES / "go-ycsb-runs.md").read_text().split("\n")
+    row = next(index for index, line in enumerate(lines) if line.startswith("READ"))
+    failed = lines[row].replace("READ  ", "READ_ERROR ")
+    runs = read_file(write_file(tmp_path, "\n".join([*lines[: row + 1], failed, *lines[row + 1 :]]), "a.md"), {})
+    before = read_file(FIXTURES / "go-ycsb-runs.md", {})
+    assert [run.result.value("throughput") for run in runs] == [run.result.value("throughput") for run in before]
 
 
 def test_its_failed_operations_are_errors(tmp_path: Path) -> None:

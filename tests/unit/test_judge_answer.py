@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Change, asking, both, experiment, rocksdb, sound, with_end, with_values
+from judge_support import Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import Question, ResultSet
@@ -26,7 +26,7 @@ def scale_speed(speed: float) -> Change:
 
     def change_trial(trial: TrialResult) -> TrialResult:
         own = speed * (1 + 0.002 * (trial.repeat % 3))
-        return with_values(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
+        return set_figures(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
 
     return rocksdb(change_trial)
 
@@ -44,7 +44,7 @@ def scale_speed(speed: float) -> Change:
         ),
         (
             experiment(question=asking(metrics=("all.mean",))),
-            "mean latency of lmdb is 25 % lower than that of rocksdb"
+            "mean latency is 25 % lower with lmdb than with rocksdb"
             " (7.35 ms against 9.80 ms, 95 % interval 24.8–25.2 %, n=6, valid)",
         ),
         (
@@ -60,7 +60,7 @@ def scale_speed(speed: float) -> Change:
             "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=3: no interval, no claim possible, valid)",
         ),
         (
-            experiment(rocksdb(with_values(wrong=1))),
+            experiment(rocksdb(set_figures(wrong=1))),
             "refused to rank lmdb and rocksdb: 1 of 50,000 values read were not what had been written (unverified)",
         ),
         (ResultSet("none", []), "nothing was measured"),
@@ -81,7 +81,7 @@ def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, expecte
 def test_missing_evidence_is_reported_with_its_interval() -> None:
     def change_trial(trial: TrialResult) -> TrialResult:
         speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
-        return with_values(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
     text = answer(experiment(change_trial))
     assert text.startswith(
@@ -96,16 +96,27 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
 
 def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     def failing(*repeats: int) -> Change:
-        return lambda trial: with_values(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(
+        return lambda trial: set_figures(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(
             trial
         )
 
-    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were left out")
+    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were excluded")
     assert answer(experiment(failing(2, 3))).endswith(
-        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out"
+        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were excluded"
     )
     # Repeats do not help if all trials of a side are affected.
-    assert "could decide" not in answer(experiment(with_values(wrong=5)))
+    assert "could decide" not in answer(experiment(set_figures(wrong=5)))
+
+
+def test_answer_merges_refusals_of_one_check() -> None:
+    def fail(trial: TrialResult) -> TrialResult:
+        failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
+        return set_figures(errors=failures)(trial)
+
+    results = vary_workload(4)
+    judged = judge_results(replace(results, trials=[*map(fail, results.trials)]))
+    assert judged.answer.count("operations failed") == 1
+    assert "40,000 of 100,000 operations failed (40 %) (errors) (the worst of 4 contexts)" in judged.answer
 
 
 def vary_workload(count: int) -> ResultSet:
@@ -135,7 +146,7 @@ def test_contexts_with_rates_above_capacity_are_counted() -> None:
     def overload(trial: TrialResult) -> TrialResult:
         if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):
             return trial
-        return replace(with_values(due=100_000, censored=1_000)(trial), loop="open")
+        return replace(set_figures(due=100_000, censored=1_000)(trial), loop="open")
 
     result = vary_workload(5)
     text = answer(replace(result, trials=[overload(value) for value in result.trials]))
@@ -156,15 +167,15 @@ def rank_systems(change: Change, *systems: str) -> ResultSet:
 
 def change_systems(wrong: dict[str, Change]) -> Change:
     """A change for each of these systems."""
-    return lambda trial: wrong.get(str(trial.config["system"]), with_values())(trial)
+    return lambda trial: wrong.get(str(trial.config["system"]), set_figures())(trial)
 
 
 def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     values = "5 of 50,000 values read were not what had been written (unverified)"
-    result = answer(rank_systems(change_systems({"c": with_values(wrong=5)}), "a", "b", "c"))
+    result = answer(rank_systems(change_systems({"c": set_figures(wrong=5)}), "a", "b", "c"))
     assert result.startswith("b holds 1.103×")
     assert f"the throughput of a, c not ranked with a: {values} (" in result
-    changes = {"b": with_values(segments__lost=1), "c": with_values(wrong=5), "d": with_values(wrong=5)}
+    changes = {"b": set_figures(segments__lost=1), "c": set_figures(wrong=5), "d": set_figures(wrong=5)}
     assert answer(rank_systems(change_systems(changes), "a", "b", "c", "d")).startswith(
         f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
     )
@@ -173,7 +184,7 @@ def test_refusals_of_several_contenders_have_separate_reasons() -> None:
 def test_overloaded_contender_is_at_its_capacity() -> None:
     def set_rate(trial: TrialResult) -> TrialResult:
         censored = 1_000 if trial.config["system"] == "c" else 0
-        return replace(with_values(due=100_000, censored=censored)(trial), loop="open")
+        return replace(set_figures(due=100_000, censored=censored)(trial), loop="open")
 
     result = answer(rank_systems(change_systems(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
     assert "c 1.207×" in result
@@ -187,7 +198,7 @@ def sweep(saturation: float, change: Change | None = None, repeats: int = 4, col
         for repeat in range(1, repeats + 1):
             rate = 1000 * min(clients, saturation) * (0.99 + 0.005 * ((repeat + clients) % 4))
             rate /= 2 if clients > collapse else 1
-            trial = with_values(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
+            trial = set_figures(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
             name = f"{clients}-{repeat}"
             trial = replace(
                 trial, trial=name, repeat=repeat, clients=clients, config={"system": "lmdb", "clients": clients}
@@ -234,7 +245,7 @@ def test_repeated_numbers_in_one_context_are_no_blocks() -> None:
 
 
 def test_invalid_trials_and_open_loops_add_no_points() -> None:
-    few = sweep(10, lambda trial: with_values(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
+    few = sweep(10, lambda trial: set_figures(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
     assert judge_results(few).curves == []
     assert len(judge_results(few, rank_invalid=True).curves) == 1
     assert judge_results(sweep(10, lambda trial: replace(trial, loop="open"))).curves == []
@@ -274,7 +285,7 @@ def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
         times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
         # Without noise in common, p99 is undecided.
         noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
-        trial = with_values(
+        trial = set_figures(
             without=("read.p99", "read.p50"),
             throughput=1000.0,
             update__p50=1e5 * times,
@@ -289,7 +300,7 @@ def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
 def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
-    assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
+    assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
     assert judgement.further == (
         "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
@@ -299,13 +310,13 @@ def test_latency_is_answered_at_a_rate() -> None:
 def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
-    assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
+    assert judgement.further[0].startswith("exploratory: update p50 is 75 % lower with lmdb than ")
     assert len(judgement.further) == 1
 
 
 def test_missed_rate_is_answered_by_capacity() -> None:
     def overload(trial: TrialResult) -> TrialResult:
-        return with_values(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
+        return set_figures(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
 
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
     assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
@@ -323,7 +334,7 @@ def test_every_listed_metric_is_answered() -> None:
 
 
 def test_withheld_metric_is_named() -> None:
-    few = experiment(with_values(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
+    few = experiment(set_figures(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
     assert judge_results(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
 
 
@@ -357,7 +368,7 @@ def test_comparison_over_loads_gives_the_range() -> None:
 def test_refused_load_is_outside_the_range() -> None:
     results = grow([1, 2, 4])
     damaged = [
-        replace(trial, values=with_values(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
+        replace(trial, values=set_figures(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
         for trial in results.trials
     ]
     text = answer(replace(results, trials=damaged))
@@ -367,7 +378,7 @@ def test_refused_load_is_outside_the_range() -> None:
 
 def test_withheld_first_metric_leaves_reason_in_answer() -> None:
     def serve_few(trial: TrialResult) -> TrialResult:
-        few = with_values(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
+        few = set_figures(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
         return replace(few(trial), loop="open")
 
     judgement = judge_results(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from judge_support import REPEATS, Change, asking, both, experiment, rocksdb, with_values
+from judge_support import REPEATS, Change, asking, both, experiment, rocksdb, set_figures
 from loadstone.commands.show_results import judgement_document
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
@@ -87,7 +87,7 @@ def test_a_bound_has_no_interval() -> None:
 
 
 def test_an_invalid_side_refuses_before_a_bound_does() -> None:
-    result = comparison(judge_change(both(set_bound("failed"), rocksdb(with_values(wrong=1)))), P99)
+    result = comparison(judge_change(both(set_bound("failed"), rocksdb(set_figures(wrong=1)))), P99)
     assert result.claim == "refused"
 
 
@@ -142,7 +142,7 @@ def test_the_terminal_shows_what_is_known(bound: Bound, text: str) -> None:
 
 @pytest.mark.parametrize("bound", ["at_least", "failed"])
 def test_trial_line_shows_its_bound(bound: Bound) -> None:
-    trial = with_values(all__p99=1.2e9)(experiment().trials[0])
+    trial = set_figures(all__p99=1.2e9)(experiment().trials[0])
     trial = replace(trial, values={**trial.values, "all.p99": replace(trial.values["all.p99"], bound=bound)})
     assert f"p99 {'failed' if bound == 'failed' else 'at least 1.20 s'}" in line(trial)
 
@@ -158,7 +158,7 @@ def test_charts_draw_no_curve_through_bounds() -> None:
     view = View(judge_change(set_bound("at_least", metric="read.p99.9"), "throughput", "read.p99.9"))
     figure = percentiles.curves(view)
     assert "Not drawn, as operations failed or never ended: rocksdb read p99.9." in figure.caption
-    (panel,) = intervals.others(view).panels
+    (panel,) = intervals.chart_further_metrics(view).panels
     assert "at least 50.0 ms" in json.dumps(panel.spec, ensure_ascii=False)
 
 
@@ -195,7 +195,7 @@ def test_bound_is_compared_and_unknown_bound_is_refused() -> None:
 
 def overload_side(side: Callable[[Change], Change]) -> Change:
     """A trial at a rate; one side leaves 2 % of the operations unfinished."""
-    return both(lambda trial: replace(trial, loop="open"), side(with_values(due=100_000, censored=2_000)))
+    return both(lambda trial: replace(trial, loop="open"), side(set_figures(due=100_000, censored=2_000)))
 
 
 def test_missed_rate_affects_latency_but_not_throughput() -> None:

@@ -19,9 +19,9 @@ from judge_support import (
     facts,
     make_series,
     rocksdb,
+    set_figures,
     sound,
     value,
-    with_values,
 )
 from loadstone.judge.finding import Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial
@@ -45,7 +45,7 @@ def times(factor: float, noise: float = 0.001) -> Change:
         off = noise * ((trial.repeat * 5) % 7 - 3) / 3 + 1e-7 * trial.repeat
         speed = factor * (1 + off) if trial.config["system"] == "lmdb" else 1.0
         mean = 9.8e6 / speed
-        return with_values(
+        return set_figures(
             throughput=1000 * speed, operations=1e5 * speed, all__mean=mean, read__mean=mean, read__min=1e5
         )(trial)
 
@@ -88,7 +88,7 @@ def test_undecided_comparison_states_detectable_difference() -> None:
 def test_one_bucket_of_a_histogram_is_no_difference() -> None:
     # 30.0 ms compared with the next bucket of three significant digits, in every repeat.
     step = 3e7 * 2**-10
-    result = compare_by(lmdb(with_values(read__p99=3e7 + step)), metric="read.p99")
+    result = compare_by(lmdb(set_figures(read__p99=3e7 + step)), metric="read.p99")
     assert result.claim == "same"
 
 
@@ -103,7 +103,7 @@ def test_last_printed_digit_is_no_difference() -> None:
 
 def test_our_own_time_makes_a_ratio_a_bound() -> None:
     # The generator takes 14 % of the faster side's operation, and 1.4 % of the slower side's.
-    own = both(times(10), lmdb(with_values(driver=1.4e5)), rocksdb(with_values(driver=1.4e5)))
+    own = both(times(10), lmdb(set_figures(driver=1.4e5)), rocksdb(set_figures(driver=1.4e5)))
     result = compare_by(own)
     assert (result.claim, result.bound) == ("better", True)
     assert result.ratio.value == pytest.approx(10 * 0.986, rel=0.002)
@@ -114,7 +114,7 @@ def test_our_own_time_makes_a_ratio_a_bound() -> None:
 
 def test_our_own_time_refuses_what_it_could_turn() -> None:
     # The slower side may be a seventh faster than measured.
-    result = compare_by(both(times(1.1), rocksdb(with_values(driver=1.4e6))))
+    result = compare_by(both(times(1.1), rocksdb(set_figures(driver=1.4e6))))
     assert (result.claim, result.verdict) == ("refused", Verdict.INVALID)
     assert result.findings[-1].check == "generator-limited"
     assert result.findings[-1].hint == "compare service times, not throughput, or use larger values"
@@ -122,11 +122,11 @@ def test_our_own_time_refuses_what_it_could_turn() -> None:
 
 
 def test_the_engines_time_does_not_concern_latencies() -> None:
-    slower = both(rocksdb(with_values(driver=4e6)), lmdb(with_values(read__p99=2e7)))
+    slower = both(rocksdb(set_figures(driver=4e6)), lmdb(set_figures(read__p99=2e7)))
     assert compare_by(slower, metric="read.p99").claim == "better"
 
 
-BUSY = both(facts(networked="yes"), with_values(executor__busy_max=0.97))
+BUSY = both(facts(networked="yes"), set_figures(executor__busy_max=0.97))
 
 
 def test_saturated_generator_refuses_only_the_slower_side() -> None:
@@ -141,7 +141,7 @@ def delay_response(lower: float) -> Change:
     """At a rate, a response of 30 ms, of which `lower` remains without the generator's lateness."""
     return both(
         lambda trial: replace(trial, loop="open"),
-        with_values(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
+        set_figures(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
     )
 
 
@@ -151,7 +151,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
         faster = trial.config["system"] == "lmdb"
         off = 1 + 0.001 * trial.repeat
         delayed = delay_response((2e7 - 1e5 if faster else lower) * off)(trial)
-        return with_values(read__p99=(2e7 if faster else 3e7) * off)(delayed)
+        return set_figures(read__p99=(2e7 if faster else 3e7) * off)(delayed)
 
     result = compare_by(change_trial, metric="read.p99")
     assert result.claim == claim
@@ -166,7 +166,7 @@ def change_one(change: Change, repeat: int = 3) -> Change:
 
 
 def test_errors_in_one_trial_permit_a_clear_answer() -> None:
-    result = compare_by(both(times(10), change_one(with_values(errors=2000))), repeats=40)
+    result = compare_by(both(times(10), change_one(set_figures(errors=2000))), repeats=40)
     assert (result.claim, result.verdict) == ("better", Verdict.SUSPECT)
     assert any("operations failed (0.2 %)" in finding.message for finding in result.findings)
 
@@ -175,7 +175,7 @@ def test_errors_in_one_trial_refuse_dependent_claims() -> None:
     # A single block of seven makes the difference.
     def change_trial(trial: TrialResult) -> TrialResult:
         if trial.config["system"] == "lmdb" and trial.repeat == 3:
-            return with_values(throughput=900, errors=90_000)(trial)
+            return set_figures(throughput=900, errors=90_000)(trial)
         return trial
 
     result = compare_by(both(times(1.0), change_trial), repeats=7)
@@ -183,11 +183,11 @@ def test_errors_in_one_trial_refuse_dependent_claims() -> None:
 
 
 def test_errors_in_every_trial_refuse() -> None:
-    assert compare_by(both(times(10), lmdb(with_values(errors=2000)))).claim == "refused"
+    assert compare_by(both(times(10), lmdb(set_figures(errors=2000)))).claim == "refused"
 
 
 def test_clock_jump_costs_the_winner_like_a_failure() -> None:
-    jumped = with_values(clock__jumps=1)
+    jumped = set_figures(clock__jumps=1)
     assert compare_by(both(times(10), change_one(jumped)), repeats=20).claim == "better"
     half: Callable[[TrialResult], TrialResult] = lmdb(lambda trial: jumped(trial) if trial.repeat % 2 else trial)
     assert compare_by(both(times(10), half), repeats=20).claim == "refused"
@@ -219,7 +219,7 @@ def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
 
 
 def test_a_verdict_shows_how_many_checks_could_look() -> None:
-    judgement = judge_results(experiment(both(facts(engine="0.2.0"), with_values(clock__jumps=0))))
+    judgement = judge_results(experiment(both(facts(engine="0.2.0"), set_figures(clock__jumps=0))))
     assert judgement.trust.startswith("valid (")
     assert {finding.check for finding in judgement.not_looked} == {"carried-over"}
     assert judgement.trust == "valid (21 of 22 checks could run)"
@@ -230,7 +230,7 @@ OWN = facts(engine="0.2.0")
 
 @pytest.mark.parametrize("missing", ["errors"])
 def test_own_trial_without_standard_facts_is_suspect(missing: str) -> None:
-    trial = both(OWN, with_values(without=(missing,)))(sound())
+    trial = both(OWN, set_figures(without=(missing,)))(sound())
     result, lacking = check_trial(trial, make_series(STEADY), Settings())
     assert worst_verdict(result) == Verdict.SUSPECT
     assert {finding.check for finding in lacking} >= {"errors"}
@@ -239,16 +239,16 @@ def test_own_trial_without_standard_facts_is_suspect(missing: str) -> None:
 
 
 def test_one_verified_value_verifies_nothing() -> None:
-    few = with_values(verified=1, read__count=1_000_000)
+    few = set_figures(verified=1, read__count=1_000_000)
     result, _ = check_trial(few(sound()), make_series(STEADY), Settings(verify=True))
     assert [finding.message for finding in result if finding.severity == Severity.INVALID] == [
-        "`verify` was asked for, but only 1 of 1,000,000 reads were"
+        "`verify` was requested, but only 1 of 1,000,000 reads were"
     ]
 
 
 def test_device_blocks_do_not_hide_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the 5 remaining reads is a block of 4,096 bytes.
-    cached = with_values(
+    cached = set_figures(
         returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1
     )
     result, _ = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
@@ -333,7 +333,7 @@ def test_bursts_in_the_upper_quartile_are_a_level(share: float, steady: bool) ->
 
 def test_server_activity_before_the_window_is_reported_once() -> None:
     periods: dict[str, Any] = {f"server.{when}postgres.checkpoint_period_seconds": 300.0 for when in ("", "before.")}
-    result, _ = check_trial(with_values(**periods)(sound()), make_series(STEADY), Settings())
+    result, _ = check_trial(set_figures(**periods)(sound()), make_series(STEADY), Settings())
     assert [finding.message for finding in result] == [
         "postgres begins a checkpoint every 300 s (median), and the window is 100 s long"
     ]
@@ -342,7 +342,7 @@ def test_server_activity_before_the_window_is_reported_once() -> None:
 def test_server_activity_rarer_than_the_window_is_reported() -> None:
     periods = {"postgres.checkpoint": 300.0, "cassandra.flush": 4.0}
     figures: dict[str, Any] = {f"server.{name}_period_seconds": seconds for name, seconds in periods.items()}
-    result, _ = check_trial(with_values(**figures)(sound()), make_series(STEADY), Settings())
+    result, _ = check_trial(set_figures(**figures)(sound()), make_series(STEADY), Settings())
     assert [(finding.severity, finding.message) for finding in result] == [
         (Severity.NOTE, "postgres begins a checkpoint every 300 s (median), and the window is 100 s long")
     ]

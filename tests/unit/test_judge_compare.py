@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Change, asking, experiment, facts, rocksdb, sound, value, with_values
+from judge_support import Change, asking, experiment, facts, rocksdb, set_figures, sound, value
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
@@ -33,7 +33,7 @@ def faster(factor: float, noise: float = 0.0) -> Change:
         lmdb = trial.config["system"] == "lmdb"
         off = noise * (-1) ** trial.repeat + 1e-7 * trial.repeat if lmdb else 0.001 * trial.repeat
         speed = (factor if lmdb else 1) * (1 + off)
-        return with_values(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
 
     return change_trial
 
@@ -87,7 +87,7 @@ def test_blocks_pair_repeats_of_one_number() -> None:
     def drift(trial: TrialResult) -> TrialResult:
         noise = 1 + 0.001 * (trial.repeat % 2)
         speed = 1.1**trial.repeat * (1.02 * noise if trial.config["system"] == "lmdb" else 1)
-        return with_values(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
     assert single_comparison(experiment(drift)).claim == "better"
     assert single_comparison(experiment(drift, interleaved=False)).claim == "none"
@@ -102,7 +102,7 @@ def test_below_six_repeats_a_ratio_has_no_claim(repeats: int) -> None:
 
 
 def test_invalid_side_is_ranked_only_on_request() -> None:
-    results = experiment(lambda trial: with_values(wrong=1)(trial) if trial.trial == "lmdb-4" else trial)
+    results = experiment(lambda trial: set_figures(wrong=1)(trial) if trial.trial == "lmdb-4" else trial)
     refused = single_comparison(results)
     assert (refused.claim, refused.p, refused.verdict) == ("refused", None, Verdict.INVALID)
     ranked = single_comparison(results, rank_invalid=True)
@@ -125,7 +125,7 @@ def test_changed_question_excludes_consequences_of_its_dimension(by: str, claim:
 
 
 def test_a_withheld_figure_is_not_compared() -> None:
-    results = experiment(with_values(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
+    results = experiment(set_figures(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
     judgement = judge_results(results)
     assert [comparison.metric for comparison in judgement.comparisons] == ["throughput"]
     cell = judgement.cells[judgement.comparisons[0].contender.variant, "read.p99.9"]
@@ -147,7 +147,7 @@ def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:
 
 def test_zeros_are_compared_without_a_ratio() -> None:
     def change_trial(trial: TrialResult) -> TrialResult:
-        return with_values(device__waste=trial.repeat if trial.config["system"] == "rocksdb" else 0)(trial)
+        return set_figures(device__waste=trial.repeat if trial.config["system"] == "rocksdb" else 0)(trial)
 
     result = single_comparison(experiment(change_trial, question=asking(metrics=("device.waste",))), "device.waste")
     assert math.isnan(result.ratio.value)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import REPEATS, Change, asking, experiment, failing, rocksdb, sound, with_values
+from judge_support import REPEATS, Change, asking, experiment, failing, rocksdb, set_figures, sound
 from loadstone.judge.checks.attempts import failures_reverse_claim
 from loadstone.judge.finding import Verdict, worst_verdict
 from loadstone.judge.judge import judge_results
@@ -39,6 +39,7 @@ def test_six_successes_after_nine_crashes_do_not_win() -> None:
     (throughput,) = [comparison for comparison in judged.comparisons if comparison.metric == "throughput"]
     assert worst_verdict(throughput.findings) == Verdict.INVALID
     assert "attempts failed: 0 of rocksdb, 9 of lmdb" in throughput.findings[-1].message
+    assert [row.name for row in throughput.scenarios if row.decides] == ["failures as the worst figure"]
     (ranked,) = [
         comparison
         for comparison in judge_results(experiment(spread(9)), rank_invalid=True).comparisons
@@ -69,13 +70,13 @@ def test_failures_of_the_slower_side_only_confirm_it() -> None:
 def test_latencies_are_infinite_where_an_attempt_failed() -> None:
     question = asking(metrics=("throughput", "read.p99"))
     faster = experiment(
-        lambda trial: with_values(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial,
+        lambda trial: set_figures(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial,
         question=question,
     )
     claims = {comparison.metric: comparison.claim for comparison in judge_results(faster).comparisons}
     assert claims["read.p99"] == "better"
     failed = experiment(
-        lambda trial: spread(9)(with_values(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial),
+        lambda trial: spread(9)(set_figures(read__p99=1e7)(trial) if trial.config["system"] == "lmdb" else trial),
         question=question,
     )
     assert {comparison.metric: comparison.claim for comparison in judge_results(failed).comparisons}[

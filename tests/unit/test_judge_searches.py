@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Change, both, sound, with_values
+from judge_support import Change, both, set_figures, sound
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Search
@@ -56,13 +56,13 @@ def from_two_clients_on(change: Change) -> Change:
 
 
 # 0.5 %, more than the check allows.
-FEW, MANY = with_values(errors=500), with_values(errors=5_000)
-LOADING = with_values(load__errors=500, load__operations=1_000)
+FEW, MANY = set_figures(errors=500), set_figures(errors=5_000)
+LOADING = set_figures(load__errors=500, load__operations=1_000)
 
 
 @pytest.mark.parametrize("such_that", ["errors < 1%", "errors < 501", "p99 < 1s and errors <= 0.5%"])
 def test_errors_within_the_objective_leave_a_probe_valid(such_that: str) -> None:
-    result = outcome(such_that, both(FEW, with_values(all__p99=3e7)))
+    result = outcome(such_that, both(FEW, set_figures(all__p99=3e7)))
     assert (result.kind, result.load) == ("beyond", 4)
 
 
@@ -79,7 +79,7 @@ def fail_trial(trial: TrialResult) -> TrialResult:
 
 
 def test_load_that_never_ran_is_no_limit() -> None:
-    result = outcome("p99 < 1s", both(with_values(all__p99=3e7), from_two_clients_on(fail_trial)))
+    result = outcome("p99 < 1s", both(set_figures(all__p99=3e7), from_two_clients_on(fail_trial)))
     assert (result.kind, result.load) == ("wall", 1)
     assert "; at 2 clients the probe is invalid: incomplete: " in outcome_sentence(result)
 
@@ -88,25 +88,25 @@ def test_load_that_failed_once_does_not_hold() -> None:
     def once(trial: TrialResult) -> TrialResult:
         return fail_trial(trial) if trial.repeat == 2 else trial
 
-    result = outcome("p99 < 1s", both(with_values(all__p99=3e7), from_two_clients_on(once)))
+    result = outcome("p99 < 1s", both(set_figures(all__p99=3e7), from_two_clients_on(once)))
     assert (result.kind, result.load, result.high) == ("found", 1, 2)
 
 
 def test_errors_outside_the_objective_make_a_probe_invalid() -> None:
-    result = outcome("p99 < 1s", both(FEW, with_values(all__p99=3e7)))
+    result = outcome("p99 < 1s", both(FEW, set_figures(all__p99=3e7)))
     assert result.kind == "nothing"
     assert "errors: 500 of 100,000 operations failed (0.5 %)" in outcome_sentence(result)
 
 
 @pytest.mark.parametrize("measured", [0, 500, 5_000])
 def test_load_errors_make_a_probe_invalid(measured: int) -> None:
-    result = outcome("errors < 1%", both(with_values(errors=measured), LOADING))
+    result = outcome("errors < 1%", both(set_figures(errors=measured), LOADING))
     assert result.kind == "nothing"
     assert "errors: 500 of 1,000 operations of the load failed (50 %)" in outcome_sentence(result)
 
 
 def test_further_findings_make_a_probe_with_errors_invalid() -> None:
-    result = outcome("errors < 1%", both(FEW, with_values(wrong=1)))
+    result = outcome("errors < 1%", both(FEW, set_figures(wrong=1)))
     assert result.kind == "nothing"
     assert "unverified: 1 of 50,000 values" in outcome_sentence(result)
 
@@ -123,16 +123,16 @@ def test_permitted_errors_of_a_trial_are_still_reported() -> None:
 def test_two_conditions_on_errors_have_a_figure_each() -> None:
     # A small share, but more than ten.
     such_that = "errors < 10 and errors < 1%"
-    result = run_search(such_that, with_values(errors=20))
+    result = run_search(such_that, set_figures(errors=20))
     assert result.outcome is not None
     assert result.outcome.kind == "below"
     assert outcome_sentence(result.outcome).startswith(
         f"{such_that} does not hold even at 1 client: errors 20, errors 0.02 %; "
     )
     assert rows(result)[0][2:4] == ("20", "0.02 %")
-    assert outcome(such_that, with_values(errors=9)).kind == "beyond"
+    assert outcome(such_that, set_figures(errors=9)).kind == "beyond"
     # Few, but more than one percent.
-    assert outcome("errors < 1000 and errors < 0.1%", with_values(errors=900)).kind == "below"
+    assert outcome("errors < 1000 and errors < 0.1%", set_figures(errors=900)).kind == "below"
 
 
 def test_an_impossible_search_is_noted() -> None:
@@ -160,7 +160,7 @@ def rates(change: Change) -> Search:
     find: dict[str, Scalar | None] = {"such_that": "p99 < 1s", "over": "rate", "from": 1_000, "to": 4_000}
     trials = []
     for rate in (1_000, 2_000, 4_000):
-        done = with_values(throughput=rate, all__p99=3e7, all__mean=1e6, without=("read.mean", "runtime"))
+        done = set_figures(throughput=rate, all__p99=3e7, all__mean=1e6, without=("read.mean", "runtime"))
         for repeat in range(1, REPEATS + 1):
             trial = replace(sound(repeat=repeat), trial=f"{rate}-{repeat}", config={"rate": rate}, loop="open")
             trials.append(change(done(trial)))
@@ -175,13 +175,13 @@ def above(rate: int, change: Change) -> Change:
 
 
 def test_a_rate_that_was_held_meets_its_objective() -> None:
-    result = rates(with_values(due=100_000, censored=100))
+    result = rates(set_figures(due=100_000, censored=100))
     assert result.outcome is not None
     assert (result.outcome.kind, result.outcome.load) == ("beyond", 4_000)
 
 
 def test_missed_rate_makes_a_valid_failed_probe() -> None:
-    result = rates(above(1_000, with_values(due=100_000, censored=2_000)))
+    result = rates(above(1_000, set_figures(due=100_000, censored=2_000)))
     assert result.end == 1_410
     assert [row[-1] for row in rows(result)][1:] == [""] * 2
     samples = result.samples[2_000]
@@ -190,7 +190,7 @@ def test_missed_rate_makes_a_valid_failed_probe() -> None:
 
 
 def test_sentence_and_table_report_a_missed_rate() -> None:
-    result = rates(with_values(due=100_000, censored=2_000))
+    result = rates(set_figures(due=100_000, censored=2_000))
     assert result.outcome is not None
     assert result.outcome.kind == "below"
     why = "the rate was not held: 2 % of the 100,000 operations that were due never ended"
@@ -212,6 +212,6 @@ def test_bound_below_the_limit_does_not_meet_it(bound: Bound, text: str) -> None
 
 
 def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:
-    result = outcome("errors < 1%", with_values(unclosed=1))
+    result = outcome("errors < 1%", set_figures(unclosed=1))
     assert result.kind == "nothing"
     assert "errors: 1 client did not close" in outcome_sentence(result)

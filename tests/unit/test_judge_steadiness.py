@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from judge_support import asking, experiment, make_series, with_values
+from judge_support import asking, experiment, make_series, set_figures
 from known_truth_support import change_system, faster, simulate_results
 from known_truth_support import make_series as minute
-from known_truth_support import with_values as observed
+from known_truth_support import set_figures as observed
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -88,7 +88,7 @@ def disturb_repeats(repeats: range) -> ResultSet:
 
     def change_trial(trial: TrialResult) -> TrialResult:
         hit = trial.config["system"] == "lmdb" and trial.repeat in repeats
-        return with_values(cpu__steal=0.2 if hit else 0.0)(trial)
+        return set_figures(cpu__steal=0.2 if hit else 0.0)(trial)
 
     return experiment(change_trial, REPEATS)
 
@@ -249,7 +249,7 @@ def test_small_drift_refuses_equality_but_no_difference() -> None:
 def test_metric_without_time_series_has_unknown_drift() -> None:
     def change_trial(trial: TrialResult) -> TrialResult:
         size = 0.5 + trial.repeat / 1000 if trial.config["system"] == "lmdb" else 1.0
-        return with_values(read__p99=3e7 * size, read__p99__9=5e7 * size)(trial)
+        return set_figures(read__p99=3e7 * size, read__p99__9=5e7 * size)(trial)
 
     base = experiment(change_trial, REPEATS, question=asking(metrics=("throughput", "read.p99", "read.p99.9")))
     # Throughput drifts by 10 % in either direction, and there is no time series of latencies.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge_support import STEADY, both, experiment, facts, make_series, noting, sound, with_end, with_values
+from judge_support import STEADY, both, experiment, facts, make_series, noting, set_figures, sound, with_end
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.figures import attempt_rate
@@ -41,7 +41,7 @@ def means(**statistics: tuple[float, int]) -> TrialResult:
         (means(read=(1, 900), cleanup=(500, 2)), (1.0, 1.0)),
         (means(cleanup=(500, 2)), None),
         # 10 % failed, with unknown latencies.
-        (both(with_values(operations=1000, n=1000))(means(read=(1, 900))), None),
+        (both(set_figures(operations=1000, n=1000))(means(read=(1, 900))), None),
         (means(all=(1.5, 1000), read=(1, 900)), (1.5, 1.5)),
     ],
 )
@@ -64,7 +64,7 @@ def test_mean_of_one_digit_has_bounds() -> None:
 
 def test_failed_operations_keep_clients_busy_too() -> None:
     # Half of the operations failed: throughput counts the successful operations only.
-    trial = with_values(throughput=500, errors=OPERATIONS_FAILED)(sound())
+    trial = set_figures(throughput=500, errors=OPERATIONS_FAILED)(sound())
     assert attempt_rate(trial) == 1000
     assert list(littles_law.check_littles_law(trial, Settings())) == []
 
@@ -95,7 +95,7 @@ def test_unknown_note_is_passed_on() -> None:
 
 
 def test_note_and_its_check_are_reported_once() -> None:
-    trial = both(with_values(late__generator=500), noting("generator-limited", "late"))(sound())
+    trial = both(set_figures(late__generator=500), noting("generator-limited", "late"))(sound())
     assert [finding.check for finding in judge_trial(trial, None, Settings())] == ["generator-limited"]
 
 
@@ -104,7 +104,7 @@ def test_thresholds_are_settings() -> None:
     settings = Settings.from_question(Question(checks=checks))
     assert settings.check_threshold("errors", "share") == 0.01
     assert settings.check_threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
-    (finding,) = judge_trial(with_values(errors=900)(sound()), None, settings)
+    (finding,) = judge_trial(set_figures(errors=900)(sound()), None, settings)
     assert finding.severity == Severity.NOTE
 
 
@@ -126,7 +126,7 @@ def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, floa
 def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
     cached = both(
-        facts(engine="0.2.0"), with_values(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4)
+        facts(engine="0.2.0"), set_figures(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4)
     )
     reason = "the reads that the device served were not counted"
     findings, lacking = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
@@ -135,7 +135,7 @@ def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
         (finding.severity, finding.message) for finding in findings
     }
     assert reason not in {gap.reason for gap in check_trial(cached(sound()), make_series(STEADY), Settings())[1]}
-    large = with_values(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
+    large = set_figures(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
     assert reason not in {gap.reason for gap in check_trial(large, make_series(STEADY), Settings(claims="device"))[1]}
 
 
@@ -154,11 +154,11 @@ def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) ->
     engine = facts(engine="0.2.0")
     read_back: dict[str, Any] = {"ledger__acknowledged": 1000, "ledger__proven": 0.96, "ledger__settled": 1}
     findings, lacking = check_trial(
-        both(engine, with_values(**{**read_back, **figures}))(sound()), make_series(STEADY), Settings()
+        both(engine, set_figures(**{**read_back, **figures}))(sound()), make_series(STEADY), Settings()
     )
     assert reason in {gap.reason for gap in lacking}
     assert (Severity.SUSPECT, f"{reason}: unverified could not run") in {
         (finding.severity, finding.message) for finding in findings
     }
-    _, lacking = check_trial(both(engine, with_values(**read_back))(sound()), make_series(STEADY), Settings())
+    _, lacking = check_trial(both(engine, set_figures(**read_back))(sound()), make_series(STEADY), Settings())
     assert "unverified" not in {gap.check for gap in lacking}

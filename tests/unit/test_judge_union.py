@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from judge_support import Change, asking, both, experiment, with_values
+from judge_support import Change, asking, both, experiment, set_figures
 from loadstone.commands.show_results import judgement_document, replace_infinite
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
@@ -20,14 +20,14 @@ from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.union import join_results
 
-CACHED = with_values(device__read=1e8)
-UNVERIFIED = with_values(without=("verified",))
-FAILING = with_values(errors=5_000)
+CACHED = set_figures(device__read=1e8)
+UNVERIFIED = set_figures(without=("verified",))
+FAILING = set_figures(errors=5_000)
 
 
 def join_runs(change: Change, first: Question, second: Question) -> ResultSet:
     """Two runs of the same speed, from experiments with these questions."""
-    later = both(change, with_values(cpu__steal=0.011))
+    later = both(change, set_figures(cpu__steal=0.011))
     return join_results(
         [experiment(change, name="before", question=first), experiment(later, name="after", question=second)]
     )
@@ -62,7 +62,7 @@ def test_loosened_threshold_applies_only_to_its_set() -> None:
 
 
 def test_threshold_of_a_set_withholds_its_figures() -> None:
-    few = with_values(n=1_000, read__p99__9=5e7)
+    few = set_figures(n=1_000, read__p99__9=5e7)
     loose = asking(checks={"too-few-samples": {"beyond": 1}})
     cells = judge_results(join_runs(few, loose, asking())).cells
     assert {

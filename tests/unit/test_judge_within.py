@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from judge_support import make_series, sound, with_values
+from judge_support import make_series, set_figures, sound
 from lab_support import ROOT
 from loadstone.importers.read import read_file
 from loadstone.judge.findings import judge_trial
@@ -54,16 +55,28 @@ def test_imported_run_with_status_lines_has_error_bars() -> None:
     assert run.value == pytest.approx(log.result.value("throughput"), rel=0.1)
 
 
+def test_steep_trend_does_not_begin_at_zero() -> None:
+    draw = random.Random(8)
+    tail = [1e6 * (1 + draw.random() / 50) + max(at - 40, 0) * 2e6 for at in range(60)]
+    series = replace(make_seconds([1000.0] * 60), p99_ns=tuple(tail))
+    messages = [
+        finding.message for finding in judge_trial(set_figures()(sound()), series, Settings.from_question(Question()))
+    ]
+    (message,) = (text for text in messages if text.startswith("the p99"))
+    assert " from 0 " not in message
+    assert "rises from 1" in message
+
+
 def test_premature_window_has_a_hint_with_warm_up() -> None:
     draw = random.Random(7)
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates
-    (finding,) = judge_trial(with_values()(sound()), make_seconds(late), Settings.from_question(Question()))
+    (finding,) = judge_trial(set_figures()(sound()), make_seconds(late), Settings.from_question(Question()))
     # In batches of five seconds, the third of which contains the end of the rise.
     assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
-    (finding,) = judge_trial(with_values()(sound()), make_seconds(falling), Settings.from_question(Question()))
+    (finding,) = judge_trial(set_figures()(sound()), make_seconds(falling), Settings.from_question(Question()))
     assert finding.hint == "warm up longer, measure longer, or let the store settle first"
     assert (
-        list(judge_trial(with_values()(sound()), make_series(tuple(rates)), Settings.from_question(Question()))) == []
+        list(judge_trial(set_figures()(sound()), make_series(tuple(rates)), Settings.from_question(Question()))) == []
     )

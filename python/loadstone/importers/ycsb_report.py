@@ -292,8 +292,15 @@ def add_latencies(operation: str, beside: str, block: Block, found: ImportedRun)
 
 
 def is_coarse(block: Block) -> bool:
-    """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are in ms."""
-    return VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block)
+    """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are whole ms."""
+    if VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block):
+        return True
+    # From 0.2 on they are printed in µs, and the buckets may have been removed from a log.
+    percentiles = [value for key, value in block.items() if key.endswith("PercentileLatency(us)") and value is not None]
+    if len(percentiles) < 2 or any(value % 1000 for value in percentiles):
+        return False
+    lowest, highest = block.get("MinLatency(us)") or 0, block.get("MaxLatency(us)") or 0
+    return highest % 1000 != 0 and max(*percentiles, lowest) > 0
 
 
 def verbose_histogram(block: Block, count: int) -> Histogram | None:
