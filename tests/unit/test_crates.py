@@ -13,7 +13,7 @@ import pytest
 from lab_support import ROOT
 
 CRATES = ROOT / "crates"
-# Each may use the crates on the lines above it.
+# A crate may use the crates on the lines above it.
 LEVELS = (
     ("crc", "load", "stress"),
     ("session",),
@@ -29,13 +29,13 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
 def dependencies(crate: str) -> set[str]:
-    """The crates of this workspace that a crate uses outside its tests."""
+    """The workspace crates that a crate uses outside its tests."""
     manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
     return {name.removeprefix("loadstone-") for name in manifest["dependencies"] if name.startswith("loadstone-")}
 
 
 def modules(crate: str) -> dict[Path, set[Path]]:
-    """The modules that each module of a crate uses outside tests and comments. A module is a file."""
+    """The modules that finding module of a crate uses outside tests and comments. A module is a file."""
     source = CRATES / crate / "src"
     files = [file.relative_to(source) for file in source.glob("**/*.rs")]
     graph: dict[Path, set[Path]] = {file: set() for file in files if "test" not in str(file)}

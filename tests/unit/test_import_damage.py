@@ -1,4 +1,4 @@
-"""Damaged and foreign files: one error that says what, where and what to do."""
+"""Damaged and foreign files: one error with the problem, the place and the next step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, figures, one, refusal, written
+from imports_support import FIXTURES, YCSB, figures, read_single, refusal, write_file
 from loadstone.errors import LoadstoneError
 from loadstone.importers.read import FORMATS, read_file
 
@@ -20,16 +20,16 @@ LOGS = sorted(
 )  # fmt: skip
 
 
-def refused(path: Path) -> bool:
-    """Whether a file is refused, and properly: any other exception fails the test."""
+def is_refused(path: Path) -> bool:
+    """Whether a file is refused with a proper message; any other exception fails the test."""
     try:
         read_file(path, {})
     except LoadstoneError as error:
-        shown = error
+        text = error
     else:
         return False
-    assert shown.hint
-    assert "\n" not in shown.args[0]
+    assert text.hint
+    assert "\n" not in text.args[0]
     return True
 
 
@@ -42,25 +42,25 @@ def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xef\xbb\xbf"])
 def test_an_empty_file_is_refused(tmp_path: Path, content: bytes) -> None:
-    assert refusal(written(tmp_path, content)).startswith("error: bench.log is empty\nhint: ")
+    assert refusal(write_file(tmp_path, content)).startswith("error: bench.log is empty\nhint: ")
 
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    assert refusal(written(tmp_path, b"\x7fELF\0\0" + RUN.encode())) == (
+    assert refusal(write_file(tmp_path, b"\x7fELF\0\0" + RUN.encode())) == (
         "error: bench.log is a binary file, not a log\n"
         "hint: unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog"
     )
 
 
 def test_foreign_file_is_refused_with_the_known_formats(tmp_path: Path) -> None:
-    assert refusal(written(tmp_path, "Running 10s test @ http://localhost/\n")) == (
+    assert refusal(write_file(tmp_path, "Running 10s test @ http://localhost/\n")) == (
         "error: the format of bench.log is not known\n"
         f"hint: known are {', '.join(format_.TITLE for name, format_ in FORMATS.items() if name != 'json')}; "
         "for JSON of other tools, state paths: loadstone import --json"
     )
 
 
-# A line of 200 MB is as much garbage as one of 20.
+# A line of 200 MB is garbage like a line of 20 MB.
 GARBAGE = "x" * 20_000_000
 
 
@@ -68,20 +68,20 @@ GARBAGE = "x" * 20_000_000
     "start", ["", "{", '{"metric" : "OVERALL", "', '{"fio version" : "', "[OVERALL], ", "metric,unit,value,"]
 )
 def test_a_line_of_garbage_is_refused(tmp_path: Path, start: str) -> None:
-    assert refused(written(tmp_path, start + GARBAGE))
+    assert is_refused(write_file(tmp_path, start + GARBAGE))
 
 
 def test_garbage_line_within_a_log_is_skipped(tmp_path: Path) -> None:
     head, overall, rest = RUN.partition("[OVERALL]")
-    found = one(written(tmp_path, f"{head}{GARBAGE}\n{overall}{rest}"))
-    assert found.result.values == one(YCSB / "run_a.out").result.values
+    run = read_single(write_file(tmp_path, f"{head}{GARBAGE}\n{overall}{rest}"))
+    assert run.result.values == read_single(YCSB / "run_a.out").result.values
 
 
 def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
-    assert refused(written(tmp_path, '{"fio version" : ' + "[" * 1_000_000))
+    assert is_refused(write_file(tmp_path, '{"fio version" : ' + "[" * 1_000_000))
 
 
-# Logs that are cut.
+# Truncated logs.
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_json_that_nests_without_end_is_refused(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_truncated_ycsb_log_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
-    shown = refusal(written(tmp_path, text))
-    assert message in shown
-    assert shown.count("\n") == 1
+    output = refusal(write_file(tmp_path, text))
+    assert message in output
+    assert output.count("\n") == 1
 
 
 def test_a_part_is_imported_when_that_is_said(tmp_path: Path) -> None:
-    path = written(tmp_path, RUN.partition("[UPDATE]")[0])
-    found = one(path, partial=True)
-    assert figures(found, "read.p99") == {"read.p99": (7_527_000, "ns", 304)}
-    assert [note.name for note in found.result.notes] == ["partial"]
-    # A mean of all would be one of a half.
-    assert "all.mean" not in found.result.values
+    path = write_file(tmp_path, RUN.partition("[UPDATE]")[0])
+    run = read_single(path, partial=True)
+    assert figures(run, "read.p99") == {"read.p99": (7_527_000, "ns", 304)}
+    assert [note.name for note in run.result.notes] == ["partial"]
+    # A mean of all operations would be based on half of them.
+    assert "all.mean" not in run.result.values
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_a_part_is_imported_when_that_is_said(tmp_path: Path) -> None:
 def test_other_cut_logs_are_refused_with_their_place(tmp_path: Path, name: str, end: str, message: str) -> None:
     text = (FIXTURES / name).read_text()
     assert end in text
-    assert message in refusal(written(tmp_path, text.partition(end)[0], Path(name).name))
+    assert message in refusal(write_file(tmp_path, text.partition(end)[0], Path(name).name))
 
 
 def test_a_client_that_did_not_finish_is_missed(tmp_path: Path) -> None:
     lines = (FIXTURES / "hbase-pe-randomRead.txt").read_text().split("\n")
     text = "\n".join(line for line in lines if "Finished TestClient-2 in" not in line)
-    assert "3 of 4 clients finished the test randomread" in refusal(written(tmp_path, text))
+    assert "3 of 4 clients finished the test randomread" in refusal(write_file(tmp_path, text))
 
 
-# Anything may be cut or overwritten anywhere: it is read or refused, and never anything else.
+# A file that is truncated or overwritten anywhere is read or refused.
 
 
-# Of 3 files; `make soak` reads 10,000 damaged files here and 10,000 in test_import_rules.
+# Damaged files for each of 3 files; `make soak` reads 10,000 here and 10,000 in test_import_rules.
 ROUNDS = int(os.environ.get("LOADSTONE_DAMAGED", "900")) // 3 // len(LOGS)
 
 
@@ -156,9 +156,9 @@ def test_damage_ends_in_results_or_one_error(path: Path, tmp_path: Path) -> None
     dice = random.Random(path.name)
     for _ in range(ROUNDS):
         cut = data[: dice.randrange(len(data))]
-        refused(written(tmp_path, cut, path.name))
+        is_refused(write_file(tmp_path, cut, path.name))
         at = dice.randrange(len(data))
         noise = bytes(dice.randrange(1, 256) for _ in range(dice.choice((1, 4, 40))))
-        refused(written(tmp_path, data[:at] + noise + data[at + len(noise) :], path.name))
+        is_refused(write_file(tmp_path, data[:at] + noise + data[at + len(noise) :], path.name))
         spliced = data[: dice.randrange(len(data))] + data[dice.randrange(len(data)) :]
-        refused(written(tmp_path, spliced, path.name))
+        is_refused(write_file(tmp_path, spliced, path.name))
