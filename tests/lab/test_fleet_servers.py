@@ -33,6 +33,7 @@ from loadstone.runner import run as runner
 from loadstone.runner.server_pool import DIED
 from loadstone.systems import registry
 from loadstone.systems.base.running_system import RunningSystem, ServerState
+from loadstone.systems.redis.client import RedisClient, RedisError
 from systems_support import free_port, systems, temporary_root
 
 ROLES = ("lab", "servers", "clients", "clients")
@@ -211,6 +212,24 @@ def test_servers_of_another_owner_are_refused(fleet: Remote) -> None:
         SpreadSystem(fleet, "tiny").up(3, {"port": str(free_port())})
     assert [RunningSystem(f"tiny@host{k}").status() for k in (0, 2)] == [[], []]
     RunningSystem("tiny@host1").down()
+
+
+def test_redis_on_hosts_needs_a_password(fleet: Remote) -> None:
+    running = SpreadSystem(fleet, "redis")
+    settings = {"port": str(free_port(offsets=range(3))), "maxclients": "100"}
+    running.up(1, settings)
+    try:
+        properties = running.store_properties()
+        address = (properties["redis.host"], int(properties["redis.port"]))
+        with RedisClient(*address) as client, pytest.raises(RedisError, match="NOAUTH"):
+            client.send_command("PING")
+        with RedisClient(*address, properties["redis.password"]) as client:
+            assert client.send_command("PING") == "PONG"
+            assert client.send_command("CONFIG", "GET", "protected-mode") == ["protected-mode", "yes"]
+        running.up(1, settings)
+        assert running.store_properties() == properties, "an ended server returns with its password"
+    finally:
+        running.down()
 
 
 def test_failed_start_names_the_host(fleet: Remote) -> None:

@@ -264,7 +264,7 @@ def claims(judgement: Judgement) -> dict[str, str]:
 def test_equal_stages_are_compared() -> None:
     judgement = judge_results(stage_results())
     assert set(claims(judgement).values()) == {"better"}
-    assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than ")
+    assert judgement.answer.startswith("stage 2 p99 is 50 % lower with lmdb than ")
     assert findings_of(judgement, "not-steady") == []
     assert findings_of(judgement, "rate-not-held") == []
 
@@ -325,6 +325,25 @@ def test_stage_figures_agree_everywhere() -> None:
     assert count_repeated(judgement) > 0
 
 
+def test_unanswered_operations_of_a_stage_are_not_failed() -> None:
+    results = stage_results(unanswered=160)
+    trials = [
+        replace(
+            trial,
+            values={
+                **trial.values,
+                "stage2.errors": value("stage2.errors", 0),
+                "stage2.all.p99": replace(trial.values["stage2.all.p99"], bound="failed"),
+            },
+        )
+        for trial in results.trials
+    ]
+    (group, *_) = report.create_table(View(judge_results(replace(results, trials=trials)))).groups
+    texts = [entry.text for entry in group.rows[1]]
+    assert "unanswered" in texts
+    assert "failed" not in texts
+
+
 def test_stage_without_success_has_no_steadiness() -> None:
     (group, *_) = report.create_table(View(judge_results(stage_results(rates=(100.0, 0.0, 100.0))))).groups
     assert [row[-1].text for row in group.rows] == ["yes", "–", "yes"]
@@ -332,7 +351,7 @@ def test_stage_without_success_has_no_steadiness() -> None:
 
 def test_charts_over_time_have_bands_of_stages() -> None:
     view = View(judge_results(stage_results()))
-    figure = charts.throughput(view, charts.courses(view))
+    figure = charts.throughput(view, charts.select_series(view))
     rows = [row for data in figure.panels[0].spec["datasets"].values() for row in data]
     bands = {row["stage"]: (row["start"], row["end"]) for row in rows if "stage" in row}
     assert bands == {"1": (0, 40), "2": (40, 80), "3": (80, 120)}

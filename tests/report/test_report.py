@@ -184,7 +184,7 @@ def test_sections_without_anything_to_say_are_not_there() -> None:
 def test_what_is_missing_is_said_in_a_line() -> None:
     alone = outline(page("alone")).text
     assert "Nothing is compared: there is one variant only." in alone
-    assert "No course over time was recorded for these trials." in alone
+    assert "No time series was recorded for these trials." in alone
     imported = outline(page("imported")).text
     assert "These results were imported: the command that measured them is not known." in imported
     assert "No answer: there are no trials." in outline(page("nothing")).text

@@ -40,7 +40,7 @@ def rows(found: Figure, panel: int) -> list[dict[str, Any]]:
 def test_every_chart_is_valid_vega_lite(name: str) -> None:
     for found in figures(report_support.ALL[name]()).values():
         # One of a kind is enough: the panels of a figure differ in their rows.
-        spec = {**found.panels[0].spec, "config": theme.picture_config()}
+        spec = {**found.panels[0].spec, "config": theme.file_config()}
         alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
 
 
@@ -221,12 +221,12 @@ def test_systems_beyond_the_colours_are_omitted_with_note() -> None:
     ]
     found = intervals.throughput(View(report_support.judged(replace(usual.results, trials=trials))))
     assert len({row["name"] for row in rows(found, 0)}) == 8
-    assert found.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have the rest.")
+    assert found.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have all.")
 
 
 def test_pictures_carry_their_own_colours_and_legend() -> None:
     found = percentiles.curves(View(report_support.usual()))
-    spec = json.dumps(countable(figure.picture(found, theme.picture_config())))
+    spec = json.dumps(countable(figure.combine_panels(found, theme.file_config())))
     assert "var(--" not in spec
     assert len(json.loads(spec)["vconcat"][0]["concat"]) == 3
     assert found.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
@@ -236,13 +236,13 @@ SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, Non
 
 
 def test_thinned_throughput_is_a_mean_without_partial_end() -> None:
-    assert thinning.thinned(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
-    assert thinning.thinned(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
+    assert thinning.thin_series(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
+    assert thinning.thin_series(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
 
 
 def test_percentiles_are_never_averaged_over_time() -> None:
-    assert thinning.thinned(SERIES, "p50", 2) == [(0, 1), (2, 4)]
-    assert thinning.thinned(SERIES, "p99", 2) == [(0, 7), (2, 9)]
+    assert thinning.thin_series(SERIES, "p50", 2) == [(0, 1), (2, 4)]
+    assert thinning.thin_series(SERIES, "p99", 2) == [(0, 7), (2, 9)]
 
 
 def test_strong_line_is_the_median_of_enough_lines() -> None:
@@ -254,12 +254,12 @@ def test_long_time_series_is_thinned_for_a_phone() -> None:
     hour = report_support.course(1000, 1000, 1, seconds=3600)
     seconds = thinning.step([hour])
     assert seconds == 30
-    assert len(thinning.thinned(hour, "throughput", seconds)) == 120
+    assert len(thinning.thin_series(hour, "throughput", seconds)) == 120
 
 
 def test_panels_of_one_context_share_their_axes() -> None:
     view = View(report_support.usual())
-    found = time_series.throughput(view, time_series.courses(view))
+    found = time_series.throughput(view, time_series.select_series(view))
     tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
     assert tops[0] == tops[1] == tops[2]
     assert tops[3] == tops[4] == tops[5]

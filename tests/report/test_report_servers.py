@@ -12,7 +12,7 @@ from judge_support import experiment, facts, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
-from loadstone.report.server_tables import by_server, by_variant
+from loadstone.report.server_tables import tabulate_servers, tabulate_variants
 from loadstone.report.table import Table
 from loadstone.report.terminal.tables import servers as on_terminal
 from loadstone.report.view import View
@@ -68,7 +68,7 @@ def texts(table: Table) -> list[list[str]]:
 
 
 def test_variant_has_medians_of_all_servers_and_regions() -> None:
-    heads, row = texts(by_variant(View(judged())))
+    heads, row = texts(tabulate_variants(View(judged())))
     assert heads[:2] == ["variant", "throughput"]
     assert dict(zip(heads[2:], row[2:], strict=True)) == {
         "CPU": "15.8",
@@ -96,7 +96,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
         more = {name: Value(name, number, "s", 1) for name, number in names.items()}
         return replace(trial, values={**trial.values, "runtime": Value("runtime", 1e10, "ns", 1), **more})
 
-    heads, row = texts(by_variant(View(judge_results(experiment(periodic)))))
+    heads, row = texts(tabulate_variants(View(judge_results(experiment(periodic)))))
     assert list(zip(heads[-2:], row[-2:], strict=True)) == [
         ("window", "10.0 s"),
         ("postgres checkpoint every", "30.0 s"),
@@ -104,7 +104,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
 
 
 def test_each_server_has_its_own_row() -> None:
-    heads, first, second = texts(by_server(View(judged())))
+    heads, first, second = texts(tabulate_servers(View(judged())))
     assert heads[0] == "server"
     assert heads[-1] == "regions"
     assert (first[0], first[1], first[-1]) == ("region-server-1", "5.25", "100")
@@ -116,10 +116,10 @@ def test_variants_are_named_by_what_varies() -> None:
         of_its_own = {"batch": 9} if trial.config["system"] == "lmdb" else {}
         return replace(served(trial), config={"mix": "readonly", **trial.config, **of_its_own})
 
-    _, row = texts(by_variant(View(judge_results(experiment(by_one_client)))))
+    _, row = texts(tabulate_variants(View(judge_results(experiment(by_one_client)))))
     assert row[0] == "batch=9 system=lmdb"
     alone = judge_results(ResultSet("alone", [by_one_client(sound("lmdb"))], Question("How fast is it?")))
-    _, row = texts(by_variant(View(alone)))
+    _, row = texts(tabulate_variants(View(alone)))
     assert row[0] == "batch=9 mix=readonly system=lmdb"
 
 
@@ -128,7 +128,7 @@ def test_single_server_has_only_the_variants_table() -> None:
         kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
         return replace(trial, values=kept)
 
-    assert not by_server(View(judge_results(experiment(alone))))
+    assert not tabulate_servers(View(judge_results(experiment(alone))))
 
 
 def test_server_section_requires_servers() -> None:
@@ -144,7 +144,7 @@ def test_server_section_requires_servers() -> None:
 
 @pytest.mark.parametrize("width", [200, 110, 90, 60, 30])
 def test_a_terminal_cuts_no_figure_off(width: int) -> None:
-    table = by_variant(View(judged()))
+    table = tabulate_variants(View(judged()))
     _, row = texts(table)
     output = " ".join(printed(judged(), width).split())
     for column, text in zip(table.columns, row, strict=True):

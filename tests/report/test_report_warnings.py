@@ -58,8 +58,10 @@ def test_findings_link_to_configured_site(
     assert f"hint: {root}/concepts/guarantees.html lists" in printed
     assert f"page: {root}/checks/loss.html" in printed
     (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
-    assert f'<a href="{root}/checks/loss.html"><code>docs/checks/loss.md</code></a>' in html_parts.warned(group)
-    assert f"([`docs/checks/loss.md`]({root}/checks/loss.html))" in markdown.warned(group)
+    assert f'<a href="{root}/checks/loss.html"><code>docs/checks/loss.md</code></a>' in html_parts.render_warnings(
+        group
+    )
+    assert f"([`docs/checks/loss.md`]({root}/checks/loss.html))" in markdown.render_warnings(group)
 
 
 def test_findings_name_pages_without_site(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,8 +71,8 @@ def test_findings_name_pages_without_site(monkeypatch: pytest.MonkeyPatch) -> No
     assert "hint: docs/concepts/guarantees.md lists" in printed
     assert "page:" not in printed
     (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
-    assert "<code>docs/checks/loss.md</code>" in html_parts.warned(group)
-    assert "<a " not in html_parts.warned(group)
+    assert "<code>docs/checks/loss.md</code>" in html_parts.render_warnings(group)
+    assert "<a " not in html_parts.render_warnings(group)
 
 
 def test_worst_trial_is_named() -> None:

@@ -124,4 +124,4 @@ def test_cluster_and_single_server_are_distinguished(cluster: Up, engine: Engine
 
 def test_nodes_without_cluster_are_refused() -> None:
     with temporary_root() as root:
-        assert "does not fit 3 nodes" in systems(root, "up", "redis", "--nodes", "3", code=1).stderr
+        assert "3 nodes cannot have cluster=no" in systems(root, "up", "redis", "--nodes", "3", code=1).stderr

@@ -194,7 +194,7 @@ def test_modes() -> None:
     assert site.deployment_mode(plan_of(system, 1, {})) == "standalone"
     assert site.deployment_mode(plan_of(system, 2, {})) == "distributed"
     assert site.deployment_mode(plan_of(system, 1, {"mode": "distributed"})) == "distributed"
-    with pytest.raises(SystemsError, match="a standalone HBase is one node, not 3"):
+    with pytest.raises(SystemsError, match="a standalone HBase has one node, not 3"):
         site.deployment_mode(plan_of(system, 3, {"mode": "standalone"}))
     with pytest.raises(SystemsError, match='mode cannot be "distribute"'):
         site.deployment_mode(plan_of(system, 3, {"mode": "distribute"}))

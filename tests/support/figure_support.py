@@ -26,7 +26,7 @@ SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/
 TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
 # Cells with these words have no figure.
-WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
+WORDS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
 # A variant's tokens and a metric's words.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
@@ -276,7 +276,7 @@ def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
                 tokens.add(f"{name}={match[1]}")
     # What has no name is a value of the compared dimension.
     rest = re.sub(r"(?<=\d),(?=\d{3})", "", " ".join(label.replace("·", " ").split()))
-    by = View(judgement).by
+    by = View(judgement).dimension
     if rest and not (by and len(judgement.results.dimensions[by]) == 1):
         tokens.add(f"{by}={rest}" if by else rest)
     return frozenset(tokens)

@@ -50,7 +50,7 @@ CASES = [
         "retried",
         experiment(given(attempts__failed=101)),
         INVALID,
-        "101 of 100,101 attempts at operations failed (0.101 %); after retries, 0 of 100,000 failed",
+        "101 of 100,101 requests failed (0.101 %), retries included; after retries, 0 of 100,000 operations failed",
     ),
     Case("errors", "no attempt failed", experiment(given(attempts__failed=0))),
     Case(
@@ -143,7 +143,7 @@ CASES = [
         "asked and not done",
         experiment(given(without=("verified",)), question=asking(verify=True)),
         INVALID,
-        "`verify` was asked for, but no value was verified",
+        "`verify` was requested, but no value was verified",
     ),
     Case(
         "unverified",
@@ -181,7 +181,7 @@ CASES = [
         "more too early",
         experiment(given(not_yet=1_100)),
         SUSPECT,
-        "1.1 % of the operations read records whose insert or delete was still under way",
+        "1.1 % of the operations read records whose insert or delete was still in flight",
     ),
     Case("lost-segment", "none", experiment()),
     Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),

@@ -29,7 +29,7 @@ CASES = [
         "wider",
         spread(0.25),
         SUSPECT,
-        "the interval of throughput is 25 % wide after 6 repeats, 20 % was asked for",
+        "the interval of throughput is 25 % wide after 6 repeats, not 20 % as requested",
     ),
     Case(
         "noisy",
@@ -39,7 +39,7 @@ CASES = [
             question=asking(until=0.2),
         ),
         SUSPECT,
-        "the interval of read.p99 is 37 % wide after 6 repeats, 20 % was asked for",
+        "the interval of read.p99 is 37 % wide after 6 repeats, not 20 % as requested",
     ),
     Case("noisy", "wider, with repeats left", replace(spread(0.25), question=asking(until=0.2, at_most=7))),
     Case("noisy", "wider, nothing asked", replace(spread(0.25), question=asking())),

@@ -205,7 +205,7 @@ RUNS = [
     Case(
         "six runs of each of two commits, alternating, ten percent apart",
         lambda: daily((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), 1.1),
-        (favours("run1"), verdict("valid"), says("n=6")),
+        (favours("run1"), verdict("valid"), says("n=6 runs")),
     ),
     Case(
         "six runs of one commit, then six of the other",

@@ -132,6 +132,39 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
     assert warnings(tmp_path, text.replace("[h]", "[h], fresh: empty")) == []
 
 
+@pytest.mark.parametrize(
+    ("start", "message"),
+    [
+        ("system: redis, nodes: 3", "redis with 3 nodes cannot have cluster=no"),
+        ('system: redis, nodes: "{nodes}", settings: {cluster: "yes"}', "redis with 1 node cannot have cluster=yes"),
+        ('system: redis, nodes: 3, settings: {cluster: "yes", tls: "yes"}', "tls cannot be combined with cluster"),
+        ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
+        ("system: redis, settings: {port: high}", 'port must be a whole number from 1, got "high"'),
+        ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),
+        ("system: postgres, settings: {user: postgres}", "user cannot be postgres: that is the server's own"),
+        ("system: cassandra, settings: {heap: much}", 'heap must be a size, got "much"'),
+        ("system: cassandra, settings: {commitlog_sync: daily}", 'commitlog_sync cannot be "daily"'),
+        ("system: hbase, nodes: 3, settings: {mode: standalone}", "a standalone HBase has one node, not 3"),
+        ('system: hdfs, settings: {replication: "0"}', 'replication must be a whole number from 1, got "0"'),
+    ],
+)
+def test_settings_that_no_start_accepts_are_mistakes(tmp_path: Path, start: str, message: str) -> None:
+    text = f'systems: {{a: {{store: "null", start: {{{start}}}}}}}\nvary: {{nodes: [3, 1]}}\n{TAIL}'
+    text = text if "{nodes}" in text else text.replace("vary: {nodes: [3, 1]}\n", "")
+    assert mistakes(tmp_path, text) == [message]
+
+
+def test_invalid_settings_are_reported_together(tmp_path: Path) -> None:
+    settings = "{appendfsync: sometimes, prot: 7, port: '{port}', maxclients: '9'}"
+    text = f'systems: {{a: {{store: "null", start: {{system: redis, settings: {settings}}}}}}}\n'
+    text += "vary: {port: [1, x]}\n"
+    assert mistakes(tmp_path, text + TAIL) == [
+        'redis has no setting "prot"',
+        'port must be a whole number from 1, got "x"',
+        'appendfsync cannot be "sometimes"',
+    ]
+
+
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
 def test_fresh_defaults_to_a_table_if_supported(tmp_path: Path, name: str) -> None:
     (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')

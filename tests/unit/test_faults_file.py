@@ -63,6 +63,7 @@ def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
         ("from: 1/3, to: 60%", "from: 60%, to: 1/2", "at.to is before at.from"),
         ("lift: 10s", "lift: {from: 10s, to: 5s}", "lift.to is before lift.from"),
         ("lift: 10s", "server: [any, redis]", "`any` cannot be combined with names"),
+        ("lift: 10s", "server: redis-2", 'redis has no server "redis-2"'),
         ("from: 1/3", "from: 3/2", 'faults[1].at.from must be within the window, got "3/2"'),
         ("from: 1/3", "from: soon", 'faults[1].at.from must be an instant of the window, got "soon"'),
         ("lift: 10s", "lift: ever", 'faults[1].lift.from must be a length, got "ever"'),

@@ -44,7 +44,7 @@ def scaled(speed: float) -> Spoil:
         ),
         (
             experiment(question=asking(metrics=("all.mean",))),
-            "mean latency of lmdb is 25 % lower than that of rocksdb"
+            "mean latency is 25 % lower with lmdb than with rocksdb"
             " (7.35 ms against 9.80 ms, 95 % interval 24.8–25.2 %, n=6, valid)",
         ),
         (
@@ -98,12 +98,23 @@ def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     def failing(*repeats: int) -> Spoil:
         return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
 
-    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were left out")
+    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were excluded")
     assert answer(experiment(failing(2, 3))).endswith(
-        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out"
+        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were excluded"
     )
     # What concerns all trials of a side is not mended by repeats.
     assert "could decide" not in answer(experiment(given(wrong=5)))
+
+
+def test_answer_merges_refusals_of_one_check() -> None:
+    def fail(trial: TrialResult) -> TrialResult:
+        failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
+        return given(errors=failures)(trial)
+
+    results = in_contexts(4)
+    judged = judge_results(replace(results, trials=[*map(fail, results.trials)]))
+    assert judged.answer.count("operations failed") == 1
+    assert "40,000 of 100,000 operations failed (40 %) (errors) (the worst of 4 contexts)" in judged.answer
 
 
 def in_contexts(count: int) -> ResultSet:
@@ -287,7 +298,7 @@ def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
 def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
-    assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
+    assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
     assert judgement.further == (
         "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
@@ -297,7 +308,7 @@ def test_latency_is_answered_at_a_rate() -> None:
 def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
-    assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
+    assert judgement.further[0].startswith("exploratory: update p50 is 75 % lower with lmdb than ")
     assert len(judgement.further) == 1
 
 

@@ -158,7 +158,7 @@ def test_charts_draw_no_curve_through_bounds() -> None:
     view = View(judged(bounded("at_least", metric="read.p99.9"), "throughput", "read.p99.9"))
     figure = percentiles.curves(view)
     assert "Not drawn, as operations failed or never ended: rocksdb read p99.9." in figure.caption
-    (panel,) = intervals.others(view).panels
+    (panel,) = intervals.chart_further_metrics(view).panels
     assert "at least 50.0 ms" in json.dumps(panel.spec, ensure_ascii=False)
 
 

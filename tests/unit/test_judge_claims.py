@@ -230,7 +230,7 @@ def test_one_verified_value_verifies_nothing() -> None:
     few = given(verified=1, read__count=1_000_000)
     found, _ = check_trial(few(sound()), course(STEADY), Settings(verify=True))
     assert [each.message for each in found if each.severity == Severity.INVALID] == [
-        "`verify` was asked for, but only 1 of 1,000,000 reads were"
+        "`verify` was requested, but only 1 of 1,000,000 reads were"
     ]
 
 

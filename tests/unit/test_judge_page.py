@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from judge_support import asking, both
@@ -42,6 +43,24 @@ def test_worked_example_is_current_output() -> None:
     lines = PAGE.partition("## A worked example")[2].splitlines()
     block = "\n".join(line[4:].rstrip() for line in lines if line.startswith("    "))
     assert block == print_judgement(example())
+
+
+def test_deciding_scenario_is_marked() -> None:
+    assert not any(row.decides for comparison in example().comparisons for row in comparison.scenarios)
+    question = asking(metrics=("throughput",))
+    slight = craft_results(
+        {"rocksdb": 1000.0, "lmdb": 1050.0}, repeats=8, spoil=set_figures(driver=1.1 * MS), question=question
+    )
+    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("decides")]
+    assert [row.strip().partition("  ")[0] for row in rows] == ["our own time removed (rocksdb)"]
+
+
+@pytest.mark.parametrize(("count", "severity"), [(2, "NOTE"), (3, "SUSPECT")])
+def test_disturbed_repeats_are_counted_against_the_limit(count: int, severity: str) -> None:
+    disturbed = on("lmdb", set_figures(cpu__steal=0.2), *range(1, count + 1))
+    results = craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=disturbed)
+    hints = {item.hint for item in judge_results(results).all_findings if item.severity.name == severity}
+    assert any(f"{count} of 8 repeats are disturbed, limit one third" in hint for hint in hints)
 
 
 def test_page_has_the_decision_table() -> None:

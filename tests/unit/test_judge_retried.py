@@ -37,6 +37,7 @@ def test_six_successes_after_nine_crashes_do_not_win() -> None:
     (throughput,) = [each for each in judged.comparisons if each.metric == "throughput"]
     assert worst_verdict(throughput.findings) == Verdict.INVALID
     assert "attempts failed: 0 of rocksdb, 9 of lmdb" in throughput.findings[-1].message
+    assert [row.name for row in throughput.scenarios if row.decides] == ["failures as the worst figure"]
     (ranked,) = [
         each
         for each in judge_results(experiment(spread(9)), rank_invalid=True).comparisons

@@ -121,6 +121,6 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
     assert set(withheld) == {"computed from the percentiles of the cassandra-stress processes"}
     assert {each.message for each in judgement.all_findings if each.check == "impossible"} == {
-        "the percentiles were computed from the percentiles of the cassandra-stress processes, "
-        "and are not those of the operations"
+        "the percentiles were computed from the percentiles of the cassandra-stress processes: "
+        "they are not percentiles of the operations"
     }

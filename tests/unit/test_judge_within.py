@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,18 @@ def test_imported_run_with_status_lines_has_error_bars() -> None:
     assert run.high is not None
     assert run.low < run.value < run.high
     assert run.value == pytest.approx(log.result.value("throughput"), rel=0.1)
+
+
+def test_steep_trend_does_not_begin_at_zero() -> None:
+    draw = random.Random(8)
+    tail = [1e6 * (1 + draw.random() / 50) + max(at - 40, 0) * 2e6 for at in range(60)]
+    series = replace(made([1000.0] * 60), p99_ns=tuple(tail))
+    messages = [
+        finding.message for finding in judge_trial(given()(sound()), series, Settings.from_question(Question()))
+    ]
+    (message,) = (text for text in messages if text.startswith("the p99"))
+    assert " from 0 " not in message
+    assert "rises from 1" in message
 
 
 def test_premature_window_has_a_hint_with_warm_up() -> None:

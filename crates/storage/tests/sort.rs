@@ -13,11 +13,12 @@ use loadstone_storage::fs::local::Direct;
 use loadstone_storage::sort::SortError;
 use loadstone_storage::sort::checksum::Checksum;
 use loadstone_storage::sort::files::{Append, Files, ReadAt, local};
-use loadstone_storage::sort::job::{Job, Sizes, Stage};
+use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::sort::memory::Sizes;
 use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::scratch::Owner;
-use loadstone_storage::sort::stage::{Outcome, Task};
+use loadstone_storage::sort::task::{Outcome, Task};
 use proptest::prelude::*;
 
 /// The smallest read, so that a few thousand rows give many runs.
@@ -91,7 +92,7 @@ impl Bench {
         write(rows, files, &directory.path().join("in"));
         let path = |name: &str| Some(directory.path().join(name).to_str().unwrap().to_owned());
         let job = Job { input: path("in"), output: path("out"), parts, threads: 2, ..Job::default() };
-        let sizes = Sizes { block: BLOCK, chunk: chunk_blocks * BLOCK, ..job.sizes() };
+        let sizes = Sizes { block: BLOCK, chunk: chunk_blocks * BLOCK, ..Sizes::new(&job) };
         Self { directory, job, sizes, files: Box::new(local(Direct::Off)) }
     }
 

@@ -6,7 +6,7 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::{join, read_all, write_all};
 use crate::sort::splitters::{Key, Splitters};
-use crate::sort::stage::{Outcome, Task};
+use crate::sort::task::{Outcome, Task};
 
 /// The number of rows and their checksum, for the last stage.
 #[derive(Serialize, Deserialize)]

@@ -124,8 +124,9 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`.
-pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, String), SortError> {
+/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`. HDFS buffers
+/// `buffer_bytes` of each file being written.
+pub fn locate(text: &str, job: &Job, direct: bool, buffer_bytes: usize) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
         Scheme::File => Box::new(local(if direct { Direct::IfPossible } else { Direct::Off })),
@@ -133,7 +134,7 @@ pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, St
             let runtime = runtime()?;
             let _within = runtime.enter();
             let system = Hdfs::new(&location.authority, &job.properties)?;
-            let create = created(job.block_bytes, job.sizes().block);
+            let create = created(job.block_bytes, buffer_bytes);
             Box::new(Blocking { system, create, replicates: true, waiting: Waiting(Some(runtime)) })
         }
     };

@@ -7,16 +7,16 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::{Chunk, Own};
 use crate::sort::exchange::Side;
-use crate::sort::files::{Files, join, rewritten, write_all};
+use crate::sort::files::{join, rewritten, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
-use crate::sort::job::{Job, Sizes, Stage};
+use crate::sort::job::Stage;
 use crate::sort::merge::{self, Memory};
 use crate::sort::parallel::in_parallel;
-use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck, Rows};
 use crate::sort::runs::{self, Run};
-use crate::sort::scratch::{Owner, Scratch};
+use crate::sort::scratch::Scratch;
 use crate::sort::spool::{Buffers, Keep, Spool};
+use crate::sort::task::{Outcome, Task};
 use crate::sort::validate::{self, Span, Verdict};
 
 /// Number of places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000
@@ -28,40 +28,6 @@ const SAMPLED: usize = 100;
 const CHUNK_ENOUGH: usize = 256 << 20;
 /// Number of runs up to which the depth of the tournament does not matter.
 const RUNS: usize = 64;
-
-/// A stage of a job, for one of the segments.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// The job.
-    pub job: &'a Job,
-    /// The division of its memory: [`Job::sizes`], except in tests.
-    pub sizes: Sizes,
-    /// The file system of the input.
-    pub input: &'a dyn Files,
-    /// The path of the input on it.
-    pub input_path: &'a str,
-    /// The file system of the output.
-    pub output: &'a dyn Files,
-    /// The path of the output on it; empty for none.
-    pub output_path: &'a str,
-    /// Segment k of n.
-    pub segment: (u64, u64),
-    /// The process that owns the scratch directory, from the first stage to the last.
-    pub owner: &'a Owner,
-    /// The progress of the stage.
-    pub progress: &'a Progress,
-}
-
-/// The result of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// The checksum of the rows that it processed.
-    pub checksum: Option<String>,
-    /// The result of validation.
-    pub verdict: Option<Verdict>,
-    /// A warning for the user although the stage succeeded.
-    pub warning: Option<SortError>,
-}
 
 impl Task<'_> {
     /// Runs the stage.

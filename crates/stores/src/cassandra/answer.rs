@@ -166,7 +166,7 @@ fn columns(body: &mut Body<'_>, count: usize, one_table: bool) -> Result<Vec<Col
         if !one_table {
             skip_table(body)?;
         }
-        columns.push(Column { name: body.string()?.to_vec(), kind: body.column_type()? });
+        columns.push(Column { name: body.string()?.to_vec(), kind: Type::read(body, 0)? });
     }
     Ok(columns)
 }

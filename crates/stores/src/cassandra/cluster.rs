@@ -6,9 +6,8 @@ use loadstone_load::Status;
 
 use super::answer::Refusal;
 use super::login::Link;
-use super::records::KEY;
 use super::ring::{Node, Replication};
-use super::settings::{Settings, TLS};
+use super::settings::{KEY, Settings, TLS};
 use super::topology::Latest;
 use super::wire::Version;
 use crate::error::{ConnectError, EngineError, Failure};

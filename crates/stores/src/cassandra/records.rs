@@ -6,10 +6,10 @@ use loadstone_load::{Row, Status, Wanted};
 
 use super::answer::{Prepared, Table, malformed};
 use super::client::{Client, Execution, Page};
+use super::settings::KEY;
 use super::wire::put_bytes;
 use crate::error::Failure;
 use crate::session::{Rows, Session};
-pub use text::KEY;
 use text::Verb;
 
 /// The names of the requested columns.

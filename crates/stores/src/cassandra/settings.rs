@@ -10,6 +10,8 @@ use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::tls::{Properties, Request, Tls};
 
+/// The key column of a table of records.
+pub const KEY: &str = "y_id";
 /// Its properties for TLS.
 pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
 /// The default of YCSB's binding, and of its driver.

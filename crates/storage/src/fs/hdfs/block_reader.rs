@@ -12,7 +12,13 @@ use prost::Message;
 use tokio::io::AsyncWriteExt;
 
 use super::data_node::DataNode;
-use super::messages::{PacketHeader, ReadChecksums, invalid};
+use super::messages::{
+    BaseHeader, BlockResponse, ClientHeader, LocatedBlock, PacketHeader, ReadBlock, ReadChecksums, invalid,
+    read_delimited,
+};
+
+/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.READ_BLOCK`.
+pub(super) const READ_BLOCK: [u8; 3] = [0, 28, 81];
 
 /// `ClientReadStatusProto` of `CHECKSUM_OK`, after its length.
 pub(super) const CHECKSUM_OK: [u8; 3] = [2, 8, 6];
@@ -90,8 +96,23 @@ impl Checksums {
 }
 
 impl BlockReader {
+    /// Requests a block from an offset in it to its end.
+    pub async fn request(mut node: DataNode, block: &LocatedBlock, offset: u64) -> io::Result<Self> {
+        let base = BaseHeader { block: block.block.clone(), token: block.token.clone() };
+        let header = ClientHeader { base, client: "loadstone".to_owned() };
+        let bytes = block.block.bytes - offset;
+        let request = ReadBlock { header, offset, bytes, send_checksums: true };
+        let request = [READ_BLOCK.as_slice(), &request.encode_length_delimited_to_vec()].concat();
+        node.stream.write_all(&request).await?;
+        let response: BlockResponse = tokio::time::timeout(node.timeout, read_delimited(&mut node.stream)).await??;
+        match response.read {
+            Some(read) if response.status == 0 => Self::new(node, &read, offset, bytes),
+            _ => Err(invalid(response.message.unwrap_or_else(|| format!("status {}", response.status)))),
+        }
+    }
+
     /// Reads the data that a node sends after its answer to a request for `bytes` bytes from an offset.
-    pub fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
+    fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
             1 => Some(CrcAlgorithm::Crc32IsoHdlc),

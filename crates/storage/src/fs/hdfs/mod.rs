@@ -28,7 +28,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 use hdfs_native::client::FileStatus;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
@@ -37,13 +36,12 @@ use self::block_writer::BlockWriter;
 use self::error::failed;
 pub use self::error::{data_node_failures, last_warning};
 use self::name_node::NameNode;
+use self::pipeline::REACH;
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
-/// Time that a server has to accept a connection.
-const REACH: Duration = Duration::from_secs(5);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
 /// The mode of new directories.
 const DIRECTORY_MODE: u32 = 0o755;

@@ -16,13 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-use super::lease::OpenFiles;
+use super::lease::{LeaseHolder, OpenFiles};
 use super::messages::{
     BlockLocations, ConnectionContext, DataNodeInfo, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
     RpcResponseHeader, UserInformation, checked, invalid,
 };
 use super::packets::Memory;
-use super::write_messages::{Empty, ServerDefaults, ServerDefaultsAnswer};
+use super::write_messages::{Empty, RenewLease, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
 /// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
@@ -75,6 +75,21 @@ struct Call<'a> {
 
 /// The answer of a name node to a call: a message, or an exception's class and text.
 type Answer = Result<Vec<u8>, (String, String)>;
+
+impl LeaseHolder for NameNode {
+    fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    async fn renew_leases(&self) -> bool {
+        let request = RenewLease { client: self.client.clone() };
+        self.call::<Empty>("renewLease", &request).await.is_ok()
+    }
+}
 
 impl NameNode {
     /// The name node at an authority, `host:port`, which must not be a name service.

@@ -11,10 +11,12 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Instant;
 
-use super::REACH;
 use super::messages::{invalid, read_delimited};
 use super::packets::{BATCH, Packets, heartbeat};
 use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
+
+/// Time that a server has to accept a connection.
+pub(super) const REACH: Duration = Duration::from_secs(5);
 
 /// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.WRITE_BLOCK`.
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];

@@ -246,12 +246,12 @@ impl Direct {
                 continue;
             }
             if let Some(idle) = self.idle.iter().position(|idle| idle.address == address)
-                && let Ok(reading) = self.idle.swap_remove(idle).request(block, offset).await
+                && let Ok(reading) = BlockReader::request(self.idle.swap_remove(idle), block, offset).await
             {
                 return Ok(reading);
             }
             let node = DataNode::connect(address.clone(), self.name_node.timeout);
-            match node.and_then(|node| node.request(block, offset)).await {
+            match node.and_then(|node| BlockReader::request(node, block, offset)).await {
                 Ok(reading) => {
                     self.name_node.data_node_answered();
                     return Ok(reading);

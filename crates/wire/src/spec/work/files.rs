@@ -7,7 +7,7 @@ use loadstone_storage::work::{Files, FilesSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::error::EngineError;
 use crate::merge::{Merge, max_known, merge_fields, min_known};
 use crate::spec::TrialSpec;
