@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_of_throughput_is_reported_with_its_time_and_depth() {
+    fn throughput_drop_is_reported_with_time_and_depth() {
         let run = |rates: &[f64], busy: usize| {
             let each =
                 |(i, rate): (usize, &f64)| Course { start: i as f64, seconds: 1.0, bytes: rate * MB, busy: i < busy };

@@ -143,7 +143,7 @@ mod tests {
     use loadstone_wire::spec::WorkSpec;
 
     #[test]
-    fn the_kinds_of_work_are_those_of_a_spec() {
+    fn description_lists_every_workload_kind_of_a_spec() {
         let schema = serde_json::to_value(schemars::schema_for!(WorkSpec)).unwrap();
         let kinds = schema["oneOf"].as_array().unwrap().iter().map(|kind| &kind["properties"]["type"]["const"]);
         assert_eq!(kinds.collect::<Vec<_>>(), Description::of_this_engine().work.iter().collect::<Vec<_>>());

@@ -107,7 +107,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn stores_reach_the_file_and_an_existing_file_is_not_overwritten() {
+    fn mapping_writes_through_and_never_overwrites_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger").display().to_string();
         let mapping = Mapping::create(&path, 3).unwrap();

@@ -170,7 +170,7 @@ fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
 }
 
 #[test]
-fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
+fn operations_depend_only_on_seed_and_index() {
     let alone = hash_of::<Hashing<true>>("one thread", 1, 1);
     assert_eq!(hash_of::<Hashing<true>>("two threads", 2, 1), alone);
     assert_eq!(hash_of::<Hashing<true>>("seven threads", 7, 1), alone);
@@ -266,7 +266,7 @@ fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
 }
 
 #[test]
-fn a_client_that_panics_fails_the_trial_on_a_thread_and_on_an_executor() {
+fn panicking_client_fails_the_trial() {
     let until = Until { operations: Some(OPERATIONS), seconds: None };
     for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
         let End::Failed(TrialFailure::ClientPanicked(message)) = end else { panic!("{end:?}") };
@@ -330,7 +330,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
 
 /// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with or without a report.
 #[test]
-fn a_jvm_that_exits_leaves_the_results_so_far_whichever_thread_is_in_it() {
+fn exiting_jvm_leaves_earlier_results() {
     let until = |seconds| Until { operations: None, seconds: Some(seconds) };
     let (in_query, ends) = channel();
     let in_scan = in_query.clone();

@@ -172,7 +172,7 @@ mod tests {
 
     /// The value of dataintegrity=true: `:` is appended to the text, then the hash of the text including that colon.
     #[test]
-    fn hashes_of_growing_texts_make_the_integrity_values_of_ycsb() {
+    fn growing_hashes_make_ycsb_integrity_values() {
         let mut text = "user6284781860667377211:field9:".to_owned();
         let mut hash = string_hash(&text);
         while text.len() < 50 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_reported_in_the_order_of_real_runs() {
+    fn metric_order_equals_that_of_ycsb() {
         assert_eq!(metrics("INSERT CLEANUP"), "CLEANUP INSERT");
         assert_eq!(metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
         assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
@@ -268,7 +268,7 @@ SERVICE_UNAVAILABLE 2100225815 Dependant service for the current binding is not 
 BATCHED_OK -270038898 The operation has been batched by the binding to be executed later.";
 
     #[test]
-    fn statuses_are_reported_in_the_order_of_their_hashes() {
+    fn status_order_follows_java_hashes() {
         let (mut names, mut hashes) = (Vec::new(), Vec::new());
         for line in STATUSES.lines() {
             let parts: Vec<&str> = line.splitn(3, ' ').collect();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_the_same_with_a_cursor_of_any_sequence() {
+    fn position_does_not_depend_on_the_cursor() {
         let weights = [(Kind::Read, 0.5), (Kind::Update, 0.5)];
         let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
         let sequences = [(1, &weights), (2, &weights), (1, &thousands)]

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_not_found_again_in_others_or_in_themselves() {
+    fn values_do_not_repeat() {
         let pool = Pool::new(1);
         // Sequences of twelve bytes: at least 60 random bits, so that none repeats by chance.
         let twice = |text: &[u8]| {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_turned_as_letters_are_one_by_one() {
+    fn block_rotation_equals_letter_rotation() {
         let pool = Pool::new(1);
         for len in 0..=200 {
             // Some of these places make the value wrap around the pool.
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_follow_each_other_and_each_begins_a_period() {
+    fn consecutive_fields_begin_periods() {
         let pool = Pool::new(1);
         let whole = text(&pool, 7, 36);
         let mut place = pool.place(&mut Draws::at(1, 7, Purpose::Value));

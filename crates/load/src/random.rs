@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_place_gives_the_same_draws_and_another_place_others() {
+    fn draws_depend_only_on_their_place() {
         let stream = |seed, index, purpose| Draws::at(seed, index, purpose).next_u64();
         assert_eq!(stream(7, 3, Purpose::Key), stream(7, 3, Purpose::Key));
         assert_ne!(stream(7, 3, Purpose::Key), stream(7, 4, Purpose::Key));

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_row_has_nothing_of_a_longer_one_before_it() {
+    fn row_keeps_no_fields_of_its_predecessor() {
         let mut used = row(&[("a", "a long value"), ("b", "another")]);
         used.clear();
         assert!(used.is_empty() && used.fields().next().is_none());

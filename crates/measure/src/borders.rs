@@ -198,14 +198,14 @@ mod tests {
     };
 
     #[test]
-    fn intervals_are_equally_spaced_and_the_last_ends_with_the_window() {
+    fn last_interval_ends_with_the_window() {
         assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
         assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
         assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
     }
 
     #[test]
-    fn a_cursor_agrees_with_the_borders_in_any_order() {
+    fn cursor_agrees_with_the_borders() {
         for borders in [BORDERS, Borders { end_ns: NEVER, ..BORDERS }, Borders::UNLIMITED] {
             let mut cursor = IntervalCursor::default();
             for ns in

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_stays_with_the_kernels_while_they_are_compared() {
+    fn clock_follows_the_kernel_clock() {
         calibrate();
         for _ in 0..3 {
             let agreement = compare();

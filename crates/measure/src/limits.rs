@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_limit_and_the_command_that_raises_it() {
+    fn errors_name_the_limit_and_its_remedy() {
         assert_eq!(refuse_mappings(8_000, 65_530), Ok(()));
         let error = refuse_mappings(10_000, 65_530).unwrap_err();
         assert_eq!(error.message, "10000 threads need 80000 memory mappings, this host allows 65530");

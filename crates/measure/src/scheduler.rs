@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operations_of_a_unit_go_to_one_client_of_one_segment() {
+    fn unit_belongs_to_one_client_of_one_segment() {
         let mut all = Vec::new();
         for k in 0..2 {
             let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_operation_may_have_begun_and_another_segment_may_be_twice_as_far() {
+    fn furthest_operation_allows_for_faster_segments() {
         let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
         let mut taken = Taken::default();
         assert_eq!([(); 3].map(|()| scheduler.claim(&mut taken)), [Some(1), Some(3), Some(5)]);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded_in_pieces_of_any_size_and_memory_does_not_follow_the_ratio() {
+    fn decoder_accepts_any_piece_size_in_bounded_memory() {
         for codec in [Codec::Gzip, Codec::Deflate] {
             // Compresses a thousandfold, after an incompressible part.
             let mut content = vec![0; 20_000_000];

@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         /// Any part of a file is the same whether it is generated alone or with the whole file.
         #[test]
-        fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
+        fn part_equals_its_range_of_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
             let content = Content::new(seed).compressible(half);
             let mut whole = vec![0; 40_000];
             content.fill(file, 0, &mut whole);
@@ -209,7 +209,7 @@ mod tests {
 
     /// The seed is recovered from any part of a file with a whole sector in it, even if one bit of a header is wrong.
     #[test]
-    fn our_file_is_recognised_and_a_foreign_one_is_not() {
+    fn foreign_file_is_recognised() {
         let mut bytes = vec![0; 5 * SECTOR];
         Content::new(99).fill(3, 0, &mut bytes);
         assert_eq!(Content::of(0, &bytes), Some(Content::new(99)));

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_time_is_handed_on_and_what_is_not_ends() {
+    fn deadline_ends_only_late_futures() {
         run(async {
             let limit = Duration::from_millis(60);
             let mut deadline = Deadline::new(limit);

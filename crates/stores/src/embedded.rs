@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_makes_the_directory_and_a_run_does_not() {
+    fn only_a_load_creates_the_directory() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("a/b");
         let error = ENGINE.directory(&options(&directory, false)).unwrap_err();
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_full_device_is_counted_with_it() {
+    fn failures_after_a_full_device_count_with_it() {
         let space = Space::of(Path::new("/nowhere"));
         assert_eq!(space.failure("No space left on device".into(), Cause::Full).status, Status::NoSpace);
         assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::NoSpace);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_waits_for_the_cause_of_the_first() {
+    fn later_failure_waits_for_the_first_cause() {
         let space = Space::of(Path::new("/nowhere"));
         std::thread::scope(|threads| {
             let follower = threads.spawn(|| space.failure("poisoned".into(), Cause::Earlier).status);

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guarantee_is_never_more_than_the_table_does() {
+    fn guarantee_never_exceeds_the_table() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
         assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).survives(), "interval");
         assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).survives(), "os");

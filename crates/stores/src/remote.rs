@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_to_connect_is_followed_by_one_rest() {
+    fn failed_connection_is_followed_by_one_pause() {
         let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let waits = |last: &mut LastFailure| {

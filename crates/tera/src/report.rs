@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_a_bar_with_the_speed_beside_the_disks() {
+    fn progress_bar_compares_speed_with_the_disks() {
         let done = Done { rows: 5, read: 300_000_000, written: 200_000_000 };
         let disk = Some(Speed { write: 400e6, read: 500e6 });
         assert_eq!(

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_precede_the_store_and_values_may_contain_equals_signs() {
+    fn options_may_precede_the_store() {
         let args = parse("run -p a=b=c -threads 3 lmdb -load").unwrap();
         assert_eq!(args.store, "lmdb");
         assert_eq!(args.properties[0], ("a".to_owned(), "b=c".to_owned()));

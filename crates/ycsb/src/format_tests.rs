@@ -51,7 +51,7 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
 
 /// The raw points of a run of YCSB, and its report.
 #[test]
-fn a_report_of_hdrhistogram_and_raw_equals_ycsbs_exactly() {
+fn hdrhistogram_and_raw_report_equals_that_of_ycsb() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];
     let mut steps = ok(
         Kind::Read,
@@ -106,7 +106,7 @@ fn metrics_are_in_the_order_of_javas_map() {
 }
 
 #[test]
-fn a_kind_whose_operations_all_failed_is_listed_with_zero_operations() {
+fn failed_kind_is_listed_with_zero_operations() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
     let found = metrics(&recorder(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
@@ -167,7 +167,7 @@ fn json_is_formatted_as_by_jackson() {
 }
 
 #[test]
-fn a_status_line_covers_the_interval_and_not_the_run() {
+fn status_line_covers_only_its_interval() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = Reporting { label: "LBL ".to_owned(), ..reporting(sinks.to_vec()) };
     let recorders = recorder(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn where_jdk_17_and_19_differ_we_follow_jdk_19() {
+    fn differing_numbers_follow_jdk_19() {
         assert_eq!(double(1e23), "1.0E23");
         assert_eq!(double(2f64.powi(-44)), "5.684341886080802E-14");
         assert_eq!(double(1e-323), "9.9E-324");

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_failed_file_count_only_as_lost() {
+    fn bytes_of_a_failed_file_count_as_lost() {
         let log = FileLog::default();
         let times = FileTimes { opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
         // The last file hangs.

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
+fn missing_record_fails_only_after_an_acknowledged_insert() {
     // Only loaded records are ever found; an insert takes 5 ms, a read 1 ms.
     let records = 1_000;
     let script: Script = Rc::new(move |key| (MS, if number(key) < records { Status::Ok } else { Status::NotFound }));
@@ -30,7 +30,7 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
 }
 
 #[test]
-fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
+fn read_overtaken_by_a_delete_is_not_yet() {
     // No record is ever found.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
@@ -55,7 +55,7 @@ fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
 }
 
 #[test]
-fn the_pause_of_a_client_after_a_failure_is_not_measured() {
+fn pause_after_a_failure_is_not_measured() {
     let script: Script = Rc::new(|key| (MS, if number(key) < 3 { Status::ServiceUnavailable } else { Status::Ok }));
     let run = simulate(reads(10), None, 1, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 10 * MS + 3 * Scripted::REST_NS);
@@ -64,7 +64,7 @@ fn the_pause_of_a_client_after_a_failure_is_not_measured() {
 }
 
 #[test]
-fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_fail() {
+fn retried_insert_is_one_operation() {
     let attempt = |retries, stop, failing: u64| {
         let left = std::cell::Cell::new(failing);
         let script: Script = Rc::new(move |key| {
@@ -88,7 +88,7 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
 }
 
 #[test]
-fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
+fn ledger_records_each_write_once() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 200) };
@@ -127,7 +127,7 @@ fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
 }
 
 #[test]
-fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
+fn write_delayed_by_its_client_is_not_slow() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { update: 1.0, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
@@ -141,7 +141,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
 }
 
 #[test]
-fn a_message_belongs_to_its_step_and_to_its_failure() {
+fn message_belongs_to_its_step_and_failure() {
     // Two timeouts, of which only the first message is stored, then a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),

@@ -5,7 +5,7 @@ use super::*;
 /// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that became due
 /// before the backlog was cleared has waited, and the response times show that to the nanosecond.
 #[test]
-fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
+fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;
     let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
     let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
@@ -28,7 +28,7 @@ fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
 }
 
 #[test]
-fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
+fn late_wakeup_is_generator_limited() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
@@ -39,7 +39,7 @@ fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
 }
 
 #[test]
-fn histograms_of_any_segmentation_add_up_to_the_whole() {
+fn segment_histograms_add_up_to_the_whole() {
     let script: Script = Rc::new(|key| (MS / 10 + number(key) * 7_919 % MS, Status::Ok));
     let pace = rate(500.0);
     let segments = |n: u64| {
@@ -61,7 +61,7 @@ fn histograms_of_any_segmentation_add_up_to_the_whole() {
 }
 
 #[test]
-fn in_the_closed_loop_nothing_is_due_and_response_is_service() {
+fn closed_loop_has_no_due_time() {
     let script: Script = Rc::new(|_| (MS, Status::Ok));
     let run = simulate(reads(100), None, 4, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 25 * MS, "four clients share a hundred operations of a millisecond");
@@ -85,7 +85,7 @@ fn a_late_answer_does_not_stretch_the_window() {
 
 /// 500 operations a second for two seconds, four clients, the system silent from 1.0 to 2.1 s.
 #[test]
-fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
+fn stall_until_the_end_is_measured_completely() {
     let world = SimTimer::default();
     let (from, to) = (1_000 * MS, 2_100 * MS);
     let script = Scripted::silent_between(&world, from, to, MS / 2);
@@ -100,7 +100,7 @@ fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
 
 /// The engine is paused for 0.3 s, while the system still answers within half a millisecond.
 #[test]
-fn a_pause_of_the_engine_is_not_charged_to_the_system() {
+fn engine_pause_is_not_charged_to_the_system() {
     for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
         let world = SimTimer::default();
         world.pause_between(500 * MS + 300_000, 800 * MS);
@@ -120,7 +120,7 @@ fn a_pause_of_the_engine_is_not_charged_to_the_system() {
 
 /// The system stalls while the engine runs: ticks that are always a little late must not reduce the system's share.
 #[test]
-fn a_stall_of_the_system_is_not_charged_to_the_generator() {
+fn system_stall_is_not_charged_to_the_generator() {
     let pace = rate(400.0);
     for executor in [false, true] {
         let world = SimTimer::default();
@@ -140,7 +140,7 @@ fn a_stall_of_the_system_is_not_charged_to_the_generator() {
 
 /// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
-fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
+fn only_generator_delay_is_subtracted_from_wait() {
     // Due at 100; the client free at 150, 20 later than without late sends; sent at 155.
     assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
     assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
@@ -168,7 +168,7 @@ fn late_operation_is_blamed_on_the_longer_delay() {
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
 #[test]
-fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
+fn warm_up_backlog_adds_no_throughput() {
     let world = SimTimer::default();
     let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
     let pace = rate(1_000.0);
@@ -185,7 +185,7 @@ fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
 
 /// Every due operation is exactly one of answered, failed and censored, as counted by brute force.
 #[test]
-fn everything_due_is_answered_failed_or_censored_in_any_trial() {
+fn every_due_operation_has_an_outcome() {
     let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
     for case in 0..300 {
         let per_second = 20.0 + draws.below(2_000) as f64;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_is_refused_only_if_every_attempt_was() {
+    fn insert_is_refused_after_only_refused_attempts() {
         use Status::{Ok, Timeout};
         const NO: Status = Scripted::REFUSAL;
         for (attempts, known) in [
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_of_a_failed_insert_may_be_missing_forever() {
+    fn failed_insert_may_leave_no_record() {
         let log = InsertLog::new();
         log.begin(7);
         log.end(7, Status::Timeout, 100);

@@ -103,7 +103,7 @@ mod tests {
     use crate::simulation::{Scripted, SimTimer};
 
     #[test]
-    fn only_acknowledged_writes_must_be_present_and_only_refused_ones_absent() {
+    fn outcome_determines_the_expected_presence() {
         let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
         for status in Status::ALL {
             let expected = match status {

@@ -39,7 +39,7 @@ fn hash_of(workload: &impl Workload<Operation = Operation>, index: u64) -> u64 {
 
 /// The operations of a trial do not depend on the client that performs them: every segmentation gives the same set.
 #[test]
-fn segments_together_do_exactly_the_operations_of_the_whole() {
+fn segments_add_up_to_the_whole() {
     let workload = CoreRun::new(spec(), 5).unwrap();
     let whole = (0..10_000).fold(0u64, |sum, i| sum.wrapping_add(hash_of(&workload, i)));
     for n in [1, 2, 7] {
@@ -59,7 +59,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
 }
 
 #[test]
-fn inserts_of_a_run_take_the_next_numbers_without_gap() {
+fn run_inserts_continue_without_gap() {
     let workload = CoreRun::new(spec(), 5).unwrap();
     let mut operation = Operation::default();
     let mut next = 1_000;

@@ -3,7 +3,7 @@ use crate::random::Purpose;
 use proptest::prelude::*;
 
 #[test]
-fn all_fours_of_digits_are_written_as_the_standard_library_does() {
+fn four_digits_equal_the_standard_library() {
     for number in (0..10_000).flat_map(|four| [four, four * 10_000, 99_999_999 - four]) {
         assert_eq!((digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
     }
@@ -11,14 +11,14 @@ fn all_fours_of_digits_are_written_as_the_standard_library_does() {
 
 proptest! {
     #[test]
-    fn keys_are_texts_of_numbers_with_zeros_before_them(number: u64, shift in 0u32..64, padding in 0usize..30) {
+    fn keys_are_zero_padded_numbers(number: u64, shift in 0u32..64, padding in 0usize..30) {
         let number = number >> shift;
         prop_assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
     }
 }
 
 #[test]
-fn the_shortest_and_longest_of_long_keys_are_right() {
+fn long_keys_have_the_right_length() {
     for number in [LONG - 1, LONG, LONG * 10 - 1, LONG * 10, LONG * 100, LONG * 1_000 - 1, LONG * 1_000, u64::MAX] {
         for padding in [0, 17, 18, 21] {
             assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
@@ -117,7 +117,7 @@ fn the_other_distributions_are_ycsbs() {
 }
 
 #[test]
-fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
+fn zipfian_hot_keys_survive_pending_inserts() {
     let range = Range { growth: 100_000, ..THOUSAND };
     let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
     // YCSB's algorithm: it draws until a record is hit.
@@ -147,7 +147,7 @@ fn records_beyond_the_range_are_not_drawn_for() {
 }
 
 #[test]
-fn a_range_with_one_record_left_does_not_hang() {
+fn single_record_range_does_not_hang() {
     for distribution in [KeyDistribution::Uniform, KeyDistribution::Zipfian, KeyDistribution::Sequential] {
         let chooser = Chooser::new(&distribution, THOUSAND, 1_000);
         let only = Existing { first: 777, last: 777 };

@@ -15,7 +15,7 @@ fn ledger() -> Ledger<Vec<AtomicU64>> {
 }
 
 #[test]
-fn a_thousand_million_writes_take_a_quarter_of_a_gigabyte() {
+fn billion_writes_take_250_megabytes() {
     let layout = Layout { writes: 1_000_000_000, clients: 64, workers: 64, ticks: 360_000, exceptions: 1 << 20 };
     assert!(layout.bit_words() * 8 <= 256_000_000);
     assert_eq!(layout.words().unwrap() as u64, 32 + layout.bit_words() + 64 * 256 + 720_000 + (4 << 20));
@@ -35,7 +35,7 @@ fn anything_but_a_ledger_is_refused() {
 }
 
 #[test]
-fn what_an_engine_noted_is_there_after_its_death() {
+fn ledger_survives_its_engine() {
     let ledger = ledger();
     ledger.start(100, 1_000);
     ledger.tick(50, 120);
@@ -58,7 +58,7 @@ fn what_an_engine_noted_is_there_after_its_death() {
 }
 
 #[test]
-fn numbers_beyond_the_ledger_are_counted_and_of_unknown_state() {
+fn numbers_beyond_the_ledger_are_unknown() {
     let ledger = ledger();
     for number in LAYOUT.writes - 2..LAYOUT.writes + 300 {
         ledger.pen(0).note(number, State::Refused);
@@ -135,7 +135,7 @@ proptest! {
 }
 
 #[test]
-fn a_write_tried_again_is_what_its_best_attempt_was() {
+fn retried_write_has_its_best_outcome() {
     use State::{Acknowledged, Maybe, Refused, Retried};
     assert_eq!((Maybe.then(Acknowledged), Refused.then(Acknowledged)), (Retried, Acknowledged));
     assert_eq!(Refused.then(Maybe).then(Refused).then(Acknowledged), Retried);

@@ -140,7 +140,7 @@ mod tests {
 
     /// In whatever order blocks are requested, each begins at the end of the sum of the earlier blocks.
     #[test]
-    fn blocks_follow_each_other_in_any_order_of_queries() {
+    fn blocks_do_not_depend_on_query_order() {
         let blocks = CHUNK * 9 + 5;
         let poisson = Poisson::new(3);
         std::thread::scope(|scope| {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn long_words_are_padded_and_short_ones_run_out() {
+    fn short_words_run_out() {
         let long = Words::new(100);
         assert_eq!(long.word(53), format!("{}BB", "A".repeat(98)));
         assert_eq!(long.number(long.word(u64::MAX).as_bytes()), Some(u64::MAX));

@@ -20,7 +20,7 @@ fn integrity_values_are_ycsbs() {
 }
 
 #[test]
-fn lengths_stay_in_their_ranges_and_favour_what_they_should() {
+fn lengths_follow_their_distributions() {
     let tally = |length: Length| {
         let lengths = Lengths::new(&length);
         let mut counts = std::collections::BTreeMap::new();

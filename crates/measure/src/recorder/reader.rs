@@ -320,7 +320,7 @@ mod tests {
 
     /// Operations are counted where they were due and where they ended, even after their slot was released.
     #[test]
-    fn operations_are_counted_in_the_interval_in_which_they_ended() {
+    fn operations_count_in_the_interval_of_their_end() {
         let recorder = Recorder::new(&SHAPE, 1);
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Ok, 1, Some(1));

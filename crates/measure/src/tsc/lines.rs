@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_has_one_time_before_and_after_a_correction() {
+    fn correction_keeps_the_time_of_earlier_ticks() {
         let lines = Lines::new();
         lines.begin((0, 0), ONE);
         let seen = at(&lines, STRIDE + 5);

@@ -75,7 +75,7 @@ impl World {
 }
 
 #[test]
-fn a_drift_that_the_first_20_ms_did_not_show_is_found_and_corrected() {
+fn late_drift_is_corrected() {
     let mut world = World::new(-50.0);
     // Until the first comparison the error is unknown: 50 ppm of a second.
     assert!((49_000..52_000).contains(&world.runs(1)));
@@ -88,7 +88,7 @@ fn a_drift_that_the_first_20_ms_did_not_show_is_found_and_corrected() {
 }
 
 #[test]
-fn ntp_slewing_of_the_kernels_clock_is_followed_and_is_not_a_jump() {
+fn ntp_slewing_is_no_jump() {
     let mut world = World::new(0.0);
     for ppm in [0.0, 500.0, 0.0, -500.0] {
         world.kernel_ppm = ppm;
@@ -128,7 +128,7 @@ fn assert_abandoned(world: &mut World) {
 }
 
 #[test]
-fn a_suspend_is_a_jump_whichever_clock_kept_running() {
+fn suspend_is_a_jump() {
     for counter_kept_running in [true, false] {
         let mut world = World::new(0.0);
         world.runs(5);
@@ -165,7 +165,7 @@ fn a_small_jump_is_detected() {
 }
 
 #[test]
-fn the_counter_is_abandoned_when_the_kernel_abandons_it() {
+fn counter_is_abandoned_with_the_kernel() {
     let mut world = World::new(0.0);
     world.runs(5);
     world.vouched = false;

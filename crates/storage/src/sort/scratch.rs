@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_job_left_is_removed_and_what_another_writes_is_not() {
+    fn only_scratch_of_a_dead_job_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (scratch, local, me) = (scratch(&directory), local(Direct::Off), Owner::this_process());
         // Both live.
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_was_killed_after_its_output_had_its_name_leaves_nothing_either() {
+    fn finished_killed_job_leaves_no_scratch() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         scratch.make(&local(Direct::Off), &dead()).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_directory_that_does_not_name_its_owner_is_left_alone() {
+    fn scratch_directory_without_owner_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_skewed_sample_are_about_as_large() {
+    fn skewed_sample_gives_balanced_parts() {
         // Nine tenths of the keys are in a millionth of the space.
         let sample: Vec<Key> = (0..9_000).chain((0..1_000).map(|i| i * 4_000_000)).map(key).collect();
         let splitters = Splitters::of_sample(sample.clone(), 7);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_guaranteed_than_a_killed_node_keeps() {
+    fn guarantee_never_exceeds_a_killed_node() {
         for (sync, durable_writes, kept) in [
             (Some("batch"), true, "device"),
             (Some("group"), true, "device"),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_of_clients_are_counted_before_they_are_opened() {
+    fn file_limit_includes_client_connections() {
         let connections = |property: &str| {
             let cluster = cluster(&format!("hosts=a cassandra.coreconnections=2 {property}"));
             Cassandra { cluster: Arc::new(cluster), _control: None }.connections(10_000)

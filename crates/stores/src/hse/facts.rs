@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slow_opening_in_a_virtual_machine_is_reported() {
+    fn slow_opening_in_a_virtual_machine_is_reported() {
         assert_eq!(slow_open(Duration::from_millis(100), true), None);
         assert_eq!(slow_open(Duration::from_secs(12), false), None);
         let message = slow_open(Duration::from_millis(12_140), true).unwrap();

@@ -101,14 +101,14 @@ mod tests {
     }
 
     #[test]
-    fn new_threads_count_in_full_and_gone_ones_not_at_all() {
+    fn ended_threads_do_not_count() {
         let before = HashMap::from([(1, work(10, 1)), (2, work(500, 900))]);
         let now = HashMap::from([(1, work(14, 1)), (3, work(2, 8))]);
         assert_eq!(done(&before, &now), work(6, 8));
     }
 
     #[test]
-    fn its_clock_is_not_work_and_a_compaction_is() {
+    fn compaction_is_work_and_the_clock_is_not() {
         assert!(is_idle(work(7, 0), 0.25));
         assert!(!is_idle(work(120, 0), 0.25));
         assert!(!is_idle(work(7, 1_024), 0.25));

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_that_finds_nothing_says_where_it_looked() {
+    fn failed_search_lists_the_searched_places() {
         let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
         assert!(!error.is_usage());
         assert_eq!(error.message, "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_hse_is_not_reported_as_missing() {
+    fn foreign_library_is_not_reported_as_missing() {
         let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_dependency_is_told_apart_from_a_missing_library() {
+    fn missing_dependency_is_not_a_missing_library() {
         let words = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
         assert!(!is_absent(words, "libhse-3.so.0"));
         assert!(broken("libhse-3.so.0", words).hint.unwrap().starts_with("a library that it needs is missing"));

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_taken_and_what_would_is_refused() {
+    fn only_ineffective_retired_settings_are_accepted() {
         let fine = [
             URL,
             ("db.driver", DRIVER),

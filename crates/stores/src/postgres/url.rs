@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_databases_are_sent_to_the_jvm_and_passwords_are_not_repeated() {
+    fn foreign_url_names_the_jvm_without_its_password() {
         let error = parse("jdbc:mysql://root:secret@127.0.0.1/test?password=secret").unwrap_err();
         assert_eq!(error.message, "db.url is not PostgreSQL's: \"jdbc:mysql:\"");
         assert!(error.hint.unwrap().contains("store jvm"));

@@ -23,7 +23,7 @@ fn with(mut place: Place, property: &str, value: &str) -> Place {
 }
 
 #[test]
-fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
+fn full_lmdb_map_is_no_space() {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = with(LMDB.place(), "lmdb.mapsize", "1M");
         place.options.durability = durability;
@@ -55,7 +55,7 @@ fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
 }
 
 #[test]
-fn lmdb_takes_keys_of_511_bytes_and_no_longer() {
+fn lmdb_keys_have_at_most_511_bytes() {
     let mut opened = LMDB.open::<LmdbEngine>();
     assert_eq!(opened.session.put(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
     assert_eq!(opened.session.get(&[b'k'; 511], Wanted::All).0, Status::Ok);
@@ -82,7 +82,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
 }
 
 #[test]
-fn sizes_and_names_that_cannot_be_are_wrong_usage() {
+fn impossible_sizes_and_names_are_wrong_usage() {
     let refused = |error: Option<loadstone_stores::EngineError>, word: &str| {
         let error = error.expect("a refusal");
         assert!(error.is_usage() && error.message.contains(word) && error.hint.is_some(), "{error:?}");

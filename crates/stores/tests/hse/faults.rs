@@ -7,7 +7,7 @@ use crate::bench::{Bench, now, row};
 use crate::hse_fake::{Library, Version};
 
 #[test]
-fn a_kvdb_of_hse_2_is_not_handed_to_hse_3() {
+fn hse_3_does_not_open_hse_2_data() {
     for version in [Version::Three, Version::Two] {
         let bench = Bench::over(Library::fake(version));
         std::fs::create_dir(bench.home()).unwrap();
@@ -111,7 +111,7 @@ fn refused_parameters_are_shown() {
 }
 
 #[test]
-fn a_file_that_is_not_a_library_is_named() {
+fn invalid_library_is_named() {
     let bench = Bench::over(Library::fake(Version::Three));
     let file = bench.directory.path().join("libhse-3.so");
     std::fs::write(&file, "text").unwrap();

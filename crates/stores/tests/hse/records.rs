@@ -90,7 +90,7 @@ fn scans_go_in_byte_order_to_the_end() {
 }
 
 #[test]
-fn a_scan_may_start_at_a_key_that_is_too_long_to_be_there() {
+fn scan_starts_at_an_overlong_key() {
     let bench = Bench::new();
     let store = bench.open();
     let mut session = store.session().unwrap();
@@ -150,7 +150,7 @@ fn an_empty_record_is_a_record() {
 }
 
 #[test]
-fn keys_and_values_beyond_the_limits_are_bad_requests() {
+fn oversized_keys_and_values_are_bad_requests() {
     let bench = Bench::new();
     let store = bench.open();
     let mut session = store.session().unwrap();

@@ -41,7 +41,7 @@ fn fingerprint_covers_operations_alone() {
 }
 
 #[test]
-fn a_spec_that_cannot_run_is_refused_with_the_reason() {
+fn invalid_spec_is_refused_with_the_reason() {
     for (from, to, wanted) in [
         ("\"spec\": 1", "\"spec\": 3", "version 3"),
         ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warmup_seconds"),

@@ -369,7 +369,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_loss_is_found_and_none_is_made_up(world in world()) {
+    fn ledger_finds_exactly_the_losses(world in world()) {
         check(&world)?;
     }
 
@@ -402,7 +402,7 @@ fn a_killed_server_that_forgets_is_found_out() {
 }
 
 #[test]
-fn writes_are_numbered_both_ways_and_each_belongs_to_one_segment() {
+fn write_belongs_to_exactly_one_segment() {
     let world = World { segments: 3, ..WHOLE };
     let workload = world.workload();
     let mut operation = Operation::default();

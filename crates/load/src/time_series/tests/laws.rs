@@ -36,7 +36,7 @@ fn shuffled_series_are_the_same_series() {
 }
 
 #[test]
-fn sparsity_is_the_share_of_points_that_is_missing() {
+fn sparsity_is_the_share_of_missing_points() {
     for sparsity in [0.25, 0.5, 0.9] {
         let sparse = TimeSeriesSpec { sparsity, delayed_series: 0.0, tag_cardinality: vec![2, 4], ..spec() };
         let load = load(sparse);
@@ -87,7 +87,7 @@ fn queries_and_updates_name_points_of_the_load() {
 }
 
 #[test]
-fn deletes_go_from_the_oldest_and_queries_stay_ahead() {
+fn queries_stay_ahead_of_deletes() {
     let spec = TimeSeriesSpec {
         records: Some(4_000),
         mix: Mix { read: 0.5, update: 0.2, scan: 0.1, delete: 0.2, ..Mix::default() },
@@ -112,7 +112,7 @@ fn deletes_go_from_the_oldest_and_queries_stay_ahead() {
 }
 
 #[test]
-fn segments_together_do_exactly_the_operations_of_the_whole() {
+fn segments_add_up_to_the_whole() {
     let spec = TimeSeriesSpec {
         records: Some(1_000),
         sparsity: 0.25,
@@ -187,7 +187,7 @@ fn kinds_and_metrics_occur_in_proportion() {
 }
 
 #[test]
-fn what_the_load_wrote_is_found_right_and_anything_else_is_not() {
+fn verification_accepts_only_the_values_written() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
     // Values written by YCSB.
     let load = load(checked.clone());

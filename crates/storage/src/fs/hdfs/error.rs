@@ -163,7 +163,7 @@ mod tests {
     use super::with_addresses;
 
     #[test]
-    fn a_warning_names_a_data_node_by_its_address() {
+    fn warning_names_the_data_node() {
         let warning = "Failed to connect to DataNode DatanodeIdProto { ip_addr: \"127.0.0.2\", host_name: \"b\", \
                        datanode_uuid: \"9\", xfer_port: 9866, info_port: 9864, ipc_port: 9867, info_secure_port: None }: \
                        IOError(refused)";

@@ -328,7 +328,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_node_that_hangs_up_is_not_asked_again() {
+    async fn disconnected_name_node_receives_no_second_call() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let name_node = of(&server.local_addr().unwrap().to_string(), &[]);
         tokio::spawn(async move { drop(server.accept().await) });

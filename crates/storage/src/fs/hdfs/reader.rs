@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_read_from_its_data_nodes_across_blocks_and_after_a_jump() {
+    async fn reads_cross_blocks_and_seek() {
         let (content, mut reader) = file(Script::new(300_001), Script::new(100_000)).await;
         assert_eq!(reader.len(), 400_001);
         let mut at = 0;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_failure_another_data_node_of_the_block_is_read_from() {
+    async fn failed_read_continues_on_another_data_node() {
         for broken in [
             Script { flipped: Some(250_000), ..Script::new(300_001) },
             Script { sent: 200_000, ..Script::new(300_001) },
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_data_node_is_left_the_rest_is_left_to_the_crate() {
+    async fn crate_reads_after_the_last_data_node() {
         let before = crate::fs::hdfs::data_node_failures();
         let (content, mut reader) =
             file(Script::new(300_000), Script { flipped: Some(9), ..Script::new(10_000) }).await;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_data_node_ever_answered_the_next_file_is_left_to_the_crate() {
+    async fn crate_reads_the_file_after_unreachable_nodes() {
         for bytes in [0, usize::MAX] {
             let silent = Script { sent: bytes, ..Script::new(5_000) };
             let located = LocatedFile { bytes: 5_000, blocks: vec![silent.serve(0).await], ..LocatedFile::default() };

@@ -64,7 +64,7 @@ async fn delete(session: &mut RedisSession) -> Status {
 }
 
 #[test]
-fn an_update_that_was_answered_by_a_refusal_was_not_done() {
+fn refused_update_was_not_executed() {
     assert_eq!(ended(false, &[OOM], &update), (Status::NoSpace, true));
     assert_eq!(ended(false, &["-ERR scripted\r\n"], &update), (Status::Error, false));
     assert_eq!(ended(false, &[""], &update), (Status::ServiceUnavailable, false), "it was sent");
@@ -72,7 +72,7 @@ fn an_update_that_was_answered_by_a_refusal_was_not_done() {
 }
 
 #[test]
-fn an_insert_or_a_delete_that_was_done_in_part_is_not_a_refusal() {
+fn partial_insert_or_delete_is_no_refusal() {
     for (first, write) in [("+OK\r\n", true), (DONE, false)] {
         let both = async |session: &mut RedisSession| {
             if write { insert(session).await } else { delete(session).await }
