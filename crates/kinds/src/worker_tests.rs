@@ -10,7 +10,7 @@ use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
-use loadstone_load::{Row, Segment, Status, Wanted};
+use loadstone_load::{Projection, Row, Segment, Status};
 use loadstone_session::{
     About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session, Store,
 };
@@ -79,10 +79,10 @@ impl Connection for HashingSession {
 }
 
 impl Session for HashingSession {
-    async fn read(&mut self, key: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
         self.add(("read", key))
     }
-    async fn scan(&mut self, key: &[u8], count: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, _: Projection<'_>, _: &mut Rows) -> Status {
         self.add(("scan", key, count))
     }
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
@@ -226,10 +226,10 @@ impl Connection for BrokenSession {
 }
 
 impl Session for BrokenSession {
-    async fn read(&mut self, _: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+    async fn read(&mut self, _: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
         Status::Ok
     }
-    async fn scan(&mut self, _: &[u8], _: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+    async fn scan(&mut self, _: &[u8], _: usize, _: Projection<'_>, _: &mut Rows) -> Status {
         (self.scan)();
         Status::Ok
     }
@@ -323,7 +323,7 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
         }
         Vec::new()
     }
-    fn lost(&self) -> Option<String> {
+    fn describe_loss(&self) -> Option<String> {
         ENDED[usize::from(IN_SCAN)].load(Ordering::SeqCst).then(|| "System.exit(7)".to_owned())
     }
 }

@@ -95,10 +95,10 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
     for index in 0..hashes.len() {
         let table = bins.len();
         let bin = &mut bins[hashes[index] as usize & (table - 1)];
-        let found = bin.iter().position(|&other| same(other, index));
+        let position = bin.iter().position(|&other| same(other, index));
         // `putVal` counts the nodes that it passed, even if the last of them was the key itself.
-        let walked = found.map_or(bin.len(), |place| place + 1);
-        if found.is_none() {
+        let walked = position.map_or(bin.len(), |place| place + 1);
+        if position.is_none() {
             bin.push(index);
             size += 1;
         }
@@ -108,7 +108,7 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
                 transfer(&mut bins, &hashes);
             }
         }
-        while found.is_none() && size >= limit(&bins) {
+        while position.is_none() && size >= limit(&bins) {
             transfer(&mut bins, &hashes);
         }
     }

@@ -98,14 +98,14 @@ impl Borders {
     /// These borders for a trial that starts at `start_ns`.
     #[must_use]
     pub fn starting_at(self, start_ns: u64) -> Self {
-        let moved = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
+        let shift = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
         Self {
             start_ns,
-            first_ns: moved(self.first_ns),
-            end_ns: moved(self.end_ns),
-            cutoff_ns: moved(self.cutoff_ns),
-            overdue_ns: moved(self.overdue_ns),
-            following_ns: if self.following_ns == 0 { 0 } else { moved(self.following_ns) },
+            first_ns: shift(self.first_ns),
+            end_ns: shift(self.end_ns),
+            cutoff_ns: shift(self.cutoff_ns),
+            overdue_ns: shift(self.overdue_ns),
+            following_ns: if self.following_ns == 0 { 0 } else { shift(self.following_ns) },
             ..self
         }
     }
@@ -212,8 +212,8 @@ mod tests {
                 (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
             {
                 let expected = borders.counts(ns).then(|| borders.interval(ns));
-                let found = cursor.seek(&borders, ns).then(|| cursor.interval());
-                assert_eq!((found, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
+                let interval = cursor.seek(&borders, ns).then(|| cursor.interval());
+                assert_eq!((interval, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
             }
         }
     }

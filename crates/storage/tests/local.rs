@@ -83,9 +83,9 @@ proptest! {
             let (offset, bytes) = if aligned == 1 { (offset / ALIGNMENT * ALIGNMENT, bytes.next_multiple_of(ALIGNMENT)) } else { (offset, bytes) };
             let mut buffer = AlignedBuffer::new(bytes).unwrap();
             let read = now(reader.read_at(offset as u64, &mut buffer[..bytes])).unwrap();
-            let wanted = &expected[offset.min(total)..(offset + bytes).min(total)];
-            prop_assert!(&buffer[..read] == wanted, "{offset} {bytes}: {read}");
-            prop_assert!(now(reader.fetch(offset as u64, bytes)).unwrap() == wanted);
+            let slice = &expected[offset.min(total)..(offset + bytes).min(total)];
+            prop_assert!(&buffer[..read] == slice, "{offset} {bytes}: {read}");
+            prop_assert!(now(reader.fetch(offset as u64, bytes)).unwrap() == slice);
         }
     }
 }
@@ -154,7 +154,7 @@ fn only_one_concurrent_rename_succeeds() {
         let ended = std::thread::scope(|scope| {
             let rename = &rename;
             let both = own.each_ref().map(|own| scope.spawn(move || rename(own)));
-            both.map(|one| one.join().unwrap())
+            both.map(|thread| thread.join().unwrap())
         });
         let lost = ended.iter().position(Result::is_err).unwrap();
         assert_eq!(ended[lost].as_ref().unwrap_err().kind, ErrorKind::AlreadyExists);
@@ -202,8 +202,8 @@ fn listing_follows_links_and_states_types() {
     let _socket = UnixListener::bind(path(&directory, "g")).unwrap();
     let listed = now(local(Direct::Off, None).list(directory.path().to_str().unwrap())).unwrap();
     let (file, dir, other) = (FileKind::File, FileKind::Directory, FileKind::Other);
-    let found: Vec<_> = listed.iter().map(|entry| (entry.name(), entry.kind)).collect();
-    assert_eq!(found, [("a", file), ("b", dir), ("c", file), ("d", dir), ("e", other), ("f", other), ("g", other)]);
+    let kinds: Vec<_> = listed.iter().map(|entry| (entry.name(), entry.kind)).collect();
+    assert_eq!(kinds, [("a", file), ("b", dir), ("c", file), ("d", dir), ("e", other), ("f", other), ("g", other)]);
     assert_eq!((listed[0].bytes, listed[2].bytes), (4, 4));
 }
 

@@ -213,8 +213,8 @@ proptest! {
         prop_assert_eq!(misorders > 0, differ);
         if let Some(fault) = verdict.faults.first.first() {
             let per_file = count.div_ceil(3);
-            let wanted = format!("part-m-{:05}", (at + 1) / per_file);
-            prop_assert!(fault.file.ends_with(&wanted), "{} {}", fault.file, wanted);
+            let expected = format!("part-m-{:05}", (at + 1) / per_file);
+            prop_assert!(fault.file.ends_with(&expected), "{} {}", fault.file, expected);
             prop_assert_eq!(fault.row, ((at + 1) % per_file) as u64);
         }
     }
@@ -347,12 +347,12 @@ fn rewritten_file_counts_its_rows_once() {
     (bench.job.input, bench.job.rows) = (None, 5_000);
     bench.stage(Stage::Prepare, 1).unwrap();
     let (outcome, done) = bench.segment(Stage::Generate, (0, 1)).unwrap();
-    let (mut wanted, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
-    Rows::from(0).fill(&mut wanted);
-    sum.add(&wanted);
+    let (mut expected, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
+    Rows::from(0).fill(&mut expected);
+    sum.add(&expected);
     assert_eq!((outcome.checksum, done.rows), (Some(sum.to_string()), 5_000));
     let parts = (0..3).map(|part| fs::read(bench.path(&format!(".out.loadstone/output/part-m-{part:05}"))).unwrap());
-    assert!(parts.flatten().eq(wanted));
+    assert!(parts.flatten().eq(expected));
 }
 
 #[test]

@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("", "load, run or shell"),
             ("lod rocksdb", "\"lod\""),
             ("load", "needs a store"),
@@ -170,7 +170,7 @@ mod tests {
             ("run rocksdb lmdb", "unexpected argument \"lmdb\""),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.is_usage(), "{line}: {error}");
+            assert!(error.message.contains(expected) && error.is_usage(), "{line}: {error}");
             assert!(error.hint.is_some());
         }
     }

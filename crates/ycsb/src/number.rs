@@ -106,7 +106,7 @@ pub fn fixed2(value: f64) -> String {
 /// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
 ///
 /// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
-/// negative percentile unless that ends in 0; ours uses `th`.
+/// negative percentile unless that ends in 0; Loadstone uses `th`.
 #[must_use]
 pub fn percentile_label(percentile: f64) -> String {
     // NaN and infinities leave a remainder that is not zero, as in Java.

@@ -41,7 +41,7 @@ fn read_overtaken_by_a_delete_is_not_yet() {
     let counted = |clients| {
         let run = simulate(workload(), None, clients, Segment::default(), 0, &script);
         let count = |kind, status| run.service().get(&(kind, status)).map_or(0, Reading::count);
-        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "a delete cannot be overtaken by itself");
+        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "a delete cannot overtake its own read");
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
@@ -111,18 +111,21 @@ fn ledger_records_each_write_once() {
     let counts = |status| steps.map(|step| run.count(step, status)).iter().sum::<u64>();
     let states: Vec<State> =
         (0..200).filter_map(|index| workload().write_number(index)).map(|n| ledger.state(n)).collect();
-    let in_state = |wanted| states.iter().filter(|&&state| state == wanted).count() as u64;
+    let in_state = |expected| states.iter().filter(|&&state| state == expected).count() as u64;
     assert_eq!(states.len(), 160);
     assert_eq!((in_state(State::Acknowledged), in_state(State::Maybe)), (counts(Status::Ok), counts(Status::Timeout)));
     assert!(in_state(State::Maybe) > 5, "{states:?}");
     let exceptions: Vec<_> = ledger.exceptions().collect();
-    for each in &exceptions {
-        let ok = each.status == Some(Status::Ok);
-        let state = ledger.state(workload().write_number(each.index).unwrap());
+    for exception in &exceptions {
+        let ok = exception.status == Some(Status::Ok);
+        let state = ledger.state(workload().write_number(exception.index).unwrap());
         assert_eq!(state, if ok { State::Acknowledged } else { State::Maybe });
-        assert!(each.done > each.sent && (!ok || each.done - each.sent <= 150 * MS), "{each:?}");
+        assert!(
+            exception.done > exception.sent && (!ok || exception.done - exception.sent <= 150 * MS),
+            "{exception:?}"
+        );
     }
-    let slow = exceptions.iter().filter(|each| each.status == Some(Status::Ok)).count();
+    let slow = exceptions.iter().filter(|exception| exception.status == Some(Status::Ok)).count();
     assert!(slow > 5 && exceptions.len() - slow == in_state(State::Maybe) as usize, "{exceptions:?}");
 }
 
@@ -164,9 +167,9 @@ fn message_belongs_to_its_step_and_failure() {
 #[test]
 fn a_pair_whose_update_fails_has_failed() {
     // The first call with a key is the read, the second the update.
-    let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let keys = std::cell::RefCell::new(std::collections::BTreeSet::new());
     let script: Script = Rc::new(move |key| {
-        let first = seen.borrow_mut().insert(key.to_vec());
+        let first = keys.borrow_mut().insert(key.to_vec());
         (MS, if first { Status::Ok } else { Status::Timeout })
     });
     let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();

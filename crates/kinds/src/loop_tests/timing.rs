@@ -19,7 +19,7 @@ fn stall_delays_every_operation_due_in_it() {
     assert_eq!(run.response(), reading((0..5_000).map(response_of)));
     let affected = (0..5_000).filter(|&index| response_of(index) > MS / 10).count();
     assert_eq!(affected, 1_111);
-    let longer: u64 = run.response().used().filter(|&(low, ..)| low > MS / 10).map(|(.., n)| n).sum();
+    let longer: u64 = run.response().bucket_ranges().filter(|&(low, ..)| low > MS / 10).map(|(.., n)| n).sum();
     assert_eq!(longer, 1_111, "operations affected, as measured");
 
     let service = &run.service()[&(Kind::Read, Status::Ok)];
@@ -86,15 +86,15 @@ fn a_late_answer_does_not_stretch_the_window() {
 /// 500 operations a second for two seconds, four clients, the system silent from 1.0 to 2.1 s.
 #[test]
 fn stall_until_the_end_is_measured_completely() {
-    let world = SimTimer::default();
+    let timer = SimTimer::default();
     let (from, to) = (1_000 * MS, 2_100 * MS);
-    let script = Scripted::silent_between(&world, from, to, MS / 2);
+    let script = Scripted::silent_between(&timer, from, to, MS / 2);
     let pace = rate(500.0);
     let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), 4) };
-    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let run = run_in(&timer, reads(1_000_000), &setting, &script);
     assert_eq!(run.totals().operations, 1_000, "everything due, some of it answered after the end");
     assert_eq!(run.response().count(), 1_000);
-    let slow: u64 = run.response().used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
+    let slow: u64 = run.response().bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
     assert_eq!(slow, 500, "those due from 1.0 s on, and the last one before");
 }
 
@@ -102,14 +102,15 @@ fn stall_until_the_end_is_measured_completely() {
 #[test]
 fn engine_pause_is_not_charged_to_the_system() {
     for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
-        let world = SimTimer::default();
-        world.pause_between(500 * MS + 300_000, 800 * MS);
+        let timer = SimTimer::default();
+        timer.pause_between(500 * MS + 300_000, 800 * MS);
         let script: Script = Rc::new(|_| (MS / 2, Status::Ok));
         let pace = rate(1_000.0);
         let setting = Setting { window_ns: 2_000 * MS, executor, ..Setting::new(Some(&pace), clients) };
-        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let run = run_in(&timer, reads(1_000_000), &setting, &script);
         assert_eq!(run.lower().count(), 2_000);
-        let above = |reading: &Reading| reading.used().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
+        let above =
+            |reading: &Reading| reading.bucket_ranges().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
         assert_eq!(above(&run.lower()), 0, "the system never took longer");
         assert!(above(&run.response()) > 300, "but users waited");
         let totals = run.totals();
@@ -123,16 +124,17 @@ fn engine_pause_is_not_charged_to_the_system() {
 fn system_stall_is_not_charged_to_the_generator() {
     let pace = rate(400.0);
     for executor in [false, true] {
-        let world = SimTimer::default();
-        let script = Scripted::silent_between(&world, 500 * MS, 900 * MS, MS / 2);
+        let timer = SimTimer::default();
+        let script = Scripted::silent_between(&timer, 500 * MS, 900 * MS, MS / 2);
         let late_ns = 60_000;
         let setting = Setting { window_ns: 2_000 * MS, late_ns, executor, ..Setting::new(Some(&pace), 4) };
-        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let run = run_in(&timer, reads(1_000_000), &setting, &script);
         let totals = run.totals();
         assert_eq!(totals.late_generator, 0, "{totals:?}");
         let (upper, lower) = (run.response(), run.lower());
-        let above =
-            |reading: &Reading| reading.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
+        let above = |reading: &Reading| {
+            reading.bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>()
+        };
         assert_eq!(above(&lower), above(&upper));
         assert!(lower.sum() * 100 > upper.sum() * 99, "{} of {}", lower.sum(), upper.sum());
     }
@@ -142,10 +144,10 @@ fn system_stall_is_not_charged_to_the_generator() {
 #[test]
 fn only_generator_delay_is_subtracted_from_wait() {
     // Due at 100; the client free at 150, 20 later than without late sends; sent at 155.
-    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
-    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
+    assert_eq!(Wait::new(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
+    assert_eq!(Wait::new(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
-        Wait::of(100, 90, 80, 103),
+        Wait::new(100, 90, 80, 103),
         Wait { client: 0, generator: 3, idle: 3 },
         "idle before it was due: no delay"
     );
@@ -162,18 +164,18 @@ fn late_operation_is_blamed_on_the_longer_delay() {
         ((0, 0, 0, 10), false),
     ] {
         let (due, free, delay, sent) = times;
-        assert_eq!(Wait::of(due, free, delay, sent).is_late(10), late, "{times:?}");
+        assert_eq!(Wait::new(due, free, delay, sent).is_late(10), late, "{times:?}");
     }
 }
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
 #[test]
 fn warm_up_backlog_adds_no_throughput() {
-    let world = SimTimer::default();
-    let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
+    let timer = SimTimer::default();
+    let script = Scripted::silent_between(&timer, 50 * MS, 2_990 * MS, MS / 10);
     let pace = rate(1_000.0);
     let setting = Setting { warmup_ns: 3_000 * MS, window_ns: 1_000 * MS, ..Setting::new(Some(&pace), 4) };
-    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let run = run_in(&timer, reads(1_000_000), &setting, &script);
     let (borders, totals) = (run.borders, run.totals());
     let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
     assert!(totals.in_window > 3_000, "{totals:?}");
@@ -186,7 +188,7 @@ fn warm_up_backlog_adds_no_throughput() {
 /// Every due operation is exactly one of answered, failed and censored, as counted by brute force.
 #[test]
 fn every_due_operation_has_an_outcome() {
-    let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
+    let mut draws = loadstone_load::random::Draws::new(20, 0, loadstone_load::random::Purpose::KindSequence);
     for case in 0..300 {
         let per_second = 20.0 + draws.below(2_000) as f64;
         let pace = rate(per_second);
@@ -203,9 +205,9 @@ fn every_due_operation_has_an_outcome() {
             let segment = Segment { k, n: segments };
             let share = segment.share(clients as u64) as usize;
             let setting = Setting { segment, warmup_ns, window_ns, interval_ns, ..Setting::new(Some(&pace), share) };
-            let world = SimTimer::default();
-            let script = Scripted::silent_between(&world, from, to, service_ns);
-            let run = run_in(&world, reads(u64::MAX / 4), &setting, &script);
+            let timer = SimTimer::default();
+            let script = Scripted::silent_between(&timer, from, to, service_ns);
+            let run = run_in(&timer, reads(u64::MAX / 4), &setting, &script);
             let (borders, totals) = (run.borders, run.totals());
             let due = borders.due(&pace, segment, borders.first_ns, borders.end_ns);
             // By brute force: every index of the segment.
@@ -213,12 +215,12 @@ fn every_due_operation_has_an_outcome() {
             let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
             let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
             assert_eq!(due, counted as u64, "case {case}: due");
-            let left = run.recorders.iter().flat_map(|recorder| recorder.unfinished());
-            let left: Vec<_> = left.filter(|one| one.counted).collect();
-            let claimed = run.task.scheduler.claimed().max(segment.share(borders.first_index));
+            let left = run.recorders.iter().flat_map(|recorder| recorder.list_unfinished());
+            let left: Vec<_> = left.filter(|operation| operation.counted).collect();
+            let claimed = run.task.scheduler.count_claimed().max(segment.share(borders.first_index));
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
             assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
-            assert!(left.iter().all(|one| !one.sent), "case {case}: everything sent was answered");
+            assert!(left.iter().all(|operation| !operation.sent), "case {case}: everything sent was answered");
             // Each interval has the operations due in it; operations that ended in it were counted then.
             let ends: u64 = run.additions.values().map(|more| more.ended).sum();
             let in_window = totals.in_window;
@@ -229,7 +231,8 @@ fn every_due_operation_has_an_outcome() {
                 let within = borders.due(&pace, segment, start, borders.interval_end(number));
                 let counts: u64 = more.counts.iter().sum();
                 assert!(counts <= within, "case {case}: interval {number} has {counts} of {within}");
-                let reads = more.latencies.get(&(Kind::Read.step(), Status::Ok)).map_or(0, |each| each[1].count());
+                let reads =
+                    more.latencies.get(&(Kind::Read.step(), Status::Ok)).map_or(0, |histograms| histograms[1].count());
                 assert_eq!(reads, counts, "case {case}: interval {number}");
             }
             let answered = run.additions.values().flat_map(|more| more.counts).sum::<u64>();
@@ -256,7 +259,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let task = task_of(workload, pace.as_ref(), &borders, &setting);
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
-            let before = allocations::on_this_thread();
+            let before = allocations::count_allocations();
             let pulse = Pulse::new("conductor".to_owned(), 0, TICK_NS);
             let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
             let timer = ThreadTimer::default();
@@ -268,7 +271,7 @@ fn the_loop_does_not_allocate_per_operation() {
                 (None, false) => drive_closed(&task, &borders, timer, &mut NullSession::default(), context),
                 (Some(_), false) => drive_thread(&task, &borders, timer, &mut NullSession::default(), context),
             }
-            allocations::on_this_thread() - before
+            allocations::count_allocations() - before
         };
         let (few, many) = (count(1_000), count(100_000));
         assert_eq!(few, many, "open loop: {}, virtual calls: {virtually}", pace.is_some());

@@ -1,6 +1,6 @@
 use super::*;
 use crate::keys::{InsertOrder, KeyDistribution};
-use crate::row::Wanted;
+use crate::row::Projection;
 use crate::segment::Segment;
 use crate::values::Length;
 use crate::version;
@@ -109,10 +109,10 @@ fn integrity_is_checked_field_by_field() {
     let mut bytes = stored.bytes().to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     let mut wrong = Row::default();
-    wrong.read(&bytes, Wanted::All).unwrap();
+    wrong.read(&bytes, Projection::All).unwrap();
     assert_eq!(workload.verify(&operation, &wrong), Some(Check::Wrong));
     let mut short = Row::default();
-    short.read(stored.bytes(), Wanted::One(b"field3")).unwrap();
+    short.read(stored.bytes(), Projection::One(b"field3")).unwrap();
     assert_eq!(workload.verify(&operation, &short), Some(Check::Wrong), "a missing field is wrong");
     assert_eq!(workload.verify(&operation, &Row::default()), Some(Check::Empty));
 }
@@ -137,7 +137,7 @@ fn versions_name_the_write_of_every_value() {
     let start = bytes.windows(4).position(|window| window == b"L000").unwrap();
     bytes[start + 12] ^= 1;
     let mut wrong = Row::default();
-    wrong.read(&bytes, Wanted::All).unwrap();
+    wrong.read(&bytes, Projection::All).unwrap();
     assert_eq!(workload.verify(&operation, &wrong), Some(Check::Wrong));
     load.fill(4, &mut operation);
     assert_eq!(workload.verify(&operation, &stored), Some(Check::Wrong), "another record's");

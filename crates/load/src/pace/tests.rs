@@ -25,7 +25,7 @@ fn steps_follow_each_other_without_gap() {
     assert_eq!(due(&steps, 19), 1_900_000_000);
     assert_eq!(due(&steps, 20), 2_000_000_000);
     assert_eq!(due(&steps, 21), 2_001_000_000);
-    assert_eq!(due(&steps, 5_020), 7_000_000_000, "the last rate goes on");
+    assert_eq!(due(&steps, 5_020), 7_000_000_000, "the last rate continues");
 }
 
 #[test]

@@ -69,18 +69,18 @@ pub struct Job {
     #[serde(default)]
     pub rows: u64,
     /// Number of files to write.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub parts: u64,
     /// Memory per segment, bytes.
     pub memory_bytes: u64,
     /// Computing threads per segment; further threads wait for disks.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub threads: u64,
     /// Replication of the output on HDFS; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
     /// Number of copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
-    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    #[serde(default = "default_copies", skip_serializing_if = "is_one")]
     pub run_replication: u16,
     /// Block size on HDFS, bytes; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,11 +115,11 @@ impl Default for Job {
     }
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 
-fn one_copy() -> u16 {
+fn default_copies() -> u16 {
     1
 }
 
@@ -168,7 +168,7 @@ pub struct Sizes {
 impl Job {
     /// Refuses values beyond the limits.
     pub fn check(&self) -> Result<(), SortError> {
-        let min = if self.on_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
+        let min = if self.needs_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
         if self.memory_bytes < min {
             let (min, got) = (min >> 20, self.memory_bytes);
             return Err(SortError::usage(format!("memory must be at least {min} MiB, got {got} bytes"))
@@ -202,14 +202,14 @@ impl Job {
     }
 
     /// Whether an HDFS client is needed.
-    fn on_hdfs(&self) -> bool {
+    fn needs_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
     }
 
     /// The division of the memory.
     pub fn sizes(&self) -> Sizes {
         let block = (self.memory_bytes / 64 / self.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
-        let client = if self.on_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * self.threads * block } else { 0 };
+        let client = if self.needs_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * self.threads * block } else { 0 };
         let budget = self.memory_bytes.saturating_sub(RESERVE + client);
         let rest = budget.saturating_sub(self.threads * BUFFERS as u64 * block);
         let rows = |bytes: u64| ((bytes as f64 / Chunk::OVERHEAD) as u64 / UNIT).max(1) * UNIT;
@@ -219,7 +219,7 @@ impl Job {
             whole: rows(rest) as usize,
             merge: budget,
             threads: self.threads,
-            on_hdfs: self.on_hdfs(),
+            on_hdfs: self.needs_hdfs(),
         }
     }
 }
@@ -261,8 +261,8 @@ fn normalise(path: &Path) -> PathBuf {
 impl Sizes {
     /// The number of concurrent merges, and the block size with which they read runs.
     pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
-        let each = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
-        let buffers = (runs.max(1) * each) as u64;
+        let buffer_count = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
+        let buffers = (runs.max(1) * buffer_count) as u64;
         let write = (BUFFERS * self.block) as u64;
         for merges in (1..=self.threads.min(parts.max(1) as u64)).rev() {
             let block = (self.merge / merges).saturating_sub(write) / buffers / UNIT * UNIT;

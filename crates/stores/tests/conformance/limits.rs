@@ -1,6 +1,6 @@
 //! Refusals of individual stores, and their messages.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::fjall::FjallEngine;
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::lmdb::LmdbEngine;
@@ -35,12 +35,12 @@ fn full_lmdb_map_is_no_space() {
         let fitted = (0..2_000).find(|&n| session.put(&key(n), &value) != Status::Ok).expect("an end of the map");
         assert!(fitted > 100, "{fitted} of {durability:?}");
         assert_eq!(session.put(&key(fitted), &value), Status::NoSpace);
-        let words = session.last_error().unwrap();
-        assert!(session.refused(Status::NoSpace), "the transaction was given up");
-        assert_eq!(session.get(&key(fitted), Wanted::All).0, Status::NotFound);
-        assert!(words.contains("MDB_MAP_FULL") && words.contains("lmdb.mapsize above 1048576"), "{words}");
+        let message = session.last_error().unwrap();
+        assert!(session.is_refusal(Status::NoSpace), "the transaction was aborted");
+        assert_eq!(session.get(&key(fitted), Projection::All).0, Status::NotFound);
+        assert!(message.contains("MDB_MAP_FULL") && message.contains("lmdb.mapsize above 1048576"), "{message}");
         for n in 0..fitted {
-            assert_eq!(session.get(&key(n), Wanted::All).0, Status::Ok, "what was acknowledged is there");
+            assert_eq!(session.get(&key(n), Projection::All).0, Status::Ok, "what was acknowledged is there");
         }
         drop(session);
         store.close().unwrap();
@@ -58,7 +58,7 @@ fn full_lmdb_map_is_no_space() {
 fn lmdb_keys_have_at_most_511_bytes() {
     let mut opened = LMDB.open::<LmdbEngine>();
     assert_eq!(opened.session.put(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
-    assert_eq!(opened.session.get(&[b'k'; 511], Wanted::All).0, Status::Ok);
+    assert_eq!(opened.session.get(&[b'k'; 511], Projection::All).0, Status::Ok);
     assert_eq!(opened.session.put(&[b'k'; 512], &row(&[("a", "1")])), Status::BadRequest);
     assert_eq!(opened.session.last_error().unwrap(), "LMDB takes keys of 1 to 511 bytes, not 512");
 }
@@ -73,7 +73,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {
             threads.spawn(|| {
-                let read = store.session().unwrap().get(b"user1", Wanted::All);
+                let read = store.session().unwrap().get(b"user1", Projection::All);
                 together.wait();
                 assert_eq!(read.0, Status::NotFound);
             });

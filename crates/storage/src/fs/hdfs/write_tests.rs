@@ -37,7 +37,7 @@ async fn write(writer: &mut HdfsWriter, content: &[u8], buffer: usize) -> Result
     writer.complete().await
 }
 
-fn wrong(nodes: usize) -> impl Strategy<Value = Wrong> {
+fn fault_strategy(nodes: usize) -> impl Strategy<Value = Wrong> {
     let packet = prop_oneof![3 => 0..4_usize, 1 => 0..40_usize];
     prop_oneof![
         2 => Just(Wrong::Nothing),
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn remaining_data_nodes_have_all_bytes(
         nodes in 1..4_usize,
-        wrong in proptest::collection::vec(wrong(3), 0..4),
+        wrong in proptest::collection::vec(fault_strategy(3), 0..4),
         buffers in prop_oneof![
             proptest::collection::vec(1..2_000_usize, 0..200),
             proptest::collection::vec(1..200_000_usize, 0..20),
@@ -309,11 +309,11 @@ async fn file_with_unreported_block_is_not_reopened() {
     let cluster = Cluster::start(1, State { not_complete: 100, ..State::new(&[]) }).await;
     let content = bytes_of(3_000);
     let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let error = write(&mut writer, &content, 3_000).await.unwrap_err();
     assert!(error.message.contains("not reported"), "{error}");
     assert!(writer.close().await.is_err());
-    assert_eq!(begun.elapsed().as_secs(), 102);
+    assert_eq!(start.elapsed().as_secs(), 102);
     let state = cluster.state();
     assert_eq!(state.calls.iter().filter(|call| *call == "complete").count(), 9);
     assert!(!state.calls.contains(&"recoverLease".to_owned()) && state.content() == Some(content));

@@ -1,8 +1,8 @@
 use super::*;
 
 /// The effective entry: the last one with this key.
-fn last<'a>(found: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
-    found.entries.iter().rev().find(|entry| entry.key == key)
+fn last<'a>(parsed: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
+    parsed.entries.iter().rev().find(|entry| entry.key == key)
 }
 
 fn parse(text: &str) -> PropertiesFile {
@@ -88,9 +88,9 @@ fn malformed_escapes_name_their_line() {
 
 #[test]
 fn the_last_entry_with_a_key_counts() {
-    let found = parse("a=1\nb=2\na=3");
-    assert_eq!(last(&found, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
-    assert_eq!(last(&found, "A"), None);
+    let parsed = parse("a=1\nb=2\na=3");
+    assert_eq!(last(&parsed, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
+    assert_eq!(last(&parsed, "A"), None);
 }
 
 #[test]
@@ -134,10 +134,10 @@ fn parser_neither_panics_nor_reorders_lines() {
         };
         let bytes: Vec<u8> = (0..length).map(|_| byte(next()).max(1)).collect();
         match PropertiesFile::parse(&bytes, "fuzz") {
-            Ok(found) => {
+            Ok(parsed) => {
                 legal += 1;
-                assert!(found.entries.windows(2).all(|pair| pair[0].line < pair[1].line));
-                assert!(found.entries.iter().all(|entry| (1..=length).contains(&entry.line)));
+                assert!(parsed.entries.windows(2).all(|pair| pair[0].line < pair[1].line));
+                assert!(parsed.entries.iter().all(|entry| (1..=length).contains(&entry.line)));
             }
             Err(error) => {
                 malformed += 1;
