@@ -267,24 +267,24 @@ def is_printed(value: float, text: str) -> bool:
     return any(abs(number * scale - value) <= 1e-6 * abs(value) for number in numbers for scale in SCALES)
 
 
-def wrong_figures(found: TrialResult, whole: TrialResult, touched: str) -> Iterator[str]:
+def list_differences(result: TrialResult, whole: TrialResult, touched: str) -> Iterator[str]:
     """The figures and facts that differ, and are neither in a touched line nor computed from one."""
-    for name, value in found.values.items():
+    for name, value in result.values.items():
         known = whole.values.get(name)
         if known and abs(value.value - known.value) <= value.resolution + known.resolution:
             continue
         label = re.search(r"\.p([\d.]+)$", name)
-        shown = [value.value, *([known.value] if known else []), *([float(label[1])] if label else [])]
-        if not touched or not (DERIVED.fullmatch(name) or any(is_printed(number, touched) for number in shown)):
+        numbers = [value.value, *([known.value] if known else []), *([float(label[1])] if label else [])]
+        if not touched or not (DERIVED.fullmatch(name) or any(is_printed(number, touched) for number in numbers)):
             yield f"{name}: {value.value}, not {known.value if known else None}"
     if not touched:
         for fact, unknown in (("clients", None), ("loop", "closed"), ("end", "done")):
-            if getattr(found, fact) not in (getattr(whole, fact), unknown):
-                yield f"{fact}: {getattr(found, fact)}, not {getattr(whole, fact)}"
+            if getattr(result, fact) not in (getattr(whole, fact), unknown):
+                yield f"{fact}: {getattr(result, fact)}, not {getattr(whole, fact)}"
         # The operations may have lost their names.
-        totals = [sum(sum(counts.values()) for counts in run.statuses.values()) for run in (found, whole)]
-        if found.statuses and totals[0] != totals[1]:
-            yield f"statuses: {found.statuses}, not {whole.statuses}"
+        totals = [sum(sum(counts.values()) for counts in run.statuses.values()) for run in (result, whole)]
+        if result.statuses and totals[0] != totals[1]:
+            yield f"statuses: {result.statuses}, not {whole.statuses}"
 
 
 def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
@@ -301,7 +301,7 @@ def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
         return "no end mark"
     touched = damaged.touched if damaged.kind in TOUCHING else ""
     for run in runs:
-        wrong = [list(wrong_figures(run, original, touched)) for original in whole]
+        wrong = [list(list_differences(run, original, touched)) for original in whole]
         assert [] in wrong, (path.name, damaged.kind, damaged.touched[:300], min(wrong, key=len)[:5])
     return "touched" if touched else "less"
 

@@ -55,7 +55,7 @@ class Series:
         first = next((index for index, is_later in enumerate(later) if is_later), None)
         if first is None:
             return None
-        columns = {each.name: getattr(self, each.name)[first:] for each in fields(self)}
+        columns = {field.name: getattr(self, field.name)[first:] for field in fields(self)}
         begin = self.start_seconds[first]
         return Series(**{**columns, "start_seconds": tuple(start - begin for start in columns["start_seconds"])})
 
