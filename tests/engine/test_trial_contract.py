@@ -249,7 +249,7 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     engine.process.send_signal(signal.SIGCONT)
     summary = whole(engine.rest()[1])
     # Each of them had a client that waited for its time; what was not sent before the cut-off is told.
-    assert summary.due == summary.operations + summary.censored == 200
+    assert summary.due == summary.operations + summary.never_ended == 200
     response_times(summary)
 
 
@@ -285,7 +285,7 @@ def test_intervals_add_up_to_the_summary(
     assert len(intervals) > 2
     parts: list[Interval | Earlier] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
     assert sum(part.good + part.late for part in parts) == summary.succeeded
-    assert sum(part.failed for part in parts) == summary.failed
+    assert sum(part.failed for part in parts) == summary.failures
     # What ended after the window is in no interval's completions. At a rate no more count than were due in it, and
     # those beyond that are the warm-up's that ended in it.
     beyond = sum(part.completed for part in parts) - summary.completed

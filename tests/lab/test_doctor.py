@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, loadstone
-from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
+from loadstone.doctor.check import CheckResult, Directory, Limit, Machine, Program
 from loadstone.doctor.diagnosis import CHECKS, CLIENTS, examine_machine, is_fit, render_report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
 from loadstone.doctor.snapshot import take_snapshot
@@ -68,9 +68,9 @@ WORST = Machine(
 NO_LIMIT = Limit(None, None)
 
 
-def seen(check: str, machine: Machine, clients: int = CLIENTS) -> Seen:
+def seen(check: str, machine: Machine, clients: int = CLIENTS) -> CheckResult:
     """What one check finds."""
-    (found,) = [each.seen for each in examine_machine(machine, clients) if each.check.name == check]
+    (found,) = [each.result for each in examine_machine(machine, clients) if each.check.name == check]
     return found
 
 
@@ -81,21 +81,21 @@ def without(*names: str) -> dict[str, Program]:
 
 def test_a_fit_machine_has_nothing_to_do() -> None:
     found = examine_machine(FIT)
-    assert {each.check.name: each.seen.state for each in found} == {check.name: "ok" for check in CHECKS}
-    assert all(each.seen.found and not each.seen.fix for each in found)
+    assert {each.check.name: each.result.state for each in found} == {check.name: "ok" for check in CHECKS}
+    assert all(each.result.text and not each.result.fix for each in found)
     assert is_fit(found)
     assert "to do" not in render_report(found)
 
 
 def test_worst_machine_gets_a_command_from_every_check() -> None:
     for each in examine_machine(WORST):
-        assert each.seen.state in ("warn", "fail"), each.check.name
-        assert each.seen.fix, each.check.name
+        assert each.result.state in ("warn", "fail"), each.check.name
+        assert each.result.fix, each.check.name
     assert not is_fit(examine_machine(WORST))
 
 
 def test_unknown_facts_cause_no_complaint() -> None:
-    states = {each.check.name: each.seen.state for each in examine_machine(replace(Machine(), programs=FIT.programs))}
+    states = {each.check.name: each.result.state for each in examine_machine(replace(Machine(), programs=FIT.programs))}
     assert set(states.values()) == {"ok"}
 
 
@@ -257,7 +257,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:
     result = seen(check, replace(FIT, **change))
     assert result.state == state
-    assert found in result.found
+    assert found in result.text
     assert re.search(fix, result.fix) if fix else not result.fix
 
 
@@ -273,7 +273,7 @@ def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, 
     result = seen("ephemeral ports", widest, clients)
     assert result.state == state
     assert re.search(fix, result.fix) if fix else not result.fix
-    assert ("one server address takes 64,512 at most" in result.found) is (state == "fail")
+    assert ("one server address takes 64,512 at most" in result.text) is (state == "fail")
     # Below that a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert seen("ephemeral ports", narrow, 64_512).fix == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
@@ -284,7 +284,7 @@ def test_fewer_clients_need_less() -> None:
     narrow = replace(
         FIT, open_files=Limit(1024, 1024), mappings_max=8000, ephemeral_ports=(30_000, 32_000), pid_max=2000
     )
-    assert {each.check.name for each in examine_machine(narrow) if each.seen.state != "ok"} == {
+    assert {each.check.name for each in examine_machine(narrow) if each.result.state != "ok"} == {
         "open files",
         "threads",
         "memory mappings",
@@ -293,7 +293,7 @@ def test_fewer_clients_need_less() -> None:
     assert is_fit(examine_machine(narrow, 768))
     assert seen("open files", narrow, 768).state == "ok"
     assert seen("open files", narrow, 769).state == "fail"
-    assert all(each.seen.state == "ok" for each in examine_machine(narrow, 700))
+    assert all(each.result.state == "ok" for each in examine_machine(narrow, 700))
 
 
 def test_the_numbers_are_the_engines() -> None:
@@ -311,7 +311,7 @@ def test_the_text_is_aligned_with_failures_first() -> None:
     assert lines[len(CHECKS) :] == [
         "",
         "to do:",
-        "  Maven: it fetches the servers, and RocksDB",
+        "  Maven: downloads the servers, and RocksDB",
         "    sudo apt-get install maven",
         "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it"
         " themselves",
@@ -321,10 +321,10 @@ def test_the_text_is_aligned_with_failures_first() -> None:
 
 def table() -> str:
     """The table of docs/reference/doctor.md."""
-    states = {each.check.name: each.seen.state for each in examine_machine(WORST)}
+    states = {each.check.name: each.result.state for each in examine_machine(WORST)}
     lines = ["| check | wanted | why | else |", "|---|---|---|---|"]
     for check in CHECKS:
-        cells = (check.name, check.wanted, check.why, states[check.name])
+        cells = (check.name, check.condition, check.why, states[check.name])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -76,7 +76,7 @@ def test_password_reaches_the_engine_outside_its_arguments(
         return real(command, **more)
 
     monkeypatch.setattr(subprocess, "run", watched)
-    assert ycsb.translated(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert ycsb.translate_variant(variant, "run")["store"]["properties"]["redis.password"] == password
     assert not [each for command in arguments for each in command if password in each and len(password) > 4]
 
 

@@ -371,7 +371,7 @@ def test_relayed_connection_losses_are_failures_and_reconnected(behind: Behind) 
     each = RELAYED_CLIENTS if behind.served.store.name == "cassandra" else 1
     summary, connecting = run.summary, run.summary.connection_attempts
     assert connecting is not None
-    assert summary.failed - summary.unreached <= run.relay.resets * each, summary.words
+    assert summary.failures - summary.unreached <= run.relay.resets * each, summary.words
     # A handshake that is reset fails the operation that waited for it. On a busy host, two in a row may be reset: until
     # the next attempt, operations fail unsent.
     assert summary.unreached <= connecting.failed * each or connecting.failed > 1, summary.words

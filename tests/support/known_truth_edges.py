@@ -92,7 +92,7 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
 def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> ResultSet:
     """A figure of two tools' logs, where the file allows a tenth of the operations to fail."""
     joined = against(slow, fast, metric)
-    allowing = asking(by=joined.compared, metrics=(metric,), checks={"errors": {"share": 0.1}})
+    allowing = asking(by=joined.comparison_dimension, metrics=(metric,), checks={"errors": {"share": 0.1}})
     return replace(joined, question=allowing, own={})
 
 

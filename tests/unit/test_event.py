@@ -34,13 +34,13 @@ def test_a_summary_is_read_with_its_parts() -> None:
     outcomes = [outcome("READ", "OK", [1_000] * 8, service_ns_sum=8_000), outcome("READ", "CENSORED", [50_000])]
     (found,) = parsed(summary(outcomes, due=10, in_flight=1, unsent=1, operations=8, completed=6))
     assert isinstance(found, Summary)
-    assert (found.due, found.censored, found.throughput) == (10, 2, 0.6)
+    assert (found.due, found.never_ended, found.throughput) == (10, 2, 0.6)
     assert [(each.name, each.clients, each.busy) for each in found.executors] == [
         ("executor-0", 4, 0.4),
         ("conductor", 0, 0.95),
     ]
     assert (found.clock.source, found.clock.jumps, found.borders.cutoff_ns) == ("tsc", 0, 11_000_000_000)
-    assert (found.outcomes[0].service_ns_sum, found.outcomes[1].failed) == (8_000, False)
+    assert (found.outcomes[0].service_ns_sum, found.outcomes[1].is_failure) == (8_000, False)
 
 
 def test_unknown_keys_are_ignored_at_every_depth() -> None:
@@ -89,6 +89,6 @@ def test_statuses_are_well_failed_or_neither() -> None:
     statuses = ["OK", "BATCHED_OK", "NOT_YET", "CENSORED", "NOT_FOUND", "ERROR", "UNEXPECTED_STATE"]
     (found,) = parsed(interval(0, [outcome("READ", status, [1]) for status in statuses]))
     assert isinstance(found, Interval)
-    assert [each.failed for each in found.outcomes] == [False] * 4 + [True] * 3
+    assert [each.is_failure for each in found.outcomes] == [False] * 4 + [True] * 3
     # The latency that a display shows is of what ended well.
     assert merge_service_times(found.outcomes).count == 2

@@ -108,7 +108,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         assert found.experiment.question
         # A search repeats each load less often.
         assert (found.experiment.repeats.at_least < REPEATS_MIN and not found.experiment.find) == few
-        assert complaints(yaml.safe_load(found.resolved)) == []
+        assert complaints(yaml.safe_load(found.text_with_defaults)) == []
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -183,12 +183,12 @@ systems:
   mine: {store: "null", attach: {hosts: [h], fresh: empty}}
 """
     found = loaded(tmp_path, text + TAIL)
-    document = yaml.safe_load(found.resolved)["systems"]
+    document = yaml.safe_load(found.text_with_defaults)["systems"]
     assert list(document["plain"]) == ["store", "properties", "hooks"]
     assert document["hbase"]["start"]["over"] == {"nodes": "3", "settings": {}}
     assert document["hbase"]["fresh"] == "table"
-    again = load_experiment(experiment(tmp_path, found.resolved))
-    assert again.resolved == found.resolved
+    again = load_experiment(experiment(tmp_path, found.text_with_defaults))
+    assert again.text_with_defaults == found.text_with_defaults
     assert plan_experiment(again.experiment).variants == plan_experiment(found.experiment).variants
 
 
@@ -261,7 +261,7 @@ systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
-    message = "the systems differ in appendonly, so they may guarantee different durability"
+    message = "the systems differ in appendonly, so their durability may differ"
     assert warnings(tmp_path, text + TAIL) == [f"{message}: if they do, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []

@@ -28,8 +28,8 @@ def test_error_bars_grow_with_autocorrelation() -> None:
     alike = [1000.0]
     for each in noise:
         alike.append(1000 + 0.9 * (alike[-1] - 1000) + each * (1 - 0.81) ** 0.5)
-    independent = run_mean(made([1000 + each for each in noise]).whole_rates)
-    correlated = run_mean(made(alike).whole_rates)
+    independent = run_mean(made([1000 + each for each in noise]).complete_rates)
+    correlated = run_mean(made(alike).complete_rates)
     assert independent.relative_width is not None
     assert correlated.relative_width is not None
     assert correlated.relative_width > 2 * independent.relative_width
@@ -37,10 +37,10 @@ def test_error_bars_grow_with_autocorrelation() -> None:
 
 
 def test_short_series_and_partial_interval_are_ignored() -> None:
-    assert run_mean(made([1000.0, 1001.0, 999.0]).whole_rates).low is None
+    assert run_mean(made([1000.0, 1001.0, 999.0]).complete_rates).low is None
     draw = random.Random(6)
     rates = [draw.gauss(1000, 10) for _ in range(40)]
-    assert run_mean(made([*rates, 3.0], last=0.2).whole_rates) == run_mean(made(rates).whole_rates)
+    assert run_mean(made([*rates, 3.0], last=0.2).complete_rates) == run_mean(made(rates).complete_rates)
 
 
 def test_imported_run_with_status_lines_has_error_bars() -> None:

@@ -44,8 +44,8 @@ def test_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
 def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
     for text in (FIO, DFSIO):
         first = loaded(tmp_path, text)
-        again = loaded(tmp_path, first.resolved)
-        assert again.resolved == first.resolved
+        again = loaded(tmp_path, first.text_with_defaults)
+        assert again.text_with_defaults == first.text_with_defaults
         assert again.experiment == first.experiment
 
 
@@ -89,7 +89,10 @@ def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
     variants = plan_experiment(loaded(tmp_path, SEVERAL).experiment).variants
     found = [(each.kind, each.config["workload"], each.store) for each in variants]
     assert found == [("dfsio", "write", "file")] * 2 + [("fio", "job", "fio")]
-    assert loaded(tmp_path, loaded(tmp_path, SEVERAL).resolved).experiment == loaded(tmp_path, SEVERAL).experiment
+    assert (
+        loaded(tmp_path, loaded(tmp_path, SEVERAL).text_with_defaults).experiment
+        == loaded(tmp_path, SEVERAL).experiment
+    )
 
 
 def test_workloads_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
