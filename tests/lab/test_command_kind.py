@@ -138,7 +138,7 @@ def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0) -> Im
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
     work = Command.model_validate({"run": text, "figures": figures})
     phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None, warmup))
-    return phase_result.parsed(phase, ended)
+    return phase_result.parse_output(phase, ended)
 
 
 def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_results_of_several_tests_are_one_run() -> None:
     assert len(runs) > 1
     assert {f"{str(run.config['test']).lower()}.throughput" for run in runs[:2]} <= names
     doubled = [*chosen.read_runs(Source(source, source.read_text(), {})) * 2]
-    with pytest.raises(LoadstoneError, match="results of redis-benchmark, and a trial has one"):
+    with pytest.raises(LoadstoneError, match="results of redis-benchmark, but a trial has one"):
         single_run(doubled, chosen)
 
 

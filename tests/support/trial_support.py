@@ -168,7 +168,7 @@ def single_summary(events: list[Event]) -> Summary:
     assert done.total() == summary.operations
     assert sum(n for (_, status), n in done.items() if status in WELL) == summary.succeeded
     censored = sum(outcome.count for outcome in summary.outcomes if outcome.status == CENSORED)
-    assert censored == summary.censored
+    assert censored == summary.never_ended
     if summary.due is not None:
-        assert summary.due == summary.operations + summary.censored
+        assert summary.due == summary.operations + summary.never_ended
     return summary

@@ -40,12 +40,12 @@ NAME, LOAD = "command", "load"
 STORE = "command"
 # Figures that a time series has as well.
 COUNTED = ("throughput", "runtime", "operations")
-# Figures of every command, compared if the file names no figures. Peak memory is known if it is large enough.
+# Figures of every command, compared if the file names none. Small peaks of memory are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
-# Keys of the file that have an effect only if a command uses them.
+# Keys of the file that need a command that uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
 # The warm-up has an effect without the command: it is excluded from a time series.
@@ -62,7 +62,7 @@ VERSION_OPTIONS = {
 }
 VERSION_SECONDS = 10.0
 VERSION_MAX = 80
-METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then where it is and its unit"
+METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then its path and its unit"
 
 
 def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None:
@@ -87,7 +87,7 @@ def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None
 def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
     """The path or pattern of a figure, and its unit."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-        refuse_value(f"must be [where, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
+        refuse_value(f"must be [path or pattern, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
     where, name = pair
     if unit.base_unit(name) is None:
         refuse_value(f'has an unknown unit "{name}" for {metric}', f"the units are {unit.KNOWN}")
@@ -131,9 +131,9 @@ class Command(FilePart):
     """The load phase: a command that creates the data."""
 
     figures: Figures = Field(default=None, examples=["pgbench"])
-    """Where its figures are: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps, op/s]}`
-    or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time` and, of
-    processes larger than the lab's launcher, `memory_max`."""
+    """The source of its figures: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps,
+    op/s]}` or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time`
+    and, of processes larger than the lab's launcher, `memory_max`."""
 
     warmups: Natural = 0
     """Unrecorded executions before each trial."""
@@ -148,12 +148,12 @@ def stores() -> Collection[str]:
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Keys of the file that a command must name, or they have no effect."""
+    """Refuses keys of the file that no command uses."""
     texts = [keys.run, keys.prepare]
     try:
         named = {name for text in texts for name in template.template_names(text)}
     except ValueError:
-        # Reported with the templates.
+        # The check of templates reports it.
         return
     for key, place in PASSED.items():
         if key not in named and (key in context.dimensions or context.is_set(*map(str, place))):
@@ -229,7 +229,7 @@ def program_of(text: str) -> str:
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
     """The load, unrecorded executions, and the measured execution."""
     work: Command = variant.work
-    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys_of_kind(NAME)
+    written: Any = experiment.all_workloads[experiment.workload_at(variant.config)].keys_of_kind(NAME)
     requested = {f"work.{key}": getattr(written, key) for key in ("run", "prepare") if getattr(written, key)}
     plan = []
     if work.prepare:
@@ -299,7 +299,7 @@ def read_output(
     size = path.stat().st_size
     if not size:
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
-        raise LoadstoneError("it printed nothing to standard output, where figures are read", hint)
+        raise LoadstoneError("it printed nothing to standard output, the source of figures", hint)
     if size > FIGURES_MAX:
         most = units.format_size(FIGURES_MAX)
         raise LoadstoneError(
@@ -378,7 +378,7 @@ def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:
     names = [re.sub(r"[^a-z0-9]+", "_", part_name(run).lower()).strip("_") for run in runs]
     if "" in names or len(set(names)) < len(names):
         raise LoadstoneError(
-            f"it printed {len(runs)} results of {chosen.TITLE}, and a trial has one", "run the tool once in the command"
+            f"it printed {len(runs)} results of {chosen.TITLE}, but a trial has one", "run the tool once in the command"
         )
     whole = replace(runs[0], values=[], facts={}, notes=[], statuses={}, histograms={}, series=None, dimensions={})
     for name, run in zip(names, runs, strict=True):
