@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pytest
 
 from conftest import Engine
+from loadstone.runner.settling import await_replication
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import Up, up
 
 RECORDS = 1_000
@@ -88,20 +91,29 @@ class Proof:
         assert done.stdout, done.stderr
         return Verdict(done.returncode, json.loads(done.stdout), done.stderr)
 
-    def crash(self, running: list[subprocess.Popen[str]], system: Up) -> Verdict:
-        """Loads, kills the server under load, starts it again over its data and reads back."""
-        system.running.recreate_table("usertable")
+    def crash(
+        self,
+        running: list[subprocess.Popen[str]],
+        system: RunningSystem,
+        server: str | None = None,
+        table: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """Loads, kills a server (or all) at a drawn instant, starts it again and reads back."""
+        system.recreate_table("usertable", table)
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")
         process = self.engine.start(*line)
         running.append(process)
         await_start(process)
-        time.sleep(1.5)
-        system.running.kill()
+        time.sleep(1 + Random(len(self.runs)).random())
+        # Before the kill, which waits for the end of the processes: ages are lower bounds.
         crashed = time.time_ns()
+        system.kill(server)
         process.send_signal(signal.SIGINT)
         process.wait(60)
-        system.running.restart()
+        system.restart(server)
+        waited = await_replication(system.find_backlog, system.unseen_s)
+        assert waited.backlog is None, waited
         verdict = self.judge(line, "--crash", str(crashed), "--loaded")
         assert verdict.output["writes"]["acknowledged"] > 100
         facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
