@@ -31,7 +31,8 @@ from loadstone.systems.cassandra.cql import Cql
 ARTIFACT = "org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
 # At the start of a turn the queues fill again.
 SETTLE_S = 1.5
-POPULATION = 200_000
+# Rows of the commands, partitions of a profile.
+POPULATION, PARTITIONS = 200_000, 20_000
 ROW = re.compile(r"^\s*total,\s*(\d+),")
 REPLICATION = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 PROFILES = {
@@ -139,8 +140,8 @@ def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], optio
             running[side].process.send_signal(signal.SIGSTOP)
         turns: list[dict[str, tuple[float, float]]] = []
         for pair in range(options.pairs):
-            order = list(running)[:: -1 if pair % 2 else 1]
-            turns.append({side: running[side].measure_turn(options.seconds) for side in order})
+            # Always in one order: two turns of one tool would exceed the request time-out of the other.
+            turns.append({side: tool.measure_turn(options.seconds) for side, tool in running.items()})
             print(f"    pair {pair}: {turns[-1]}", flush=True)
         peaks = {side: tool.peak_bytes() for side, tool in running.items()}
     finally:
@@ -234,13 +235,22 @@ def main() -> int:
                     if re.search(options.only, name):
                         compare_turns(name, tools, [*line, *where], options)
         else:
+            full = ["-pop", f"seq=1..{PARTITIONS}"]
             with profiles(list(PROFILES)) as paths:
                 for name, path in paths.items():
-                    line = ["user", f"profile={path}", "ops(insert=1,q=1)", "cl=ONE", "no-warmup", *full]
-                    load = ["user", f"profile={path}", "ops(insert=1)", "cl=ONE", "no-warmup", "-pop", "seq=1..20000"]
+                    line = [
+                        "user",
+                        f"profile={path}",
+                        "ops(insert=1,q=1)",
+                        "duration=60m",
+                        "cl=ONE",
+                        "no-warmup",
+                        *full,
+                    ]
+                    load = ["user", f"profile={path}", "ops(insert=1)", f"n={PARTITIONS}", "cl=ONE", "no-warmup", *full]
                     if re.search(options.only, name):
-                        run([*engine, *load, "n=20000", "-rate", "threads=100", *where])
-                        line += ["duration=60m", "-rate", "threads=20", *where]
+                        run([*engine, *load, "-rate", "threads=100", *where])
+                        line += ["-rate", "threads=20", *where]
                         compare_turns(f"profile {name}, 20 threads", tools, line, options)
     return 0
 

@@ -19,6 +19,7 @@ import pytest
 
 from conftest import Engine
 from loadstone.runner.settling import await_replication
+from loadstone.systems.base.process import process_tree, send_signal
 from loadstone.systems.base.running_system import RunningSystem
 from systems_support import Up, up
 
@@ -47,9 +48,13 @@ class Verdict:
 
     @property
     def is_proven(self) -> bool:
-        """The checker found and repaired its planted faults, and proved enough writes for exit status 0."""
-        proof = self.output.get("proof")
-        return self.code == 0 and proof == {"corrupted": True, "removed": True, "restored": True}
+        """The checker proved enough writes for exit status 0."""
+        return self.code == 0 and self.has_proof
+
+    @property
+    def has_proof(self) -> bool:
+        """The checker found and repaired its planted faults."""
+        return bool(self.output.get("proof") == {"corrupted": True, "removed": True, "restored": True})
 
     @property
     def writes(self) -> dict[str, int]:
@@ -106,8 +111,12 @@ class Proof:
         running.append(process)
         await_start(process)
         time.sleep(1 + Random(len(self.runs)).random())
-        # Before the kill, which waits for the end of the processes: ages are lower bounds.
+        victims = [victim for victim in system.running_processes() if server in (None, victim.name)]
+        members = [member for victim in victims for member in process_tree(victim)]
+        # As the lab's fault does: on a busy host, finding all processes and waiting for their end takes seconds.
         crashed = time.time_ns()
+        for member in members:
+            send_signal(member, signal.SIGKILL)
         system.kill(server)
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -117,7 +126,7 @@ class Proof:
         verdict = self.judge(line, "--crash", str(crashed), "--loaded")
         assert verdict.output["writes"]["acknowledged"] > 100
         facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
-        assert verdict.output["ledger"].items() >= facts.items()
+        assert verdict.output["ledger"].items() >= facts.items(), verdict
         print(json.dumps({name: verdict.output[name] for name in ("writes", "found", "lost")}))
         return verdict
 
