@@ -118,7 +118,8 @@ def test_killed_region_server_loses_no_synced_write(
         hbase.up(2, hbase_ports(2) | {"heap": "512m"})
         conf = hbase.store_properties()["hbase.conf"]
         patient = ("hbase.client.operation.timeout=30000", "hbase.client.retries.number=30")
-        store = Proof(engine, "hbase", (f"hbase.conf={conf}", "columnfamily=cf", "durability=SYNC_WAL", *patient))
+        durable = (f"hbase.conf={conf}", "columnfamily=cf", "durability=SYNC_WAL")
+        store = Proof(engine, "hbase", (*durable, *patient), closes=False)
         servers = ["region-server-1", "region-server-2"]
         require_allowed_losses(store, running, hbase, servers, {"family": "cf", "splits": "5"}, 0)
     finally:

@@ -70,6 +70,8 @@ class Proof:
     store: str
     properties: tuple[str, ...]
     runs: list[str] = field(default_factory=list)
+    # False: clients may be blocked in a library when a run is ended, and its last notes are then missing.
+    closes: bool = True
 
     def load(self) -> None:
         """Loads records whose values name their writes."""
@@ -125,7 +127,7 @@ class Proof:
         assert waited.backlog is None, waited
         verdict = self.judge(line, "--crash", str(crashed), "--loaded")
         assert verdict.output["writes"]["acknowledged"] > 100
-        facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
+        facts = {"beyond": 0, "ticks_lost": 0, "exceptions_lost": 0} | ({"closed": True} if self.closes else {})
         assert verdict.output["ledger"].items() >= facts.items(), verdict
         print(json.dumps({name: verdict.output[name] for name in ("writes", "found", "lost")}))
         return verdict
