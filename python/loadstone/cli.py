@@ -17,10 +17,10 @@ ENGINE_COMMANDS = {
     "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
     "cassandra-stress": "the command line of cassandra-stress: loadstone cassandra-stress write n=1M -node 127.0.0.1",
     "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
-    "terasort": "sort them: loadstone terasort IN OUT",
-    "teravalidate": "check that they are sorted, and compute their checksum: loadstone teravalidate OUT",
-    "ledger": "read back what a run wrote, and print which acknowledged writes are missing",
-    "describe": "print stores, properties, kinds of work and front ends as JSON",
+    "terasort": "sort rows as TeraSort does: loadstone terasort IN OUT",
+    "teravalidate": "check that rows are sorted, and compute their checksum: loadstone teravalidate OUT",
+    "ledger": "read back the writes of a run, and print the acknowledged writes that are missing",
+    "describe": "print stores, properties, workload kinds and front ends as JSON",
     "trial": "run one trial: its spec on standard input, its events on standard output",
 }
 # The lab's commands, each a module of `loadstone.commands` (of the same name, if Python allows it).
@@ -28,7 +28,7 @@ LAB_COMMANDS = {
     "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
     "run": "run an experiment: loadstone run my.yaml",
     "time": "time commands against each other: loadstone time 'COMMAND A' 'COMMAND B'",
-    "fio": "fio's command line: loadstone fio JOBFILE, with our verdict and report",
+    "fio": "fio's command line, with a verdict and a report: loadstone fio JOBFILE",
     "list": "list results",
     "show": "show a run's results as tables",
     "compare": "compare runs of different times, or files of other tools, with the first",
@@ -38,9 +38,9 @@ LAB_COMMANDS = {
     "report": "write report.html and report.md again",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
-    "doctor": "check whether this machine is fit for measuring, and what to do about it",
+    "doctor": "check whether this machine is fit for measuring, and print commands that fix problems",
     "completion": "print completion for bash, zsh or fish, or the man page: loadstone completion bash",
-    "fleet": "the hosts of a Ray cluster: loadstone fleet status",
+    "fleet": "list the hosts of a Ray cluster: loadstone fleet status",
     "systems": "start and stop servers on this machine: loadstone systems up cassandra --nodes 3",
 }
 MODULES = {"import": "import_results"}
@@ -61,7 +61,7 @@ def main() -> int:
 def run(arguments: list[str]) -> int:
     """Runs one command line, without the program's name."""
     if not arguments:
-        return bad_usage("a command is missing", "`loadstone --help` lists the commands")
+        return refuse_usage("a command is missing", "`loadstone --help` lists the commands")
     command, rest = arguments[0], arguments[1:]
     if command == "ycsb" and any(word == "--search" or word.startswith("--search=") for word in rest):
         # A search runs many trials, so the lab handles it.
@@ -88,7 +88,7 @@ def run(arguments: list[str]) -> int:
 
 
 def run_command(command: str, arguments: list[str]) -> int:
-    """Runs one of the lab's commands, importing only what it needs."""
+    """Runs one of the lab's commands, importing only its module."""
     import importlib
 
     if command == "completion":
@@ -107,10 +107,10 @@ def unknown(command: str) -> int:
 
     kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
     advice = did_you_mean(command, known)
-    return bad_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
+    return refuse_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
 
 
-def bad_usage(message: str, hint: str) -> int:
+def refuse_usage(message: str, hint: str) -> int:
     """Reports an invalid command line; returns the exit status for that."""
     print(LoadstoneError(message, hint), file=sys.stderr)
     return 2

@@ -224,7 +224,7 @@ def test_late_answers_are_in_every_latency(stress: Stress) -> None:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=20 no-warmup -rate threads=4")
     outcome.check_end()
-    # A tenth below: timers may fire early, and latencies are rounded.
+    # A tenth below, because timers may fire early and latencies are rounded.
     for label in ("mean", "median", "99th percentile", "max"):
         assert outcome.latency_ms(label) >= DELAY_S * 1e3 * 0.9
 
@@ -255,7 +255,7 @@ def test_a_stall_delays_the_responses_behind_it(stress: Stress, tmp_path: Path) 
         late_ns = [histogram.value_at_quantile(rank / histogram.count) for rank in range(1, histogram.count + 1)]
         histograms.setdefault(tag, []).extend(late_ns)
     assert {tag: len(values) for tag, values in histograms.items()} == {"WRITE-st": count, "WRITE-rt": count}
-    # Of the 50 operations due in the stall, the k-th waited at least for its end: a ramp, in steps of 10 ms.
+    # Of the 50 operations due in the stall, the k-th waited at least until its end: a ramp in steps of 10 ms.
     responses = sorted(histograms["WRITE-rt"], reverse=True)
     for position in range(0, 40, 10):
         assert responses[position] >= (stall_s - position / rate) * 1e9 * 0.9

@@ -13,7 +13,7 @@ import pytest
 import tiny_system
 from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, spec_of
-from lab_support import ROOT, experiment, only_folder, trials
+from lab_support import ROOT, experiment, single_folder, trials
 from loadstone.commands import run as run_command
 from loadstone.engine import program
 from loadstone.engine.trial import EngineError
@@ -33,6 +33,7 @@ from loadstone.runner import run as runner
 from loadstone.runner.server_pool import DIED
 from loadstone.systems import registry
 from loadstone.systems.base.running_system import RunningSystem, ServerState
+from loadstone.systems.redis.client import RedisClient, RedisError
 from systems_support import free_port, systems, temporary_root
 
 ROLES = ("lab", "servers", "clients", "clients")
@@ -81,7 +82,7 @@ def run_experiment(home: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> li
     monkeypatch.setenv("LOADSTONE_SHARE_HOST", "1")
     monkeypatch.setattr(runner, "RayTransport", lambda address: InProcess([HostClock()] * len(ROLES), ROLES))
     assert run_command.main([str(file), "--no-report"]) == 0
-    return trials(only_folder(home))
+    return trials(single_folder(home))
 
 
 def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,11 +101,11 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         assert trial.value("host.host1.cpu.busy") is not None
         assert trial.value("server.redis.keys") >= 100
     assert by_placement["apart"].facts["machines_shared"] == "yes"
-    judged = judge.judge_results(only_folder(tmp_path).load_results())
+    judged = judge.judge_results(single_folder(tmp_path).load_results())
     messages = [finding.message for finding in judged.findings if finding.check == "sides-differ"]
     assert any("placement does not change the competition" in message for message in messages), messages
     assert not any("differ in" in message for message in messages), messages
-    roles = {host["name"]: host["role"] for host in only_folder(tmp_path).load_results().environment["hosts"]}
+    roles = {host["name"]: host["role"] for host in single_folder(tmp_path).load_results().environment["hosts"]}
     assert {name: roles[name] for name in ("host1", "host2", "host3")} == {
         "host1": "nodes",
         "host2": "clients",
@@ -211,6 +212,24 @@ def test_servers_of_another_owner_are_refused(fleet: Remote) -> None:
         SpreadSystem(fleet, "tiny").up(3, {"port": str(free_port())})
     assert [RunningSystem(f"tiny@host{k}").status() for k in (0, 2)] == [[], []]
     RunningSystem("tiny@host1").down()
+
+
+def test_redis_on_hosts_needs_a_password(fleet: Remote) -> None:
+    running = SpreadSystem(fleet, "redis")
+    settings = {"port": str(free_port(offsets=range(3))), "maxclients": "100"}
+    running.up(1, settings)
+    try:
+        properties = running.store_properties()
+        address = (properties["redis.host"], int(properties["redis.port"]))
+        with RedisClient(*address) as client, pytest.raises(RedisError, match="NOAUTH"):
+            client.send_command("PING")
+        with RedisClient(*address, properties["redis.password"]) as client:
+            assert client.send_command("PING") == "PONG"
+            assert client.send_command("CONFIG", "GET", "protected-mode") == ["protected-mode", "yes"]
+        running.up(1, settings)
+        assert running.store_properties() == properties, "an ended server returns with its password"
+    finally:
+        running.down()
 
 
 def test_failed_start_names_the_host(fleet: Remote) -> None:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from command_server import Done
-from lab_support import experiment, loadstone, only_folder
+from lab_support import experiment, loadstone, single_folder
 from loadstone.experiment.file import load_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.report.expectation_files import junit, summary
@@ -104,7 +104,7 @@ def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
         *("--junit", "out/j.xml", "--summary", "s.md"),
         code=1,
     )
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert folder.question.expect == ("throughput < 1", "errors == 0")
     cases = ElementTree.parse(tmp_path / "out/j.xml").getroot().findall("testsuite/testcase")
     assert [case.find("failure") is not None for case in cases] == [True, True, False, False]

@@ -49,6 +49,11 @@ def test_unreachable_server_is_reported(tmp_path: Path) -> None:
     assert "error: cannot connect to 127.0.0.1:1: Connection refused\nhint: start the server" in errors(tmp_path, text)
 
 
+def test_impossible_port_is_reported(tmp_path: Path) -> None:
+    text = f"systems: {{redis: {{properties: {{redis.host: 127.0.0.1, redis.port: 70000}}}}}}\n{TINY}"
+    assert "error: there is no port 70000\nhint: correct the address of redis" in errors(tmp_path, text)
+
+
 def test_port_in_use_names_its_holder(tmp_path: Path, listener: socket.socket) -> None:
     port = listener.getsockname()[1]
     text = f"systems: {{redis: {{start: {{settings: {{port: {port}}}}}}}}}\n{TINY}"
@@ -104,3 +109,10 @@ def test_relative_library_is_found(tmp_path: Path) -> None:
     (tmp_path / "lib.so").write_text("not a library")
     text = f"systems: {{rocksdb: {{properties: {{rocksdb.library: lib.so}}}}}}\n{TINY}"
     assert "no file lib.so" not in errors(tmp_path, text)
+
+
+def test_command_of_an_older_tool_states_its_error(tmp_path: Path) -> None:
+    text = "systems: {c: {store: cassandra, attach: {hosts: [127.0.0.1]}}}\nmeasure: {operations: 9}\n"
+    text += "workload: {cassandra-stress: {command: write cl=MANY, population: 10}}\n"
+    done = loadstone(tmp_path, "run", experiment(tmp_path, text), "--dry-run", code=1)
+    assert done.stderr.startswith("error: Invalid value MANY; must match pattern ONE|QUORUM")

@@ -1,4 +1,4 @@
-"""The Python interface: its tables, percentiles, judgement and charts equal the report's and the command line's."""
+"""The Python interface: its tables, percentiles, judgement and charts equal the report and the command line."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lab_support import ROOT, SMALL, experiment
 from lab_support import loadstone as command
 from loadstone.api import reference
 from loadstone.engine.histogram import Histogram
-from loadstone.results import lines
+from loadstone.results import export, lines
 from loadstone.results.folder import Folder
 from loadstone.results.hlog import write_histograms
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
-from results_support import by_tag, intervals, trial
+from results_support import intervals, merge_by_tag, trial
 
 FIXTURE = ROOT / "tests/fixtures/results/v2"
 IMPORTS = ROOT / "tests/fixtures/imports"
@@ -81,7 +81,7 @@ def test_merged_percentiles_are_exact(run: loadstone.Run) -> None:
     for result in run.results.trials:
         directory = run.results.files(result.trial)
         assert directory is not None
-        total.add_histogram(by_tag(intervals(directory / "run.hlog"))["READ"])
+        total.add_histogram(merge_by_tag(intervals(directory / "run.hlog"))["READ"])
     latencies = run.latencies("read")
     assert [latencies.percentile(percent).value for percent in (50, 99.9, 100)] == [
         total.value_at_quantile(share) for share in (0.5, 0.999, 1)
@@ -264,6 +264,19 @@ def test_figure_tables_equal_for_all_types(tmp_path: Path) -> None:
     assert run.trials["other"].to_pylist() == [None, None, True, None]
     assert len(run.figures) == 8
     assert len(run.intervals) == len(run.samples) == len(run.histograms) == 0
+
+
+def test_tables_in_batches_equal_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "TRIALS_AT_ONCE", 2)
+    folder = Folder.create_folder(tmp_path / "many", "many", Question(), interleaved=False)
+    for number in range(5):
+        values = values_by_metric(*(Value(f"m{k}", 2**60 + k, "B", k) for k in range(number % 3)))
+        folder.append_trial(TrialResult(f"t{number}", {"size": number}, 1, values, facts={"a": 1, "b": "x"}))
+    run = loadstone.open(folder.path)
+    rows = [[*row.values()] for row in run.figures.to_pylist()]
+    assert rows == [*export.figure_rows(run.results)] != []
+    assert [row["fact"] for row in run.facts.to_pylist()] == ["a", "b"] * 5
+    assert str(run.figures["value"].type) == "double"
 
 
 def test_empty_folder_has_empty_tables(tmp_path: Path) -> None:

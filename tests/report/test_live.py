@@ -1,4 +1,4 @@
-"""The live server: what it refuses, what it shows of damaged folders, and the metrics."""
+"""The live server: refusals, damaged folders, and metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from loadstone.live.metrics import BUCKETS, classic_histogram, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt
+from loadstone.results.fault import FaultRecord
 from loadstone.results.folder import Folder
+from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
 
 HOSTILE = '"><script>alert(1)</script>'
@@ -35,7 +37,7 @@ CLIMBING = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results: two sound folders, a hostile one, and one of each damage."""
+    """Results: two sound folders, a hostile folder, and a folder for each type of damage."""
     home = tmp_path_factory.mktemp("live")
     (home / "secret.txt").write_text("root:x:0")
     results = make_run({"old": scatter(1000), "new": scatter(900, seed=2)}, "throughput >= 0.95x")
@@ -60,7 +62,7 @@ def server(home: Path) -> Iterator[Server]:
 
 
 def parse_families(text: str) -> dict[str, Any]:
-    """The metric families by name, as Prometheus's own parser reads them."""
+    """The metric families by name, parsed by Prometheus's own parser."""
     return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
 
 
@@ -205,6 +207,51 @@ def test_late_operations_change_their_own_point(tmp_path: Path) -> None:
     after, _ = attempt.list_points()
     assert after["max"] > 10 * before["max"]
     assert after["k"] == before["k"]
+
+
+def test_faults_are_known_while_in_effect(tmp_path: Path) -> None:
+    attempt = write_attempt(tmp_path)
+    record = FaultRecord("pause", ("a",), 2_000_000_000, 4_000_000_000, ordered_ns=2_100_000_000)
+    append_fault(tmp_path / "faults.jsonl", 0, record)
+    append_fault(tmp_path / "faults.jsonl", 1, FaultRecord("kill", ("b",), 9_000_000_000))
+    attempt.read_new()
+    assert [*attempt.faults.values()] == [{"kind": "pause", "from": 2.1, "to": None}]
+    append_fault(tmp_path / "faults.jsonl", 0, replace(record, held_ns=2_200_000_000, lifted_ns=4_500_000_000))
+    (tmp_path / "faults.jsonl").open("a").write('{"fault": 2}\n{"fault": "x", "kind": 3}\n')
+    attempt.read_new()
+    assert [*attempt.faults.values()] == [{"kind": "pause", "from": 2.2, "to": 4.5}]
+
+
+def write_sample(path: Path, second: int) -> None:
+    """Appends a sample of a host with one processor in use."""
+    busy = [100 * second, 0, 0, 100 * second, 0, 0, 0, 0]
+    sample = {"unix_ns": second * 10**9, "monotonic_ns": second * 10**9, "ticks_per_second": 100}
+    with path.open("a") as file:
+        file.write(json.dumps({**sample, "processors": {"cpu": busy}, "processes": {}, "memory": {}}) + "\n")
+
+
+def test_viewer_receives_each_sample_once(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "results/a/1", make_run({"a": scatter(1000)}))
+    directory = folder.path / "trials/a-9.part"
+    write_attempt(directory)
+    (directory / "begun.json").write_text("{}")
+    for second in range(4):
+        write_sample(directory / "observed.jsonl", second)
+    with serve(tmp_path) as server:
+        received = (
+            json.loads(event.partition("data: ")[2])
+            for event in server.events("/run/a/1/events", 1_000)
+            if event.startswith("event: points")
+        )
+        first = next(received)
+        write_sample(directory / "observed.jsonl", 4)
+        with (directory / "run.events.jsonl").open("a") as file:
+            file.write(json.dumps(interval(3, [])) + "\n")
+        second = next(received)
+    assert (first["first"], len(first["hosts"])) == (0, 3)
+    assert (second["first"], len(second["hosts"])) == (3, 1)
+    assert [point["k"] for point in second["points"]] == [3]
+    assert second["hosts"][0]["host"] == 1.0
 
 
 def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The live page in a real browser: a run from its start to a killed lab, on a desk and on a phone."""
+"""The live page in a real browser: a run from its start to a killed lab, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ import pytest
 
 from browser_support import Browser
 from event_support import interval, outcome
-from lab_support import SMALL, experiment, only_folder, start
+from lab_support import SMALL, experiment, single_folder, start
 from live_support import serve, write_folder
 from loadstone.results.fault import FaultRecord
+from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
 
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
-# Long enough to be killed while a trial runs.
+# Long enough for a kill while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
 HOSTILE = '<img src=x onerror="document.title=1">'
 
@@ -53,11 +54,11 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
     finally:
         lab.kill()
         lab.communicate()
-    assert only_folder(tmp_path).load_results().trials == []
+    assert single_folder(tmp_path).load_results().trials == []
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """A port that was free just now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -123,6 +124,26 @@ def test_hostile_names_and_faults_are_drawn_as_text(browser: Browser, tmp_path: 
         wait_for_text(browser, "#chart-throughput", "kill")
         assert browser.value("document.querySelectorAll('main img').length") == 0
         assert "Loadstone" in browser.value("document.title")
+
+
+def test_fault_in_effect_is_a_band(browser: Browser, tmp_path: Path) -> None:
+    path = write_trial(tmp_path)
+    directory = next((path / "trials").iterdir())
+    directory = directory.rename(directory.with_name("9-now.part"))
+    (directory / "begun.json").write_text("{}")
+    record = FaultRecord("pause", ("a",), 2_000_000_000, ordered_ns=2_000_000_000, held_ns=2_100_000_000)
+    append_fault(directory / "faults.jsonl", 0, record)
+    with (path / "lock").open("a") as lock, serve(tmp_path) as server:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        browser.open(server.address, 1280, 900)
+        browser.value("document.querySelector('#rows a').click()")
+        wait_for_text(browser, "#chart-throughput", "pause")
+        width = "document.querySelector('#chart-throughput .mark-rect path').getBoundingClientRect().width"
+        lasting = float(str(browser.value(width)))
+        append_fault(directory / "faults.jsonl", 0, replace(record, lifted_ns=3_000_000_000))
+        with (directory / "run.events.jsonl").open("a") as file:
+            file.write(json.dumps(interval(8, [])) + "\n")
+        browser.wait(f"{width} < {lasting / 2}")
 
 
 def test_search_and_choice_lead_to_a_comparison(browser: Browser, tmp_path: Path) -> None:

@@ -15,14 +15,14 @@ from scripted_cassandra import Answer, Execution, FakeCassandra
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command printed."""
+    """The exit status and output of a command."""
 
     code: int
     stdout: str
     stderr: str
 
     def totals(self, label: str) -> dict[str, int]:
-        """A count of `Results:`, by operation, and in all under `total`."""
+        """A count of `Results:` by operation, and its sum under `total`."""
         match = re.search(rf"^Total {label} +: +([\d,]+) \[(.*)\]$", self.stdout, re.MULTILINE)
         assert match, self.stdout + self.stderr
         counts = dict(part.split(": ") for part in re.split(r", (?=[A-Z])", match[2]))
@@ -88,7 +88,7 @@ class Stress:
 
 
 def fail_every(count: int, answer: Answer) -> Callable[[Execution], Answer]:
-    """A script in which the first of every `count` executions gets this answer."""
+    """A script in which the first of every `count` executions has this answer."""
     return lambda execution: answer if execution.number % count == 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures in their printed form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], uni
         (0.338, 0.1, "×", "0.338×"),
         (1.3329, 0.004, "×", "1.333×"),
         (0.0215, 0.004, "share", "2.15 %"),
-        # An interval of no width carries no digit more than the usual three.
+        # An interval of zero width has no more than the usual three digits.
         (30_000_000.0, 0.0, "ns", "30.0 ms"),
         (4.0, 1e-9, "ns", "4.00000 ns"),
         (0.4, 0.1, "B/op", "0.400 B/op"),
@@ -59,9 +59,9 @@ def test_figure_interval_and_table_share_the_last_digit() -> None:
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_table_and_report_show_equal_small_bytes(number: float) -> None:
     (text,) = units.in_one_unit([number], "B/op")
-    shown = units.format_figure(number, "B/op")
-    assert float(text.split()[0]) == pytest.approx(float(shown.split()[0]), rel=0.005)
-    assert text.split()[1] == shown.split()[1]
+    output = units.format_figure(number, "B/op")
+    assert float(text.split()[0]) == pytest.approx(float(output.split()[0]), rel=0.005)
+    assert text.split()[1] == output.split()[1]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_table_and_report_show_equal_small_bytes(number: float) -> None:
         (0.0504, 0.05, "5.04 %"),
         (0.9485, 0.95, "94.8 %"),
         (0.94996, 0.95, "94.996 %"),
-        # What is the bound, but for what floats lose, reads like it.
+        # A value that equals the bound within float precision is printed like it.
         (0.05, 0.05, "5 %"),
         (1.05 - 1, 0.05, "5 %"),
         (0.21, 0.05, "21 %"),

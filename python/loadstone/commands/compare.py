@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(join_filters(arguments))
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
-    sides = [[open_results(run, options.results) for run in each.split(",")] for each in options.results_at]
+    sides = [[open_results(run, options.results) for run in side.split(",")] for side in options.results_at]
     check_conditions(options.expect)
     judgement = show_results(add_expectations(join_results(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:

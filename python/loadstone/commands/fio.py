@@ -38,25 +38,25 @@ def main(arguments: list[str]) -> int:
         "All other options are passed to fio. The jobs run in a temporary directory below the current one.",
     )
     parser.add_argument("job", metavar="JOBFILE", help="a job file of fio")
-    parser.add_argument("--dry-run", action="store_true", help="show the plan, run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show the plan and run nothing")
     parser.add_argument("--share-host", action="store_true", help="allow another run on this host at the same time")
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
     parser.results_option()
-    options, others = parser.parse_known_args(arguments)
-    for word in others:
+    options, fio_options = parser.parse_known_args(arguments)
+    for word in fio_options:
         if fio.is_reserved(word) or not word.startswith("-"):
-            hint = "write fio's options with =, as in --runtime=10; those for its output are set by the lab"
+            hint = "write fio's options with =, as in --runtime=10; the lab sets the options for its output"
             raise UsageError(f"{word} cannot be used here", hint)
     workloads.register()
     options = Namespace(resume=False, retry_failed=False, print_results=print_figures, **vars(options))
-    return run.carry_out(job_experiment(options.job, others), f"fio-{Path(options.job).stem}", options)
+    return run.carry_out(job_experiment(options.job, fio_options), f"fio-{Path(options.job).stem}", options)
 
 
 def job_experiment(job: str, options: Sequence[str]) -> Loaded:
     """An experiment with one trial of a job file. Raises ExperimentError."""
     document = {
         "systems": {fio.STORE: {}},
-        "workload": {"fio": {"job": escape_braces(job), "options": [escape_braces(each) for each in options]}},
+        "workload": {"fio": {"job": escape_braces(job), "options": [escape_braces(option) for option in options]}},
         "directory": escape_braces(str(Path.cwd())),
     }
     loaded = of_command(document, "fio")

@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         action="store_true",
         help="the files are histogram logs of processes that ran together: merge them into one trial",
     )
-    parser.add_argument("--name", metavar="NAME", help="the folder's name (default: that of the first file)")
+    parser.add_argument("--name", metavar="NAME", help="the folder's name (default: the name of the first file)")
     parser.add_argument("--question", metavar="TEXT", default="", help="the question that the results answer")
     parser.results_option()
     options = parser.parse_args(arguments)
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
     from loadstone.importers.store import store_runs
 
     try:
-        facts = dict(parse_fact(each) for each in options.fact)
+        facts = dict(parse_fact(text) for text in options.fact)
         for figure in options.json:
             parse_figure(figure)
     except LoadstoneError as error:

@@ -45,7 +45,7 @@ def folder_at(name: str, root: Path) -> Folder:
 def open_folder(path: Path) -> Folder:
     """A result folder, or the latest one of an experiment's folder. Raises LoadstoneError if it is neither."""
     if not (path / "folder.json").exists():
-        inside = sorted(each.parent for each in path.glob("*/folder.json"))
+        inside = sorted(header.parent for header in path.glob("*/folder.json"))
         if inside:
             return Folder(inside[-1])
     return Folder(path)
@@ -56,10 +56,10 @@ def from_file(path: Path, facts: Mapping[str, Scalar]) -> ResultSet:
     from loadstone.importers.read import read_file
 
     imported = read_file(path, facts)
-    series = {each.result.trial: each.series for each in imported}
+    series = {trial_import.result.trial: trial_import.series for trial_import in imported}
     return ResultSet(
         name=path.name,
-        trials=[each.result for each in imported],
+        trials=[trial_import.result for trial_import in imported],
         question=Question(),
         series=series.get,
         path=path,

@@ -123,7 +123,7 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             return 1
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
-            hint = "check the file system, then try again; what was measured before is kept"
+            hint = "check the file system, then try again; finished trials are kept"
             print(LoadstoneError(f"{where}{error.strerror or error}", hint), file=sys.stderr)
             return 1
         except KeyboardInterrupt:

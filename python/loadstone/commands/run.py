@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--retry-failed",
         action="store_true",
-        help="with --resume: retry variants that were set aside after 3 failed attempts",
+        help="with --resume: retry variants that were excluded after 3 failed attempts",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="show the plan, its time, and what would fail; run nothing"
@@ -124,9 +124,9 @@ def run_experiment(
             folder = create_folder(loaded, planned, name, options.results, command)
         note(folder.path)
         console.print(f"{folder.path}", style="bold")
-        for each in ending:
-            if signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, interrupt_run)
+        for number in ending:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, interrupt_run)
         with serve_live(folder, console, options):
             return folder, run_trials(loaded, planned, folder, console, options.retry_failed)
 
@@ -178,8 +178,8 @@ def exclusive_host(name: str, options: Namespace) -> AbstractContextManager[Call
 
 def interrupt_run(number: int, _: FrameType | None) -> NoReturn:
     """Ends the run. Cleaning up takes seconds and must not be interrupted again, so further signals are ignored."""
-    for each in ENDING:
-        signal.signal(each, signal.SIG_IGN)
+    for ignored in ENDING:
+        signal.signal(ignored, signal.SIG_IGN)
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     sys.exit(128 + number)
@@ -294,5 +294,5 @@ def finish_run(folder: Folder, console: Console, options: Namespace) -> int:
         for path in write(judgement, folder.path):
             if path.suffix == ".html":
                 console.print(f"report: {path}", style="bold", soft_wrap=True)
-    unanswered = any(each.outcome is None or each.outcome.kind == "nothing" for each in judgement.searches)
+    unanswered = any(search.outcome is None or search.outcome.kind == "nothing" for search in judgement.searches)
     return int(unanswered) or exit_status(judgement.expectations)

@@ -156,8 +156,8 @@ def data_warning(store: str) -> Iterator[Mistake]:
 def line_document(line: SearchCommand, spec: Spec) -> dict[str, Any]:
     """The experiment as an experiment file would define it."""
     store, over = spec["store"]["name"], line.options["--search"]
-    first, *others = map(Path, line.files)
-    above = {key: text for file in others for key, text in read(file).items()} | line.properties
+    first, *later_files = map(Path, line.files)
+    above = {key: text for file in later_files for key, text in read(file).items()} | line.properties
     every = {**read(first), **above}
     if over == "clients" and every.get("target", "0") != "0":
         hint = "leave the target out, or use --search rate"
@@ -206,7 +206,7 @@ def window_length(seconds: str) -> str:
 def belongs_to_store(key: str, patterns: Set[str]) -> bool:
     """Whether a property is a store's; a binding (`*`) gets all properties except the workload's."""
     return key in patterns or (
-        key not in describe_engine().properties and any(fnmatchcase(key, each) for each in patterns)
+        key not in describe_engine().properties and any(fnmatchcase(key, pattern) for pattern in patterns)
     )
 
 
@@ -214,8 +214,8 @@ def take_address(store: str, properties: dict[str, str]) -> dict[str, Any]:
     """The servers' address, which is removed from the store's properties."""
     host, port = describe_engine().address_properties(store) or ("", "")
     attach: dict[str, Any] = {"hosts": (properties.pop(host, "") or "127.0.0.1").split(",")}
-    if given := properties.pop(port, ""):
-        attach["port"] = int(given) if given.isdigit() else given
+    if text := properties.pop(port, ""):
+        attach["port"] = int(text) if text.isdigit() else text
     return attach
 
 

@@ -63,9 +63,9 @@ def regroup_results(results: ResultSet, settings: Sequence[str], projection: Pro
 def replace_infinite(part: Any) -> Any:
     """A document with null for NaN and infinity, which JSON lacks; a ratio to 0 is infinite."""
     if isinstance(part, dict):
-        return {name: replace_infinite(each) for name, each in part.items()}
+        return {name: replace_infinite(value) for name, value in part.items()}
     if isinstance(part, list):
-        return [replace_infinite(each) for each in part]
+        return [replace_infinite(value) for value in part]
     return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
@@ -81,7 +81,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
             for item in judgement.expectations
         ],
         "verdict": str(judgement.verdict),
-        "not_looked": {each.check: each.reason for each in judgement.not_looked},
+        "not_looked": {skipped.check: skipped.reason for skipped in judgement.not_looked},
         "cells": [
             {
                 "variant": dict(cell.variant),
@@ -94,28 +94,28 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
         ],
         "comparisons": [
             {
-                "metric": each.metric,
-                "context": dict(each.context),
-                "by": each.by,
-                "baseline": dict(each.baseline.variant).get(each.by),
-                "contender": dict(each.contender.variant).get(each.by),
-                "ratio": each.ratio.value,
-                **read_attributes(each.ratio, "low", "high"),
-                **read_attributes(each, "p", "p_adjusted"),
-                "n": each.ratio.n,
-                **read_attributes(each, "effect", "test", "claim", "why", "bound", "exploratory"),
-                "verdict": str(each.verdict),
+                "metric": comparison.metric,
+                "context": dict(comparison.context),
+                "by": comparison.by,
+                "baseline": dict(comparison.baseline.variant).get(comparison.by),
+                "contender": dict(comparison.contender.variant).get(comparison.by),
+                "ratio": comparison.ratio.value,
+                **read_attributes(comparison.ratio, "low", "high"),
+                **read_attributes(comparison, "p", "p_adjusted"),
+                **{"n": comparison.ratio.n, "n_unit": comparison.n_unit},
+                **read_attributes(comparison, "effect", "test", "claim", "why", "bound", "exploratory"),
+                "verdict": str(comparison.verdict),
                 "scenarios": [
                     {
                         "name": row.name,
                         "ratio": row.ratio.value,
                         **read_attributes(row.ratio, "low", "high"),
-                        **read_attributes(row, "n", "reading"),
+                        **read_attributes(row, "n", "reading", "decides"),
                     }
-                    for row in each.scenarios
+                    for row in comparison.scenarios
                 ],
             }
-            for each in judgement.comparisons
+            for comparison in judgement.comparisons
         ],
         "curves": [
             {
@@ -129,17 +129,17 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
         ],
         "searches": [
             {
-                "variant": dict(each.context),
-                "over": each.rule.over,
-                "such_that": each.rule.objective and each.rule.objective.text,
-                **read_attributes(each.outcome, "kind", "load", "low", "high", "stopped"),
-                "notes": list(each.outcome.notes) if each.outcome else [],
+                "variant": dict(search.context),
+                "over": search.rule.over,
+                "such_that": search.rule.objective and search.rule.objective.text,
+                **read_attributes(search.outcome, "kind", "load", "low", "high", "stopped"),
+                "notes": list(search.outcome.notes) if search.outcome else [],
                 "probes": [
                     {"load": load, "throughput": Probe(load, samples).throughput, "trials": len(samples)}
-                    for load, samples in sorted(each.samples.items())
+                    for load, samples in sorted(search.samples.items())
                 ],
             }
-            for each in judgement.searches
+            for search in judgement.searches
         ],
         "findings": [
             {

@@ -89,7 +89,8 @@ def show_logs(options: Namespace) -> None:
     if name and not chosen:
         names = sorted({path.name.partition(".")[0] for path in paths})
         raise UsageError(
-            f'{running.name} has no log of a server "{name}"', f"name one that has logs: {', '.join(names) or 'none'}"
+            f'{running.name} has no log of a server "{name}"',
+            f"servers with logs: {', '.join(names) or 'none'}",
         )
     for path in chosen:
         print(f"==> {path} <==")
@@ -123,7 +124,7 @@ def recreate_table(options: Namespace) -> None:
 
 
 VERBS: dict[str, tuple[str, Callable[[Namespace], int | None]]] = {
-    "up": ("start a system, or those of its servers that have died", start_system),
+    "up": ("start a system, or only its servers that have exited", start_system),
     "down": ("stop a system and delete its data; its logs are kept", stop_system),
     "status": ("print `NAME state HOST:PORT pid` for each server, of all systems if none is named", show_status),
     "logs": ("print the paths of its logs, and their last lines", show_logs),
@@ -191,7 +192,7 @@ def settings_text(names: Sequence[str]) -> str:
         kind = registry.load_system(name)
         nodes = ", ".join(str(count) for count in kind.nodes)
         lines += [f"{kind.title}; nodes: {nodes}"]
-        lines += [f"  {f'{each.name}={each.default}':<44}{each.meaning}" for each in kind.settings]
+        lines += [f"  {f'{setting.name}={setting.default}':<44}{setting.meaning}" for setting in kind.settings]
     return "\n".join(lines)
 
 
@@ -210,7 +211,7 @@ def select_server(options: Namespace) -> str | None:
 
 
 def parse_settings(options: Namespace) -> dict[str, str]:
-    """The settings given by `--set`."""
+    """The settings of `--set`."""
     settings = {}
     for text in options.set:
         name, equals, value = text.partition("=")

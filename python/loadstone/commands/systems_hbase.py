@@ -36,17 +36,17 @@ def main(arguments: list[str]) -> int:
 
 def create_table(options: Namespace) -> None:
     """Creates a table and prints its number of regions."""
-    given = {name: str(getattr(options, name)) for name in OPTIONS}
-    count = select_tables(options).create_table(options.table, given, recreate=options.recreate)
+    table_options = {name: str(getattr(options, name)) for name in OPTIONS}
+    count = select_tables(options).create_table(options.table, table_options, recreate=options.recreate)
     print(f"{options.table} {count} regions")
 
 
 def show_regions(options: Namespace) -> None:
     """Prints the number of regions by table and server."""
     rows = [
-        (table, one.address, count)
-        for one in select_tables(options).region_servers()
-        for table, count in one.tables.items()
+        (table, server.address, count)
+        for server in select_tables(options).region_servers()
+        for table, count in server.tables.items()
         if options.table in (None, table)
     ]
     for table, address, count in sorted(rows):
@@ -108,7 +108,7 @@ def select_tables(options: Namespace) -> Tables:
     if options.conf is not None:
         if not (options.conf / "hbase-site.xml").is_file():
             raise UsageError(f"{options.conf} has no hbase-site.xml", "name HBase's configuration directory")
-        default = {each.name: each.default for each in load_system("hbase").settings}["version"]
+        default = {setting.name: setting.default for setting in load_system("hbase").settings}["version"]
         return Tables(options.conf.absolute(), version or default)
     running = RunningSystem("hbase")
     return Tables(Path(running.store_properties()["hbase.conf"]), version or running.server_version())

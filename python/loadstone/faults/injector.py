@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -90,12 +91,23 @@ class Site(Protocol):
 class Injector:
     """The faults of one trial."""
 
-    def __init__(self, site: Site, planned: Sequence[PlannedFault], seed: int, repeat: int) -> None:
+    def __init__(
+        self,
+        site: Site,
+        planned: Sequence[PlannedFault],
+        seed: int,
+        repeat: int,
+        report: Callable[[int, FaultRecord], None] = lambda number, record: None,
+    ) -> None:
+        """`report` is called in the threads of faults, with a fault's number and record after each of its steps."""
         # The start of the measured window, ns since the epoch; 0 before it is known.
         self.zero_unix_ns = 0
         self._start_unix_ns: int | None = None
         self._events: Sequence[ServerEvent] = ()
-        self._runs = [FaultRun(site, fault, draw_instants(fault, seed, repeat), seed, repeat) for fault in planned]
+        self._runs = [
+            FaultRun(site, fault, draw_instants(fault, seed, repeat), seed, repeat, partial(report, number))
+            for number, fault in enumerate(planned)
+        ]
 
     @property
     def records(self) -> tuple[FaultRecord, ...]:
@@ -146,8 +158,17 @@ class Injector:
 class FaultRun:
     """One fault, and the thread that runs it."""
 
-    def __init__(self, site: Site, planned: PlannedFault, draw: Draw, seed: int, repeat: int) -> None:
+    def __init__(
+        self,
+        site: Site,
+        planned: PlannedFault,
+        draw: Draw,
+        seed: int,
+        repeat: int,
+        report: Callable[[FaultRecord], None],
+    ) -> None:
         self._site = site
+        self._report = report
         self._planned = planned
         self._draw = draw
         self._seed, self._repeat = seed, repeat
@@ -284,6 +305,7 @@ class FaultRun:
     def _stamp(self, instant: str) -> None:
         now: dict[str, Any] = {instant: time.monotonic_ns() - self._zero_ns}
         self.record = replace(self.record, **now)
+        self._report(self.record)
 
     def _fail(self, step: str, reason: str) -> None:
         self.record = replace(self.record, unverified={step: reason, **self.record.unverified})

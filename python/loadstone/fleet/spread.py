@@ -5,6 +5,7 @@ The agents do the work (`loadstone.fleet.host_systems`). Addresses and propertie
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -36,6 +37,8 @@ HOST_FIGURES = (
     "device.written",
 )
 SERVER = "server."
+# The length of a generated password.
+SECRET_BYTES = 24
 # An operation and its arguments.
 Operation = tuple[str, Mapping[str, Any]]
 
@@ -79,7 +82,15 @@ class SpreadSystem:
         if any(":" in address for address in addresses):
             raise SystemsError(f"{self.name} needs IPv4 addresses, got {addresses[0]}", "start Ray with IPv4 addresses")
         is_new = self._plan is None
-        plan = self._plan = replace(plan_of(self.system, nodes, settings, file_system_bytes), addresses=addresses)
+        # Until the end of the run, so that an ended server is started with the same one.
+        known = self._plan.settings if self._plan else {}
+        generated = {
+            name: known.get(name) or secrets.token_urlsafe(SECRET_BYTES)
+            for name in self.system.secrets
+            if not settings.get(name)
+        }
+        plan = plan_of(self.system, nodes, {**settings, **generated}, file_system_bytes)
+        plan = self._plan = replace(plan, addresses=addresses)
         self.hosts.connect(numbers)
         plans = [asdict(replace(plan, here=(node,))) for node in range(1, nodes + 1)]
         try:

@@ -47,6 +47,12 @@ function rowsOf(name) {
   );
 }
 
+// A fault that is not lifted lasts until the last point.
+function faultBands() {
+  const last = Math.max(...[...points.values()].map((point) => point.at));
+  return (state?.trial?.faults ?? []).map((fault) => ({ ...fault, to: fault.to ?? Math.max(last, fault.from) }));
+}
+
 let drawing = false;
 async function draw() {
   if (drawing) return;
@@ -55,7 +61,7 @@ async function draw() {
     const rows = rowsOf(name);
     byId(`figure-${name}`).hidden = !rows.length || (name === "failed" && rows.every((row) => row.value === 0));
     if (!rows.length) continue;
-    view.data("rows", rows).data("faults", state?.trial?.faults ?? []);
+    view.data("rows", rows).data("faults", faultBands());
     await view.resize().runAsync();
   }
   drawing = false;
@@ -184,7 +190,7 @@ function connect() {
     const fresh = JSON.parse(event.data);
     if (fresh.points.some((point) => point.phase !== [...points.values()][0]?.phase)) points = new Map();
     for (const point of fresh.points) points.set(point.k, point);
-    hosts = fresh.hosts;
+    hosts.splice(fresh.first, Infinity, ...fresh.hosts);
     tiles();
     draw();
   });

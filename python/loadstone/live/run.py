@@ -190,7 +190,7 @@ class FollowedRun:
             "clients": attempt.ready.get("clients"),
             "store": attempt.ready.get("store"),
             "durability": attempt.ready.get("durability"),
-            "faults": [] if is_part or result is None else describe_faults(result),
+            "faults": [*attempt.faults.values()] if is_part or result is None else describe_faults(result),
         }
 
 

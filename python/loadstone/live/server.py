@@ -91,7 +91,10 @@ class RunReading:
     text: str
     trial: str
     points: list[dict[str, Any]]
-    hosts: list[dict[str, Any]]
+    attempt: Attempt | None = None
+    # The attempt's start of the window, and the number of its samples of the host.
+    start_unix_ns: int | None = None
+    samples: int = 0
 
 
 class Watcher:
@@ -103,7 +106,7 @@ class Watcher:
         self.attempts: list[Attempt] = []
         self._lock = threading.Lock()
         self._read = 0.0
-        self._reading = RunReading("", "", [], [])
+        self._reading = RunReading("", "", [])
         self._state: dict[str, Any] = {}
         self._text = ""
 
@@ -118,8 +121,12 @@ class Watcher:
                 state = self.run.page_state()
                 if state is not self._state:
                     self._state, self._text = state, json.dumps(countable(state))
-                points, hosts = ([], []) if current is None else (current.list_points(), list(current.host_points()))
-                self._reading = RunReading(self._text, "" if current is None else current.trial, points, hosts)
+                if current is None:
+                    self._reading = RunReading(self._text, "", [])
+                else:
+                    points, start = current.list_points(), current.start_unix_ns
+                    samples = len(current.hosts)
+                    self._reading = RunReading(self._text, current.trial, points, current, start, samples)
                 self._read = time.monotonic()
             return self._reading
 
@@ -305,12 +312,14 @@ class LiveSite:
         """The events of one viewer."""
         self.viewers += 1
         sent_points: dict[tuple[str, int], Any] = {}
+        # The samples of the host that were sent, and the start of the window by which they were placed.
+        sent_samples, start = 0, None
         sent, trial = "", None
         try:
             while not await request.is_disconnected():
                 reading = await asyncio.to_thread(watcher.read_run)
                 if reading.trial != trial:
-                    sent_points, trial = {}, reading.trial
+                    sent_points, sent_samples, trial = {}, 0, reading.trial
                     yield write_event("begin", {"trial": trial})
                 if reading.text != sent:
                     sent = reading.text
@@ -321,7 +330,13 @@ class LiveSite:
                 ]
                 if fresh:
                     sent_points |= {(point["phase"], point["k"]): point for point in fresh}
-                    yield write_event("points", {"points": fresh, "hosts": reading.hosts})
+                    hosts: list[dict[str, Any]] = []
+                    if reading.start_unix_ns != start:
+                        sent_samples, start = 0, reading.start_unix_ns
+                    if reading.attempt is not None and start is not None:
+                        hosts = reading.attempt.host_points(sent_samples, start)[: reading.samples - sent_samples]
+                    yield write_event("points", {"points": fresh, "first": sent_samples, "hosts": hosts})
+                    sent_samples += len(hosts)
                 else:
                     # A comment shows a broken connection to both ends.
                     yield ": \n\n"

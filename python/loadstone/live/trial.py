@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from loadstone.engine.document import read_document
 from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
+from loadstone.results.fault import FaultRecord
+from loadstone.results.folder import FAULTS
 
 EVENTS = ".events.jsonl"
 # The name of the load's phase; other phases are measured.
@@ -80,8 +82,12 @@ class Attempt:
         self.hosts: list[dict[str, Any]] = []
         # The start of the window on the wall clock, ns, to place samples of the host.
         self.start_unix_ns: int | None = None
+        self._placed = ""
         self._tails: dict[str, Tail] = {}
         self._observed = Tail(directory / "observed.jsonl")
+        self._faults = Tail(directory / FAULTS)
+        # The faults so far by number: bands for the charts, in seconds since the start of the window.
+        self.faults: dict[int, dict[str, Any]] = {}
         self._sample: dict[str, Any] | None = None
         self._changed: set[tuple[str, int]] = set()
         self._points: dict[tuple[str, int], dict[str, Any]] = {}
@@ -113,13 +119,15 @@ class Attempt:
                 self._take_event(stem.partition(".")[0], document)
         for sample in self._observed.read_new():
             self._add_sample(sample)
+        for document in self._faults.read_new():
+            self._add_fault(document)
         for phase, k in self._changed:
             self._points[phase, k] = self.rows[phase][k].chart_point(phase, k)
         self._changed.clear()
 
     def follow_rename(self, directory: Path) -> None:
         """Follows the directory to its final name; the files stay the same."""
-        for tail in (*self._tails.values(), self._observed):
+        for tail in (*self._tails.values(), self._observed, self._faults):
             tail.path = directory / tail.path.name
         self.directory = directory
 
@@ -139,7 +147,9 @@ class Attempt:
             row = rows.setdefault(interval.k, IntervalRow(interval.start_ns, interval.length_ns))
             if interval.due is not None:
                 row.due = (row.due or 0) + interval.due
-            self.start_unix_ns = interval.unix_ns - interval.start_ns - interval.length_ns
+            if phase != self._placed:
+                # Once for each phase, so that samples that a viewer has received keep their places.
+                self._placed, self.start_unix_ns = phase, interval.unix_ns - interval.start_ns - interval.length_ns
             parts: tuple[Interval | Earlier, ...] = (interval, *interval.earlier)
             for part in parts:
                 self._add_part(phase, part)
@@ -172,11 +182,18 @@ class Attempt:
         except (KeyError, TypeError, ValueError, ZeroDivisionError):
             return
 
-    def host_points(self) -> Iterator[dict[str, Any]]:
-        """Processors in use, by user, with the time in seconds since the start of the window."""
-        for use in self.hosts:
-            if self.start_unix_ns is not None:
-                yield {**use, "at": (use["unix_ns"] - self.start_unix_ns) / 1e9}
+    def _add_fault(self, document: dict[str, Any]) -> None:
+        try:
+            record = read_document(FaultRecord, {name: part for name, part in document.items() if name != "fault"})
+            if (start_ns := record.held_ns or record.ordered_ns) is not None:
+                end = None if record.lifted_ns is None else record.lifted_ns / 1e9
+                self.faults[int(document["fault"])] = {"kind": record.kind, "from": start_ns / 1e9, "to": end}
+        except (KeyError, TypeError, ValueError):
+            return
+
+    def host_points(self, first: int, start_unix_ns: int) -> list[dict[str, Any]]:
+        """Processors in use, by user, from this sample on, with the time in seconds since the start of the window."""
+        return [{**use, "at": (use["unix_ns"] - start_unix_ns) / 1e9} for use in self.hosts[first:]]
 
 
 def measure_use(before: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:

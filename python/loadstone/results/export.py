@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -58,6 +59,8 @@ INTERVAL = {
 }
 HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
+# The trials whose rows are converted together: the lists of a column take several times the memory of its array.
+TRIALS_AT_ONCE = 250
 # The counters that are lists in observed.jsonl.
 COUNTERS = {
     "processors": ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
@@ -115,60 +118,75 @@ def write_csv(results: ResultSet, file: IO[str]) -> None:
 
 def figures_table(results: ResultSet) -> pa.Table:
     """A row for each figure of each trial; a dimension with values of several types is text."""
-    values = [list(trial.values.values()) for trial in results.trials]
-    every = [value for of_trial in values for value in of_trial]
-    own = [[getattr(value, name) for value in every] for name in ("metric", "value", "unit", "n", "bound")]
-    of_trial = ("trial", "repeat", "order", "clients", "end")
-    return spread_rows(results, [len(figures) for figures in values], OWN, of_trial, own)
+
+    def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
+        # Arrow refuses integers that a float cannot represent exactly.
+        return [(value.metric, float(value.value), value.unit, value.n, value.bound) for value in trial.values.values()]
+
+    return spread_rows(results, OWN, ("trial", "repeat", "order", "clients", "end"), list_rows)
 
 
 def trials_table(results: ResultSet) -> pa.Table:
     """A row for each trial that counts."""
     kinds = {name: kind for name, (kind, _) in TRIAL.items()}
-    return spread_rows(results, [1] * len(results.trials), kinds, tuple(TRIAL), [])
+    return spread_rows(results, kinds, tuple(TRIAL), lambda _: [()])
 
 
 def facts_table(results: ResultSet) -> pa.Table:
     """A row for each fact of each trial; values are text."""
-    every = [(trial, name, value) for trial in results.trials for name, value in trial.facts.items()]
-    own: list[list[Any]] = [
-        [name for _, name, _ in every],
-        [str(value) for *_, value in every],
-        [name in trial.of_system for trial, name, _ in every],
-    ]
-    return spread_rows(results, [len(trial.facts) for trial in results.trials], FACT, ("trial",), own)
+
+    def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
+        return [(name, str(value), name in trial.of_system) for name, value in trial.facts.items()]
+
+    return spread_rows(results, FACT, ("trial",), list_rows)
 
 
 def intervals_table(results: ResultSet) -> pa.Table:
     """A row for each interval of each measured window; rates in op/s, latencies in ns, counts in operations."""
-    series = [results.series(trial.trial) or Series((), (), ()) for trial in results.trials]
-    counts = [len(time_series.start_seconds) for time_series in series]
-    own: list[list[Any]] = []
-    for name in list(INTERVAL)[2:]:
-        cells = ((getattr(of_trial, name) or (None,) * count) for of_trial, count in zip(series, counts, strict=True))
-        own.append([cell for column in cells for cell in column])
-    return spread_rows(results, counts, INTERVAL, ("trial", "repeat"), own)
+    names = list(INTERVAL)[2:]
+
+    def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
+        series = results.series(trial.trial) or Series((), (), ())
+        count = len(series.start_seconds)
+        return list(zip(*(getattr(series, name) or (None,) * count for name in names), strict=True))
+
+    return spread_rows(results, INTERVAL, ("trial", "repeat"), list_rows)
 
 
 def spread_rows(
     results: ResultSet,
-    counts: Sequence[int],
     kinds: Mapping[str, str],
     of_trial: Sequence[str],
-    own: Sequence[Sequence[Any]],
+    list_rows: Callable[[TrialResult], Sequence[tuple[Any, ...]]],
 ) -> pa.Table:
-    """A table: dimensions and the fields `of_trial`, repeated by the `counts` of each trial's rows, then `own`."""
+    """A table of the rows of each trial, after its dimensions and its fields `of_trial`."""
     import numpy as np
     import pyarrow as pa
 
+    own = list(kinds.values())[len(of_trial) :]
+    counts: list[int] = []
+    chunks: list[list[Any]] = [[] for _ in own]
+    for first in range(0, len(results.trials), TRIALS_AT_ONCE):
+        rows = [list_rows(trial) for trial in results.trials[first : first + TRIALS_AT_ONCE]]
+        counts += map(len, rows)
+        columns = zip(*chain.from_iterable(rows), strict=True)
+        for chunk, values, kind in zip(chunks, columns, own, strict=False):
+            chunk.append(build_column(values, kind))
     places = pa.array(np.repeat(np.arange(len(counts)), counts))
     heads = [build_column([trial.config.get(name) for trial in results.trials], None) for name in results.dimensions]
     heads += [build_column([TRIAL[name][1](trial) for trial in results.trials], kinds[name]) for name in of_trial]
     repeated = [head.take(places) for head in heads]
-    cells = [
-        build_column(values, kind) for values, kind in zip(own, list(kinds.values())[len(of_trial) :], strict=True)
-    ]
+    cells = [join_chunks(chunk, kind) for chunk, kind in zip(chunks, own, strict=True)]
     return pa.table([*repeated, *cells], column_names(results, kinds))
+
+
+def join_chunks(chunks: Sequence[Any], kind: str) -> Any:
+    """A column of several arrays; all are text if one is."""
+    import pyarrow as pa
+
+    kinds = {chunk.type for chunk in chunks} or {pa.type_for_alias(kind)}
+    common = kinds.pop() if len(kinds) == 1 else pa.string()
+    return pa.chunked_array([chunk.cast(common) for chunk in chunks], common)
 
 
 def build_column(values: Sequence[Any], kind: str | None) -> Any:

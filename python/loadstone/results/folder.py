@@ -7,7 +7,7 @@
         plan.jsonl         the trials in their planned order, a block per line
         pilot.json         the warm-up that the pilot block found; its trials, which do not count, are in pilot.jsonl
         values.jsonl       a trial per line: its variant, its figures, their units and sample counts
-        trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl
+        trials/<trial>/    spec.json, events.jsonl, load.hlog, run.hlog, series.json, observed.jsonl, faults.jsonl
         report.html, report.md
 
 A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be
@@ -45,6 +45,8 @@ UNDER_WAY = ".part"
 VALUES = "values.jsonl"
 # The findings of the pilot block, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
+# In the files of an attempt with faults: a fault's record after each of its steps.
+FAULTS = "faults.jsonl"
 # In the files of an attempt until its line is written: its line if the lab ends before that.
 BEGUN = "begun.json"
 

@@ -14,6 +14,7 @@ from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
+ROUNDED_SECONDS = 0.002
 # An interval shorter than this share of the first is not complete.
 WHOLE = 0.9
 
@@ -46,6 +47,17 @@ class Series:
         lengths = self.length_seconds
         cut = len(lengths) > 1 and lengths[-1] < WHOLE * lengths[0]
         return self.throughput[:-1] if cut else self.throughput
+
+    def drop_start(self, seconds: float) -> Series | None:
+        """The intervals that begin after a number of seconds; None if there are none."""
+        # Clocks of tools are rounded to milliseconds.
+        later = (start >= seconds - ROUNDED_SECONDS for start in self.start_seconds)
+        first = next((index for index, is_later in enumerate(later) if is_later), None)
+        if first is None:
+            return None
+        columns = {field.name: getattr(self, field.name)[first:] for field in fields(self)}
+        begin = self.start_seconds[first]
+        return Series(**{**columns, "start_seconds": tuple(start - begin for start in columns["start_seconds"])})
 
     def to_json(self) -> dict[str, Any]:
         """The series in the form of series.json."""

@@ -29,6 +29,7 @@ from loadstone.systems.base.startup import require_port
 # The maximum number of variants that are checked with the engine.
 CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
+PORT_MAX = 65_535
 # Clients with which a load over a network is no longer limited by response times.
 LOAD_CLIENTS = 32
 # The systems that are not written in Java. Debian's packages hold them; Maven fetches the other systems.
@@ -123,6 +124,9 @@ def addresses(variant: Variant, how: Attached | None) -> Iterator[tuple[str, int
 
 def check_reachable(store: str, host: str, port: int) -> None:
     """Connects to a server. Raises LoadstoneError if it does not accept connections."""
+    if not 1 <= port <= PORT_MAX:
+        # The system's resolver would take another port.
+        raise LoadstoneError(f"there is no port {port}", f"correct the address of {store}: ports end at {PORT_MAX}")
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
     except OSError as error:

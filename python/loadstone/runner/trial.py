@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from loadstone.engine import secrets
@@ -25,6 +26,8 @@ from loadstone.fleet.interface import Fleet
 from loadstone.judge.checks import errors
 from loadstone.observe import device
 from loadstone.observe.watch import Watch
+from loadstone.results.fault import FaultRecord
+from loadstone.results.folder import FAULTS
 from loadstone.results.trial_result import Scalar, TrialResult, values_by_metric
 from loadstone.results.value import Value
 from loadstone.runner import command, datasets, fault_figures, hooks, phase, phase_result, stage_figures
@@ -120,7 +123,8 @@ class Conductor:
             return None
         assert at is not None, "validation requires servers for faults"
         site = at.site(files.parents[1] / undo.FILE)
-        injector = Injector(site, planned.variant.faults, self.experiment.seed, planned.repeat)
+        report = partial(append_fault, files / FAULTS)
+        injector = Injector(site, planned.variant.faults, self.experiment.seed, planned.repeat, report)
         try:
             injector.prepare()
         except FaultError:
@@ -381,6 +385,15 @@ class Conductor:
         measure = self.experiment.measure
         measuring = self.experiment.warmup_seconds + (measure.duration or 0)
         return self.experiment.timeout or measuring + PATIENCE_SECONDS
+
+
+def append_fault(path: Path, number: int, record: FaultRecord) -> None:
+    """Appends the record of a fault after a step, for readers during the trial.
+
+    It is not synced, as that would disturb the measured file system; values.jsonl has the final record.
+    """
+    with suppress(OSError), path.open("a") as file:
+        file.write(json.dumps({"fault": number, **record.to_json()}) + "\n")
 
 
 def recovery_options(planned: PlannedTrial) -> fault_figures.Options:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadstone.engine import program
-from loadstone.engine.trial import Spec, engine_error
+from loadstone.engine.trial import EngineError, Spec, engine_error
 from loadstone.errors import LoadstoneError
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ def spec_of(command: str, arguments: Sequence[str], stdin: str = "") -> list[Spe
         [program.find_engine(), command, *arguments, "--print-spec"], input=stdin, capture_output=True, text=True
     )
     if done.returncode:
+        if not done.stderr and done.stdout:
+            # cassandra-stress prints its errors on standard output, before its usage.
+            message = done.stdout.splitlines()[0]
+            raise EngineError(message, f"`loadstone {command} help` describes the options", done.returncode)
         raise engine_error(done.returncode, done.stderr.splitlines())
     try:
         specs = [json.loads(line) for line in done.stdout.splitlines() if line]

@@ -73,7 +73,8 @@ def unknown_key(location: Location, path: Path) -> Mistake:
     paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:
-        return Mistake(location, message, f"did you mean `{elsewhere[0]}`?")
+        hint = f"did you mean `{elsewhere[0]}`{' at the top of the file' if elsewhere[0] == key else ''}?"
+        return Mistake(location, message, hint)
     if nearest_name(key, keys) is None:
         if key in KEYS:
             return Mistake(location, message, f"write `{KEYS[key]}` instead of YCSB's {key}")

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from loadstone.experiment.kind import KINDS as WORKLOAD_KINDS
 from loadstone.experiment.model import template
 from loadstone.experiment.model.faults import ALL, ANY, KINDS, LIFT_SECONDS, NEVER, FaultKeys, seconds_of
-from loadstone.experiment.model.system import ATTACH_FAULTS, SystemKeys
+from loadstone.experiment.model.system import ATTACH_FAULTS, Start, SystemKeys
 from loadstone.experiment.reading.path import Path
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.quantity import format_seconds
 from loadstone.format.suggestion import suggest_names
+from loadstone.systems import registry
+from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
 INTERVAL_SECONDS = 0.1
 # Windows before the fault, for an estimate of the noise.
@@ -128,12 +131,33 @@ def check_servers(context: Context, path: Path, fault: FaultKeys) -> None:
         elif system.attach is not None:
             check_attached(context, at, system, kind)
         elif system.start is not None:
+            check_names(context, path, fault, system.start)
             if kind in OF_FILE_SYSTEM and system.start.file_system is None:
                 hint = "add `start: {file_system: 1GB}`, for all variants: each node then has a file system"
                 context.add_mistake((*at, "start"), f"the fault {kind} needs a file system for each server", hint)
             if kind == "cut" and system.start.isolate is None:
                 hint = "add `start: {isolate: network}`: a network namespace for each node"
                 context.add_mistake((*at, "start"), "the fault cut needs isolated servers", hint)
+
+
+def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) -> None:
+    """Checks that the named servers exist, in systems whose servers have no roles."""
+    system = registry.load_system(start.system) if start.system in registry.SYSTEMS else None
+    nodes = start.nodes or ""
+    if system is None or not nodes.isdigit() or type(system).find_roles is not System.find_roles:
+        return
+    values = {setting.name: setting.default for setting in system.settings} | start.settings
+    try:
+        names = system.node_directories(SystemPlan(int(nodes), values))
+    except SystemsError:
+        # Reported elsewhere.
+        return
+    # A role is the name of its servers without their numbers.
+    roles = {re.sub(r"-\d+$", "", name) for name in names}
+    for server in fault.server if names else ():
+        if server not in (ANY, ALL, *names, *roles) and not template.template_names(server):
+            hint = suggest_names(server, list(names), "the servers are")
+            context.add_mistake((*path, "server"), f'{start.system} has no server "{server}"', hint)
 
 
 def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:

@@ -57,7 +57,8 @@ def check_ledger(context: Context) -> None:
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` determines the end of a trial; work with its own end has no warm-up and no steady state."""
+    """Whether `measure` determines the end of a trial; work with its own end has no steady state, and a warm-up only if
+    its figures are a time series."""
     kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
@@ -77,7 +78,8 @@ def check_steady(context: Context) -> bool:
             message = f"`{path[0]}` needs a steady workload, but {ending[0]} ends when its work is done"
             context.add_mistake(path, message, f"leave `{path[0]}` out")
     unused = {key: None for key in ("duration", "operations") if key not in passed}
-    measure = context.experiment.measure.model_copy(update={"warmup": 0.0, **unused})
+    warmup = context.experiment.measure.warmup if "warmup" in passed else None
+    measure = context.experiment.measure.model_copy(update={"warmup": warmup or 0.0, **unused})
     context.fill_in(measure=measure, pilot=False)
     return False
 

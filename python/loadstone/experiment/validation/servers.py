@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.kind import KINDS
+from loadstone.experiment.model import template
 from loadstone.experiment.model.system import OVER, Attach, Over, Start, SystemKeys
 from loadstone.experiment.model.values import Scalar
 from loadstone.experiment.validation.context import Context, Template, list_template_values
 from loadstone.format.suggestion import suggest_names
 from loadstone.systems import registry
-from loadstone.systems.base.plan import list_nodes
+from loadstone.systems.base.plan import list_nodes, plan_of
 from loadstone.systems.base.system import System as Kind
+from loadstone.systems.base.system import SystemPlan, SystemsError
 from loadstone.systems.registry import SERVED_BY
 
 Keys = tuple[str | int, ...]
@@ -98,11 +100,51 @@ def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, s
     """Checks the nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
+    # Some are patterns: `dfs.*`.
+    matches = {key for key in settings if any(fnmatch.fnmatchcase(key, name) for name in names)}
     for key in settings:
-        # Some are patterns: `dfs.*`.
-        if not any(fnmatch.fnmatchcase(key, each) for each in names):
+        if key not in matches:
             hint = suggest_names(key, names, "the settings are") if names else "remove it: the system has none"
             context.add_mistake((*path, "settings", key), f'{kind.name} has no setting "{key}"', hint)
+    before = len(context.mistakes)
+    for setting in kind.settings:
+        if setting.name in settings and setting.check is not None:
+            check_setting(context, (*path, "settings", setting.name), settings[setting.name], setting.check)
+    if len(context.mistakes) == before:
+        check_plans(context, path, kind, nodes, {key: settings[key] for key in settings if key in matches})
+
+
+def check_setting(context: Context, path: Keys, text: str, check: Callable[[SystemPlan, str], object]) -> None:
+    """Checks every value of a setting, over all variants."""
+    if not context.can_render(Template(path, text)) or template.environment_names(text):
+        return
+    for value in sorted(list_template_values(context, Template(path, text))):
+        try:
+            check(SystemPlan(1, {str(path[-1]): value}), str(path[-1]))
+        except SystemsError as error:
+            context.add_mistake(path, str(error.args[0]), error.hint)
+
+
+def check_plans(context: Context, path: Keys, kind: Kind, nodes: str | None, settings: Mapping[str, str]) -> None:
+    """Checks the settings with the nodes in every variant, as a start of the system would."""
+    where = {"nodes": (*path, "nodes"), **{key: (*path, "settings", key) for key in settings}}
+    texts = {"nodes": str(kind.nodes[0]) if nodes is None else nodes, **settings}
+    parts = [Template(where[key], text) for key, text in texts.items()]
+    if not all(context.can_render(part) for part in parts):
+        return
+    named = any(template.template_names(part.text) for part in parts)
+    points = [point for point in context.points if point.get("system") == path[1]] if named else [{}]
+    allowed = {str(count) for count in kind.nodes}
+    for point in points:
+        values = context.values_at(point) if named else {}
+        count, *rendered = (template.render_template(part.text, values) for part in parts)
+        if count not in allowed or any(template.environment_names(text) for text in rendered):
+            continue
+        try:
+            plan_of(kind, int(count), dict(zip(settings, rendered, strict=True)))
+        except SystemsError as error:
+            context.add_mistake((*path, "settings") if settings else path, str(error.args[0]), error.hint)
+            return
 
 
 def recreates_tables(kind: Kind) -> bool:

@@ -19,7 +19,7 @@ def plan_of(
     file_system_bytes: int = 0,
     network: str = "",
 ) -> SystemPlan:
-    """A plan with defaults filled in. Raises SystemsError for unknown settings."""
+    """A plan with defaults filled in. Raises SystemsError for unknown, invalid and contradictory settings."""
     # `hbase.*` stands for all names with that prefix, which are copied into a configuration file of the system.
     open_names = [each.name for each in system.settings if each.name.endswith("*")]
     known = {each.name: each.default for each in system.settings if each.name not in open_names}
@@ -30,7 +30,12 @@ def plan_of(
     nodes = system.nodes[0] if nodes is None else nodes
     if nodes not in system.nodes:
         raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {list_nodes(system.nodes)}")
-    return SystemPlan(nodes, {**known, **settings}, file_system_bytes, network)
+    plan = SystemPlan(nodes, {**known, **settings}, file_system_bytes, network)
+    for setting in system.settings:
+        if setting.check is not None:
+            setting.check(plan, setting.name)
+    system.check_plan(plan)
+    return plan
 
 
 def table_plan(system: str, options: Mapping[str, str], defaults: Mapping[str, str]) -> SystemPlan:
@@ -44,15 +49,20 @@ def read_whole_number(plan: SystemPlan, name: str, least: int = 0) -> int:
     """A setting that must be an integer. Raises SystemsError if it is not."""
     text = plan.settings[name]
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
-        raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"write --set {name}=NUMBER")
+        raise SystemsError(f'{name} must be a whole number from {least}, got "{text}"', f"set {name} to a number")
     return int(text)
+
+
+def read_positive(plan: SystemPlan, name: str) -> int:
+    """A setting that must be an integer of at least 1, such as a port. Raises SystemsError if it is not."""
+    return read_whole_number(plan, name, 1)
 
 
 def read_truth(plan: SystemPlan, name: str) -> bool:
     """A setting that must be yes or no. Raises SystemsError if it is neither."""
     text = plan.settings[name]
     if text not in TRUTHS:
-        raise SystemsError(f'{name} must be yes or no, got "{text}"', f"write --set {name}=yes or --set {name}=no")
+        raise SystemsError(f'{name} must be yes or no, got "{text}"', f"set {name} to yes or no")
     return TRUTHS[text]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -27,6 +27,8 @@ class Setting:
     name: str
     default: str
     meaning: str
+    # Raises SystemsError for an invalid value of this name in a plan (`loadstone.systems.base.plan`).
+    check: Callable[[SystemPlan, str], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,10 @@ class Place:
     def logs(self) -> Path:
         """A file for each server with its standard output and error, and its log if it writes one."""
         return self.root / "logs"
+
+
+# A place for plans that are only checked.
+NOWHERE = Place(Path("/nowhere"), Path("/nowhere"))
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,15 @@ class System(ABC):
     deadline_s: ClassVar[float] = 180.0
     # The longest time for which nodes may hold writes for each other without `find_backlog` reporting them, seconds.
     unseen_s: ClassVar[float] = 0.0
+
+    # Settings that protect servers on hosts of a fleet: an empty one gets a random value there.
+    secrets: ClassVar[Sequence[str]] = ()
+
+    def check_plan(self, plan: SystemPlan) -> None:  # noqa: B027
+        """Raises SystemsError for settings that contradict each other or the nodes; each is valid alone.
+
+        Called before anything is fetched, also by the validation of an experiment: it must not read files.
+        """
 
     @abstractmethod
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:

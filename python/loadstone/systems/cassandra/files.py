@@ -80,11 +80,16 @@ def port_setting(plan: SystemPlan, setting: str) -> int:
     return read_whole_number(plan, setting, least=1)
 
 
-def heap_size(plan: SystemPlan) -> str:
+def read_sync(plan: SystemPlan, setting: str = "commitlog_sync") -> str:
+    """The kind of commit log. Raises SystemsError for an invalid value."""
+    return read_choice(plan, setting, tuple(PERIODS))
+
+
+def heap_size(plan: SystemPlan, setting: str = "heap") -> str:
     """The size of a node's heap."""
-    text = plan.settings["heap"]
+    text = plan.settings[setting]
     if not re.fullmatch(r"[1-9]\d*[MmGg]", text):
-        raise SystemsError(f'heap must be a size, got "{text}"', "write --set heap=512M or --set heap=1G")
+        raise SystemsError(f'heap must be a size, got "{text}"', "set heap to a size such as 512M or 1G")
     return text
 
 
@@ -127,11 +132,11 @@ def fetch_jars(plan: SystemPlan) -> list[Path]:
 def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     """A node's cassandra.yaml: Cassandra's defaults except for what is set here."""
     home = place.data / server_name(node)
-    sync = read_choice(plan, "commitlog_sync", tuple(PERIODS))
+    sync = read_sync(plan)
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
     authorizer = read_choice(plan, "authorizer", AUTHORIZERS)
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
-        raise SystemsError(f"{authorizer} needs users", f"add --set authenticator={AUTHENTICATORS[1]}")
+        raise SystemsError(f"{authorizer} needs users", f"set authenticator to {AUTHENTICATORS[1]}")
     storage_port = port_setting(plan, "storage_port")
     seeds = ",".join(f"{node_host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
@@ -164,7 +169,9 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         written["commitlog_sync_group_window" if sync == "group" else "commitlog_sync_period"] = period
     if tls.is_requested(plan):
         if release_line(plan) == "4.0":
-            raise SystemsError("tls needs version 4.1 or later: 4.0 reads no PEM files", "use --set version=4.1.10")
+            raise SystemsError(
+                "tls needs version 4.1 or later: 4.0 reads no PEM files", "set version to 4.1.10 or later"
+            )
         written["client_encryption_options"] = encryption_settings(place)
     if release_line(plan) == "4.0":
         written = use_old_names(written)

@@ -12,10 +12,18 @@ from typing import Any, ClassVar
 from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
-from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan
+from loadstone.systems.base.system import NOWHERE, Place, Server, Setting, System, SystemPlan
 from loadstone.systems.cassandra import tables
 from loadstone.systems.cassandra.cql import RefusedError, UnreachableError
-from loadstone.systems.cassandra.files import node_host, port_setting, prepare_node, server_name
+from loadstone.systems.cassandra.files import (
+    heap_size,
+    node_host,
+    node_settings,
+    port_setting,
+    prepare_node,
+    read_sync,
+    server_name,
+)
 from loadstone.systems.cassandra.ring import (
     ONLY_LOOK_S,
     connect_node,
@@ -55,11 +63,11 @@ class Cassandra(System):
     deadline_s = 300.0
     settings = (
         Setting("version", "5.0.9", "a release of 5.0, 4.1 or 4.0 on Maven Central"),
-        Setting("heap", "1G", "heap of each node"),
-        Setting("port", "9042", "for clients, on each node's address"),
-        Setting("storage_port", "7000", "between nodes, on each node's address"),
-        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number"),
-        Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`"),
+        Setting("heap", "1G", "heap of each node", heap_size),
+        Setting("port", "9042", "for clients, on each node's address", port_setting),
+        Setting("storage_port", "7000", "between nodes, on each node's address", port_setting),
+        Setting("jmx_port", "7190", "for JMX on 127.0.0.1, plus the node's number", port_setting),
+        Setting("commitlog_sync", "periodic", "`periodic`, `batch` or `group`", read_sync),
         Setting(
             "commitlog_sync_period",
             "",
@@ -76,6 +84,10 @@ class Cassandra(System):
         tls.SETTING,
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
+
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks cassandra.yaml. Raises SystemsError."""
+        node_settings(NOWHERE, plan, 1)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """All nodes in one stage: a node restarted alone over its data would wait for the other nodes."""

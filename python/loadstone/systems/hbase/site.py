@@ -45,7 +45,7 @@ def deployment_mode(plan: SystemPlan) -> str:
         return STANDALONE if plan.nodes == 1 else DISTRIBUTED
     if asked == STANDALONE and plan.nodes > 1:
         raise SystemsError(
-            f"a standalone HBase is one node, not {plan.nodes}", f"--set mode={DISTRIBUTED} has any number of them"
+            f"a standalone HBase has one node, not {plan.nodes}", f"set mode to {DISTRIBUTED}, or use one node"
         )
     return asked
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.systems.base import jvm
-from loadstone.systems.base.plan import read_whole_number
+from loadstone.systems.base.plan import read_positive, read_whole_number
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.hbase import file_system, site
 from loadstone.systems.hbase.jars import server_class_path
@@ -53,14 +53,18 @@ class HBase(System):
         Setting("hbase.rootdir", "", "URI of another directory for everything"),
         Setting("hbase.wal.dir", "", "the same for write-ahead logs"),
         Setting("hbase.wal.provider", "asyncfs", "asyncfs or filesystem"),
-        Setting("hbase.zookeeper.property.clientPort", "2181", "of ZooKeeper"),
-        Setting("hbase.master.port", "16000", "of the master"),
-        Setting("hbase.regionserver.port", "16020", "of region servers, each on its own address"),
-        Setting("hbase.master.info.port", "16010", "of the master, for JMX and pages"),
-        Setting("hbase.regionserver.info.port", "16030", "of region servers, for JMX and pages"),
+        Setting("hbase.zookeeper.property.clientPort", "2181", "of ZooKeeper", read_positive),
+        Setting("hbase.master.port", "16000", "of the master", read_positive),
+        Setting("hbase.regionserver.port", "16020", "of region servers, each on its own address", read_positive),
+        Setting("hbase.master.info.port", "16010", "of the master, for JMX and pages", read_positive),
+        Setting("hbase.regionserver.info.port", "16030", "of region servers, for JMX and pages", read_positive),
         Setting("hbase.*", "", "any other property of hbase-site.xml"),
         Setting("dfs.*", "", "any property of HDFS's client in HBase"),
     )
+
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks the mode with the nodes. Raises SystemsError."""
+        site.deployment_mode(plan)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """ZooKeeper, then the master and all region servers together: neither is ready without the other."""

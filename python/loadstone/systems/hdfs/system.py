@@ -13,7 +13,7 @@ from typing import Any
 from loadstone.observe.device import file_system_of
 from loadstone.systems.base import jvm, outside_directories
 from loadstone.systems.base.files import maven
-from loadstone.systems.base.plan import read_whole_number
+from loadstone.systems.base.plan import read_positive, read_whole_number
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.hdfs import hadoop
 
@@ -47,24 +47,23 @@ class Hdfs(System):
     nodes = (3, 1, 2, 4, 5, 6, 7, 8, 9)
     settings = (
         Setting("version", "3.4.2", "of Hadoop"),
-        Setting("replication", "3", "default copies of a block"),
+        Setting("replication", "3", "default copies of a block", read_positive),
         Setting("blocksize", "128m", "default size of a block"),
         Setting("heap", "256m", "of each server"),
         Setting("data.dir", "", "other directories, comma-separated: one for all data nodes, or one for each"),
-        Setting("port", "9820", "of the name node, for clients"),
-        Setting("http.port", "9870", "of the name node, for JMX and WebHDFS"),
+        Setting("port", "9820", "of the name node, for clients", read_positive),
+        Setting("http.port", "9870", "of the name node, for JMX and WebHDFS", read_positive),
         Setting(
             "data.port",
             "9910",
             f"of the first data node, which has this and the next two; {PORTS_EACH} further on are the second's",
+            read_positive,
         ),
         Setting("dfs.*", "", "any other property of hdfs-site.xml"),
     )
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """The name node, then the data nodes. A name node without an image is formatted first."""
-        # Checked first, before all steps that take time.
-        read_whole_number(plan, "replication", 1)
         sites = {f"data-node-{number}": data_node_site(place, plan, number) for number in range(1, plan.nodes + 1)}
         conf = configuration_directory(place)
         jars = class_path(self.server_version(plan))
@@ -226,7 +225,8 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
         return place.data / name / "blocks"
     if len(bases) not in (1, plan.nodes):
         raise SystemsError(
-            f"data.dir names {len(bases)} directories for {plan.nodes} data nodes", "name one for all, or one for each"
+            f"data.dir names {len(bases)} directories for {plan.nodes} data nodes",
+            "name one directory for all of them, or one for each",
         )
     return bases[0 if len(bases) == 1 else number - 1] / outside_directories.outside_label(place) / name
 

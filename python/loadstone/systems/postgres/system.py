@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from loadstone.systems.base import outside_directories, tls
 from loadstone.systems.base.files import debian
-from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number, table_plan
+from loadstone.systems.base.plan import read_choice, read_positive, read_truth, read_whole_number, table_plan
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.postgres import cluster
 from loadstone.systems.postgres.cluster import SUPERUSER, Programs
@@ -34,6 +34,17 @@ ASKED = (
 LAYOUTS = ("jdbc", "postgrenosql")
 
 
+def read_commit(plan: SystemPlan, name: str = "synchronous_commit") -> str:
+    """The event that a commit waits for. Raises SystemsError for an invalid value."""
+    return read_choice(plan, name, COMMITS)
+
+
+def check_name(plan: SystemPlan, name: str) -> None:
+    """Checks the name of a role or database. Raises SystemsError."""
+    if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
+        raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"set {name} to ycsb")
+
+
 class Postgres(System):
     """One PostgreSQL server."""
 
@@ -43,23 +54,29 @@ class Postgres(System):
     settings = (
         Setting("version", "15", "of the package, or its beginning: `15`, `15.20`"),
         Setting("binary", "debian", "`debian` (the package), or a directory with `postgres`"),
-        Setting("port", "5432", "the port"),
-        Setting("user", "ycsb", "the clients' role; owns the database"),
+        Setting("port", "5432", "the port", read_positive),
+        Setting("user", "ycsb", "the clients' role; owns the database", check_name),
         Setting("password", "ycsb", "its password"),
-        Setting("database", "ycsb", "the database that is made"),
-        Setting("fsync", "on", "`off` loses everything at a power cut"),
-        Setting("synchronous_commit", "on", f"what a commit waits for: {', '.join(f'`{each}`' for each in COMMITS)}"),
+        Setting("database", "ycsb", "the database that is made", check_name),
+        Setting("fsync", "on", "`off` loses everything at a power cut", read_truth),
+        Setting(
+            "synchronous_commit",
+            "on",
+            f"what a commit waits for: {', '.join(f'`{name}`' for name in COMMITS)}",
+            read_commit,
+        ),
         Setting("shared_buffers", "128MB", "the cache in memory"),
-        Setting("max_connections", "200", "connections, each a process"),
+        Setting("max_connections", "200", "connections, each a process", read_positive),
         tls.SETTING,
         Setting("conf.*", "", "other parameters of postgresql.conf: `conf.max_wal_size=4GB`"),
     )
 
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks that `conf.*` has none of the parameters that Loadstone sets. Raises SystemsError."""
+        server_parameters(plan)
+
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
         """Creates role and database, if missing; one server."""
-        for name in ("user", "database"):
-            if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
-                raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"--set {name}=ycsb")
         arguments = server_parameters(plan)
         user = outside_directories.choose_user("postgres")
         programs = find_programs(place, plan, user)
@@ -239,7 +256,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
         # In its data directory, by a relative path: a socket's path is at most 107 bytes.
         "unix_socket_directories": ".",
         "fsync": "on" if read_truth(plan, "fsync") else "off",
-        "synchronous_commit": read_choice(plan, "synchronous_commit", COMMITS),
+        "synchronous_commit": read_commit(plan),
         "shared_buffers": plan.settings["shared_buffers"],
         "max_connections": str(read_whole_number(plan, "max_connections", 1)),
         # In the data directory instead of /dev/shm, where it would outlive a killed server.
@@ -249,7 +266,7 @@ def server_parameters(plan: SystemPlan) -> list[str]:
     # PostgreSQL ignores their case.
     if taken := [name for name in others if name.lower() in values]:
         name = taken[0].lower()
-        hint = f"--set {name}=…" if name in plan.settings else "leave it out"
+        hint = f"use the setting {name}" if name in plan.settings else "leave it out"
         raise SystemsError(f"conf.{taken[0]} cannot be set: Loadstone sets it", hint)
     return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
 
@@ -268,5 +285,5 @@ def encryption_parameters(files: Path) -> list[str]:
 def check_identifier(text: str, what: str) -> str:
     """A name that SQL accepts unquoted. Raises SystemsError."""
     if not NAME.fullmatch(text):
-        raise SystemsError(f'{what} cannot be "{text}" in SQL', "letters, digits and _, at most 63")
+        raise SystemsError(f'{what} cannot be "{text}" in SQL', "use at most 63 letters, digits and _")
     return text

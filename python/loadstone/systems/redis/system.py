@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from loadstone.format import units
 from loadstone.results import lines
 from loadstone.systems.base import tls
 from loadstone.systems.base.files import debian, program
-from loadstone.systems.base.plan import read_choice, read_truth, read_whole_number
+from loadstone.systems.base.plan import read_choice, read_positive, read_truth, read_whole_number
 from loadstone.systems.base.system import Place, Server, Setting, System, SystemPlan, SystemsError
 from loadstone.systems.redis.client import RedisClient, RedisError
 
@@ -24,6 +25,11 @@ ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", 
 OTHER_FILES = 96
 SLOTS, PORT_MAX = 16_384, 65_535
 HINT = "name a working redis-server with --set binary=PATH"
+
+
+def read_appendfsync(plan: SystemPlan, name: str = "appendfsync") -> str:
+    """When the log is synced. Raises SystemsError for an invalid value."""
+    return read_choice(plan, name, ("always", "everysec", "no"))
 
 
 class Redis(System):
@@ -40,27 +46,33 @@ class Redis(System):
     settings = (
         Setting("version", "7.0.15", "of the package, or its beginning: `7.0`"),
         Setting("binary", "debian", "`debian` (the package), or the path of a redis-server"),
-        Setting("port", "6379", "the port; of a cluster, the first node's"),
-        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`"),
-        Setting("password", "", "for AUTH; none by default"),
-        Setting("appendonly", "no", "write a log of all writes: `yes` or `no`"),
-        Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`"),
-        Setting("maxclients", "10100", "connections, each an open file"),
+        Setting("port", "6379", "the port; of a cluster, the first node's", read_positive),
+        Setting("cluster", "no", "a Redis Cluster of all nodes: `yes` or `no`", read_truth),
+        Setting("password", "", "for AUTH; by default a random one on hosts of a fleet, else none"),
+        Setting("appendonly", "no", "write a log of all writes: `yes` or `no`", read_truth),
+        Setting("appendfsync", "everysec", "when the log is synced: `always`, `everysec` or `no`", read_appendfsync),
+        Setting("maxclients", "10100", "connections, each an open file", read_positive),
         Setting("maxmemory", "0", "bytes, or `2gb`; 0: no limit"),
         Setting("maxmemory-policy", "noeviction", "at `maxmemory`: `allkeys-lru` …"),
-        Setting("io-threads", "1", "threads that write to connections"),
+        Setting("io-threads", "1", "threads that write to connections", read_positive),
         tls.SETTING,
     )
 
-    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Writes each redis.conf; all nodes in one stage."""
+    # Without a password, Redis serves everyone who reaches the host's address.
+    secrets: ClassVar = ("password",)
+
+    def check_plan(self, plan: SystemPlan) -> None:
+        """Checks that several nodes form a cluster. Raises SystemsError."""
         if is_cluster(plan) != (plan.nodes > 1):
             raise SystemsError(
-                f"cluster={plan.settings['cluster']} does not fit {plan.nodes} nodes",
-                "use --nodes 3 --cluster, or one node",
+                f"redis with {units.count_noun(plan.nodes, 'node')} cannot have cluster={plan.settings['cluster']}",
+                "use one node without a cluster, or 3 to 9 nodes with cluster=yes",
             )
         if is_cluster(plan) and tls.is_requested(plan):
             raise SystemsError("tls cannot be combined with cluster", "leave out one of them")
+
+    def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
+        """Writes each redis.conf; all nodes in one stage."""
         texts = {node: render_configuration(place, plan, node) for node in range(1, plan.nodes + 1)}
         allow_connections(plan.nodes * read_whole_number(plan, "maxclients", 1))
         binary, variables = find_server(place, plan)
@@ -292,7 +304,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         # A snapshot's fork disturbs the measurement.
         "save": '""',
         "appendonly": "yes" if read_truth(plan, "appendonly") else "no",
-        "appendfsync": read_choice(plan, "appendfsync", ("always", "everysec", "no")),
+        "appendfsync": read_appendfsync(plan),
         "maxclients": str(read_whole_number(plan, "maxclients", 1)),
         "maxmemory": quote_value(plan.settings["maxmemory"]),
         "maxmemory-policy": quote_value(plan.settings["maxmemory-policy"]),
@@ -316,9 +328,6 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
     password = plan.settings["password"]
     if password:
         settings["requirepass"] = settings["masterauth"] = quote_value(password)
-    elif plan.addresses:
-        # Without a password, Redis refuses clients on other hosts.
-        settings["protected-mode"] = "no"
     return "".join(f"{name} {value}\n" for name, value in settings.items())
 
 
