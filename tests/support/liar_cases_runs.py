@@ -18,6 +18,7 @@ from known_truth_expected import (
     verdict,
     wins,
 )
+from known_truth_imports import compare_files
 from known_truth_support import (
     SHAPE,
     change_system,
@@ -36,7 +37,6 @@ from liar_support import (
     START_NS,
     alternating,
     noise,
-    pair,
     plant_difference,
     set_times,
     side,
@@ -252,7 +252,7 @@ RUNS = [
     ),
     Case(
         "six logs of one system, and on the next day six of the other",
-        lambda: pair(
+        lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
         ),
@@ -260,7 +260,7 @@ RUNS = [
     ),
     Case(
         "logs whose times alternate",
-        lambda: pair(
+        lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=alternating(1), known=KNOWN),
         ),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from judge_support import asking, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
+from known_truth_imports import compare_files
 from known_truth_support import MS, change_system, figure, simulate_results, trial
 from liar_support import (
     KNOWN,
@@ -14,7 +15,6 @@ from liar_support import (
     fio,
     logs,
     noise,
-    pair,
     performance,
     plant_difference,
     side,
@@ -47,7 +47,7 @@ def mix_clients() -> ResultSet:
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
     results = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
     trials = [replace(trial_of, config={"variant": "tuned"}) for trial_of in results.trials]
-    return pair(slow, replace(results, trials=trials))
+    return compare_files(slow, replace(results, trials=trials))
 
 
 def kinds_as_repeats() -> ResultSet:
