@@ -217,7 +217,7 @@ HYDRA = [
         ),
     ),
     Case(
-        "a point of which one repeat has a result",
+        "a point with a result in only one repeat",
         lambda: miss_point((2,)),
         (expect_overall("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
     ),
@@ -246,7 +246,7 @@ RUNS = [
         (expect_no_trust(), verdict("suspect"), fires("between-runs", "suspect")),
     ),
     Case(
-        "declared interleaved, and by its times it was",
+        "declared interleaved, as its times confirm",
         lambda: set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
         (wins("lmdb", 1.1), verdict("valid")),
     ),
@@ -268,7 +268,7 @@ RUNS = [
     ),
     # Failures.
     Case(
-        "the slowest operations time out, and the mean leaves them out",
+        "the slowest operations time out, and the mean omits them",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
             change=change_system("lmdb", slow_failures),

@@ -131,7 +131,7 @@ SIDES = [
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
-        "file systems, which are compared",
+        "file systems as the compared dimension",
         lambda: plant_difference(1.3, by="file_system", known={"file_system": "xfs"}),
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
@@ -160,7 +160,7 @@ SIDES = [
         (unsure(), verdict("suspect"), DIFFER, says("zipfian"), says("uniform")),
     ),
     Case(
-        "YCSB, all that matters stated and equal, runs alternating",
+        "YCSB, all relevant facts stated and equal, with alternating runs",
         lambda: logs(ycsb(1000, "a"), ycsb(1300, "b"), known=KNOWN),
         (favours("tuned"), verdict("valid")),
     ),
@@ -233,7 +233,7 @@ SIDES = [
         kinds_as_repeats,
         (verdict("suspect", "invalid"), DIFFER),
     ),
-    Case("one mean typed in six times", repeat_mean, (unsure(), verdict("invalid"))),
+    Case("one mean entered six times", repeat_mean, (unsure(), verdict("invalid"))),
     Case("five of six logs shared by both sides", share_logs, (unsure(), verdict("invalid"))),
     Case("three of nine repeats crashed", crash_repeats, (unsure(), NOT_VALID)),
 ]

@@ -126,7 +126,7 @@ SCENARIOS = [
         metric=P99,
     ),
     Case(
-        "the slower side crashed twice: the faster side wins all the more",
+        "the slower side crashed twice: the faster side wins even more clearly",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, 10, change=change_system("rocksdb", crash, 3, 7), minute=series_of
         ),
@@ -172,7 +172,7 @@ SCENARIOS = [
         (expect_no_trust(),),
     ),
     Case(
-        "one repeat of each side disturbed, half as fast again",
+        "one repeat of each side disturbed, 1.5 times as fast",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             8,
@@ -222,7 +222,7 @@ SCENARIOS = [
         (expect_no_trust(), verdict("suspect")),
     ),
     Case(
-        "logs that alternate, of which one has no time",
+        "alternating logs, one without a time",
         lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
             side("tuned", ycsb(1100, "b"), known=KNOWN),
