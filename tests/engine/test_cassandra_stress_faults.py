@@ -447,6 +447,6 @@ def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -
     assert server.kinds == {"WRITE": 12_000}
     assert sum(summary.operations for summary in summaries) == 12_000
     # Execution 0 and every thousandth after it.
-    assert sum(summary.failed for summary in summaries) == 12
+    assert sum(summary.failures for summary in summaries) == 12
     assert sum(summary.in_flight + summary.unsent for summary in summaries) == 0
     assert max(summary.memory_bytes_max for summary in summaries) < MEMORY_MAX

@@ -121,7 +121,7 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
             run.server.reopened + 1.0
         )
     failed = run.count("SERVICE_UNAVAILABLE")
-    assert failed == run.summary.failed
+    assert failed == run.summary.failures
     check_refusals(run.summary, run.intervals, run.server, clients, SLACK_SHARE, logs_in=False)
     # No operation waited for another operation's pause. On a busy host, some wait for a processor.
     assert run.summary.late_client < failed / 4

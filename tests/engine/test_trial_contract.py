@@ -251,7 +251,7 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     engine.process.send_signal(signal.SIGCONT)
     summary = single_summary(engine.read_remaining()[1])
     # Each of them had a client that waited until it was due; operations not sent before the cut-off are reported.
-    assert summary.due == summary.operations + summary.censored == 200
+    assert summary.due == summary.operations + summary.never_ended == 200
     response_times(summary)
 
 
@@ -289,7 +289,7 @@ def test_intervals_add_up_to_the_summary(
     assert len(intervals) > 2
     parts: list[Interval | Earlier] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
     assert sum(part.good + part.late for part in parts) == summary.succeeded
-    assert sum(part.failed for part in parts) == summary.failed
+    assert sum(part.failed for part in parts) == summary.failures
     # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
     # the interval count; the excess are operations of the warm-up that ended in it.
     beyond = sum(part.completed for part in parts) - summary.completed

@@ -17,7 +17,7 @@ from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, p
 from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.figures import by_operation, figures
+from loadstone.runner.figures import figures, group_by_operation
 from scripted_relay import FakeRedis, Fault, Relay
 from trial_support import HANGS_SECONDS, rate, spec, work
 from window_support import CLOCKS_NS, percentiles, responses_of, run_relayed, sums, unix_less_monotonic_ns
@@ -99,7 +99,7 @@ def test_broken_connections_are_failures_and_nothing_hangs(program: Path, fault:
     with FakeRedis(fault) as server:
         summary, intervals = trial(program, server)
     sums(summary, intervals, 1000)
-    assert summary.failed > 0
+    assert summary.failures > 0
 
 
 def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
@@ -127,7 +127,7 @@ def test_unanswered_operations_are_failures_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("silent", every=200)) as server:
         summary, intervals = trial(program, server, timeout_ms=100, clients=50)
     sums(summary, intervals, 1000)
-    assert 3 <= summary.failed <= 9
+    assert 3 <= summary.failures <= 9
     p99, p999 = percentiles(summary, 0.99, 0.999)
     assert (p99.bound, p999.bound) == (None, "failed")
 
@@ -141,7 +141,7 @@ def test_a_pair_whose_update_fails_has_failed(program: Path) -> None:
         outcome.status for outcome in summary.outcomes if outcome.operation == "READ-MODIFY-WRITE" and outcome.count
     }
     assert "OK" not in statuses
-    assert (summary.succeeded, summary.failed) == (0, summary.operations)
+    assert (summary.succeeded, summary.failures) == (0, summary.operations)
 
 
 def test_what_could_not_be_sent_is_censored(program: Path) -> None:
@@ -219,7 +219,7 @@ def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_pa
     summary = parse_event(output.splitlines()[-1])
     assert isinstance(summary, Summary)
     kinds = ("response", "lower")
-    upper, lower = (by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
+    upper, lower = (group_by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
     assert upper.value > 0.2e9
     # Regardless of delays of single threads on this machine.
     assert lower.value < upper.value / 4

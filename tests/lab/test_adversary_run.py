@@ -91,7 +91,7 @@ def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypat
         text = PlainLines.__new__(PlainLines)
         conductor = trial.Conductor(loaded.experiment, spaces, text, Local(), RunServers())
         start_s = time.monotonic()
-        with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
+        with pytest.raises(KeyboardInterrupt), conductor._run_hooks(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt
         assert time.monotonic() - start_s < 30
 

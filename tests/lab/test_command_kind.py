@@ -130,15 +130,15 @@ def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
     assert memory[50] < 80e6
 
 
-def parse_output(home: Path, text: str, figures: Any) -> ImportedRun:
-    """The figures in the output of a command. Raises CommandError."""
+def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0) -> ImportedRun:
+    """The figures in the output of a command, without a warm-up in s. Raises CommandError."""
     context = CommandContext(home, home)
     ended = Ended(0, home / "command.stdout", home / "command.stderr", CommandUse(1, 1, None), context)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
     work = Command.model_validate({"run": text, "figures": figures})
-    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None))
-    return phase_result.parsed(phase, ended)
+    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None, warmup))
+    return phase_result.parse_output(phase, ended)
 
 
 def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
@@ -151,6 +151,44 @@ def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
     run = parse_output(tmp_path, "echo load 22 5 %", {"regex": {"miss": ["2{2} ([0-9]) %", "%"]}})
     assert run.values[0].value == 0.05
     assert parse_output(tmp_path, "true", None).facts["work"] == "command"
+
+
+IMPORTS = ROOT / "tests/fixtures/imports"
+
+
+def test_warmup_is_excluded_from_a_series(tmp_path: Path) -> None:
+    command = f"cat {IMPORTS / 'pgbench-progress.txt'}"
+    whole, run = (parse_output(tmp_path, command, "pgbench", warmup) for warmup in (0.0, 1.0))
+    assert (whole.series, run.series) != (None, None)
+    known = {value.metric: value.value for value in run.values}
+    # The second and the third second: 312.9 and 385.1 transactions.
+    assert known["throughput"] == pytest.approx((312.9 + 385.1) / 2)
+    assert (known["operations"], known["runtime"]) == (698, 2e9)
+    assert run.series is not None
+    assert run.series.start_seconds == (0.0, 1.0)
+    # The mean of pgbench covers the warm-up.
+    assert "all.mean" in {value.metric for value in whole.values}
+    assert "all.mean" not in known
+    assert [note.name for note in run.notes if note not in whole.notes] == ["warmup-excluded"]
+
+
+def test_latencies_after_the_warmup_are_read_from_histograms(tmp_path: Path) -> None:
+    log = IMPORTS / "cassandra-stress.hlog"
+    runs = [parse_output(tmp_path, f"cat {log}", "hlog", warmup) for warmup in (0.0, 1.0)]
+    counts = [{value.metric: value.value for value in run.values} for run in runs]
+    assert [known["operations"] for known in counts] == [6000, 4000]
+    assert [known["runtime"] for known in counts] == pytest.approx([3e9, 2e9])
+    (tmp_path / "tool.hlog").write_bytes(log.read_bytes())
+    run = parse_output(tmp_path, f"cat {IMPORTS / 'pgbench-progress.txt'}", "pgbench", 1.0)
+    known = {value.metric: value.value for value in run.values}
+    assert known["read.p99"] == counts[1]["read.p99"]
+    assert known["throughput"] == pytest.approx(349)
+
+
+@pytest.mark.parametrize(("name", "warmup"), [("pgbench-scripts.txt", 1.0), ("pgbench-progress.txt", 60.0)])
+def test_warmup_without_a_series_fails(name: str, warmup: float, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no time series after the warm-up"):
+        parse_output(tmp_path, f"cat {IMPORTS / name}", "pgbench", warmup)
 
 
 FAILURES = [
@@ -355,7 +393,7 @@ def test_results_of_several_tests_are_one_run() -> None:
     assert len(runs) > 1
     assert {f"{str(run.config['test']).lower()}.throughput" for run in runs[:2]} <= names
     doubled = [*chosen.read_runs(Source(source, source.read_text(), {})) * 2]
-    with pytest.raises(LoadstoneError, match="results of redis-benchmark, and a trial has one"):
+    with pytest.raises(LoadstoneError, match="results of redis-benchmark, but a trial has one"):
         single_run(doubled, chosen)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, loadstone
-from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
+from loadstone.doctor.check import CheckResult, Directory, Limit, Machine, Program
 from loadstone.doctor.diagnosis import CHECKS, CLIENTS, examine_machine, is_fit, render_report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
 from loadstone.doctor.snapshot import take_snapshot
@@ -68,9 +68,9 @@ WORST = Machine(
 NO_LIMIT = Limit(None, None)
 
 
-def examine_check(check: str, machine: Machine, clients: int = CLIENTS) -> Seen:
+def examine_check(check: str, machine: Machine, clients: int = CLIENTS) -> CheckResult:
     """The finding of one check."""
-    (results,) = [finding.seen for finding in examine_machine(machine, clients) if finding.check.name == check]
+    (results,) = [finding.result for finding in examine_machine(machine, clients) if finding.check.name == check]
     return results
 
 
@@ -81,22 +81,23 @@ def remove_programs(*names: str) -> dict[str, Program]:
 
 def test_a_fit_machine_has_nothing_to_do() -> None:
     rows = examine_machine(FIT)
-    assert {row.check.name: row.seen.state for row in rows} == {check.name: "ok" for check in CHECKS}
-    assert all(row.seen.found and not row.seen.fix for row in rows)
+    assert {row.check.name: row.result.state for row in rows} == {check.name: "ok" for check in CHECKS}
+    assert all(row.result.text and not row.result.fix for row in rows)
     assert is_fit(rows)
     assert "to do" not in render_report(rows)
 
 
 def test_worst_machine_gets_a_command_from_every_check() -> None:
     for finding in examine_machine(WORST):
-        assert finding.seen.state in ("warn", "fail"), finding.check.name
-        assert finding.seen.fix, finding.check.name
+        assert finding.result.state in ("warn", "fail"), finding.check.name
+        assert finding.result.fix, finding.check.name
     assert not is_fit(examine_machine(WORST))
 
 
 def test_unknown_facts_cause_no_complaint() -> None:
     states = {
-        finding.check.name: finding.seen.state for finding in examine_machine(replace(Machine(), programs=FIT.programs))
+        finding.check.name: finding.result.state
+        for finding in examine_machine(replace(Machine(), programs=FIT.programs))
     }
     assert set(states.values()) == {"ok"}
 
@@ -259,7 +260,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
 def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, expected: str, fix: str) -> None:
     result = examine_check(check, replace(FIT, **change))
     assert result.state == state
-    assert expected in result.found
+    assert expected in result.text
     assert re.search(fix, result.fix) if fix else not result.fix
 
 
@@ -275,7 +276,7 @@ def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, 
     result = examine_check("ephemeral ports", widest, clients)
     assert result.state == state
     assert re.search(fix, result.fix) if fix else not result.fix
-    assert ("one server address takes 64,512 at most" in result.found) is (state == "fail")
+    assert ("one server address takes 64,512 at most" in result.text) is (state == "fail")
     # Below this limit, a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
     assert (
@@ -289,7 +290,7 @@ def test_fewer_clients_need_less() -> None:
     narrow = replace(
         FIT, open_files=Limit(1024, 1024), mappings_max=8000, ephemeral_ports=(30_000, 32_000), pid_max=2000
     )
-    assert {finding.check.name for finding in examine_machine(narrow) if finding.seen.state != "ok"} == {
+    assert {finding.check.name for finding in examine_machine(narrow) if finding.result.state != "ok"} == {
         "open files",
         "threads",
         "memory mappings",
@@ -298,7 +299,7 @@ def test_fewer_clients_need_less() -> None:
     assert is_fit(examine_machine(narrow, 768))
     assert examine_check("open files", narrow, 768).state == "ok"
     assert examine_check("open files", narrow, 769).state == "fail"
-    assert all(finding.seen.state == "ok" for finding in examine_machine(narrow, 700))
+    assert all(finding.result.state == "ok" for finding in examine_machine(narrow, 700))
 
 
 def test_the_numbers_are_the_engines() -> None:
@@ -318,7 +319,7 @@ def test_the_text_is_aligned_with_failures_first() -> None:
     assert lines[len(CHECKS) :] == [
         "",
         "to do:",
-        "  Maven: it fetches the servers, and RocksDB",
+        "  Maven: downloads the servers, and RocksDB",
         "    sudo apt-get install maven",
         "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it"
         " themselves",
@@ -328,10 +329,10 @@ def test_the_text_is_aligned_with_failures_first() -> None:
 
 def table() -> str:
     """The table of docs/reference/doctor.md."""
-    states = {finding.check.name: finding.seen.state for finding in examine_machine(WORST)}
+    states = {finding.check.name: finding.result.state for finding in examine_machine(WORST)}
     lines = ["| check | wanted | why | else |", "|---|---|---|---|"]
     for check in CHECKS:
-        cells = (check.name, check.wanted, check.why, states[check.name])
+        cells = (check.name, check.condition, check.why, states[check.name])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -311,7 +311,7 @@ def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: boo
 
 def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_CACHE", str(tmp_path))
-    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged on its way"
+    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged in transit"
     assert [*tmp_path.iterdir()] == []
 
 

@@ -41,7 +41,7 @@ def ends(folder: Folder, table: str = VALUES) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("table", [VALUES, PILOT_TRIALS])
 def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) -> None:
-    with suppress(KeyboardInterrupt), folder.open_attempt("a", begun=interrupt_attempt(), table=table) as files:
+    with suppress(KeyboardInterrupt), folder.open_attempt("a", start=interrupt_attempt(), table=table) as files:
         (files / "run.hlog").write_text("the first intervals")
         raise KeyboardInterrupt
     folder.repair_lines()
@@ -53,14 +53,14 @@ def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) 
 
 
 def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=interrupt_attempt()):
+    with folder.open_attempt("a", start=interrupt_attempt()):
         pass
     folder.repair_lines()
     assert ends(folder) == [(1, "interrupted")]
 
 
 def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=interrupt_attempt()) as files:
+    with folder.open_attempt("a", start=interrupt_attempt()) as files:
         retained = (files / BEGUN).read_bytes()
     folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}))
     # The lab was killed before it removed this file.
@@ -81,7 +81,7 @@ def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> N
 
 
 def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=interrupt_attempt()) as files:
+    with folder.open_attempt("a", start=interrupt_attempt()) as files:
         (files / BEGUN).write_text('{"table": "val')
     folder.repair_lines()
     assert ends(folder) == []

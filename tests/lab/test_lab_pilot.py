@@ -26,7 +26,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import PlainLines
-from loadstone.statistics.steady import pooled_warm_up_end
+from loadstone.statistics.steady import common_warm_up_end
 
 PILOTED = SMALL.replace("warmup: 0, ", "")
 
@@ -100,7 +100,7 @@ def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: f
     definition = load_text(tmp_path, text).experiment
     assert (definition.pilot, definition.measure.warmup) == (pilot, warmup)
     # The resolved experiment is unchanged.
-    again = load_text(tmp_path, load_text(tmp_path, text).resolved).experiment
+    again = load_text(tmp_path, load_text(tmp_path, text).text_with_defaults).experiment
     assert (again.pilot, again.measure.warmup) == (pilot, warmup)
     assert plan_experiment(again).variants
 
@@ -124,12 +124,12 @@ def test_pooled_warm_up_ignores_the_noisiest_trial() -> None:
     sound = [100.0 + (i % 5) for i in range(60)]
     noisy = [*sound]
     noisy[25] = 20.0
-    assert pooled_warm_up_end([warm]) == 5
-    assert pooled_warm_up_end([sound, sound, sound]) == 0
-    assert pooled_warm_up_end([sound, sound, sound, sound, noisy]) < 26
-    assert pooled_warm_up_end([[10 * rate for rate in warm], warm]) == 5
-    assert pooled_warm_up_end([]) == 0
-    assert pooled_warm_up_end([[0.0] * 60]) == 0
+    assert common_warm_up_end([warm]) == 5
+    assert common_warm_up_end([sound, sound, sound]) == 0
+    assert common_warm_up_end([sound, sound, sound, sound, noisy]) < 26
+    assert common_warm_up_end([[10 * rate for rate in warm], warm]) == 5
+    assert common_warm_up_end([]) == 0
+    assert common_warm_up_end([[0.0] * 60]) == 0
 
 
 def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_pilot_with_only_excluded_variants_is_reported(tmp_path: Path) -> None:
     for _ in range(2):
         loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
     result = loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
-    assert "no variant can run: all are set aside" in result.stderr
+    assert "no variant can run: all are excluded" in result.stderr
     (tmp_path / "ready").touch()
     loadstone(tmp_path, "run", file, "--resume", "--retry-failed", "--no-report")
     assert len(trials(single_folder(tmp_path))) == 6

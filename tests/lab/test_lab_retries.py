@@ -33,13 +33,13 @@ def ends(home: Path, system: str) -> list[tuple[str, int]]:
 def test_failed_attempt_makes_its_successor_suspect(tmp_path: Path) -> None:
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     text = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
-    assert "system=second is set aside: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
+    assert "system=second is excluded: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
     # Three attempts at three trials; the fourth trial was not attempted. The other system has all of its trials.
     assert ends(tmp_path, "first") == [("done", 1)] * 4
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     (tmp_path / "ready").touch()
     text = loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1).stderr
-    assert "system=second is set aside" in text
+    assert "system=second is excluded" in text
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
     folder = single_folder(tmp_path)

@@ -70,7 +70,7 @@ ALL = ("first", "second", "third")
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 9, until: 5%}"],
-            "every interval is as narrow as `repeats.until` asks, but 1 of 3 variants has no figure",
+            "every interval is as narrow as `repeats.until` requires, but 1 of 3 variants has no figure",
         ),
         (
             ALL[:2],
@@ -91,11 +91,11 @@ def test_variants_without_a_figure_are_counted(
     ("until", "reason"),
     [
         # The interval of throughput is 0.3 % wide, the interval of the p99 60 %.
-        ("2%", "every interval is as narrow as `repeats.until` asks"),
-        ("{throughput: 2%, read.p99: 70%}", "every interval is as narrow as `repeats.until` asks"),
+        ("2%", "every interval is as narrow as `repeats.until` requires"),
+        ("{throughput: 2%, read.p99: 70%}", "every interval is as narrow as `repeats.until` requires"),
         ("{throughput: 2%, read.p99: 10%}", None),
         ("{throughput: 0.1%, read.p99: 70%}", None),
-        ("{throughput: 2%, scan.p99: 1%}", "every interval is as narrow as `repeats.until` asks"),
+        ("{throughput: 2%, scan.p99: 1%}", "every interval is as narrow as `repeats.until` requires"),
     ],
 )
 def test_all_figures_that_until_names_decide(tmp_path: Path, until: str, reason: str | None) -> None:

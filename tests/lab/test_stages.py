@@ -75,7 +75,7 @@ def test_ramp_from_and_to_zero_has_warm_up(tmp_path: Path) -> None:
 
 def test_resolved_stages_are_read_equally(tmp_path: Path) -> None:
     document = load_text(tmp_path, HEAD + SPIKE)
-    assert load_text(tmp_path, document.resolved).experiment == document.experiment
+    assert load_text(tmp_path, document.text_with_defaults).experiment == document.experiment
 
 
 def test_stage_rate_may_vary(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (("show", REGULAR, "--metric", "insert.p96"), 1, 'error: there is no metric "insert.p96" in regular.log\n'),
         (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs an output directory\n"),
         (("import", REGULAR, "--fact", "clients"), 2, "error: "),
-        (("import", REGULAR, "--results", "/dev/null"), 1, "error: cannot make /dev/null/imported/"),
+        (("import", REGULAR, "--results", "/dev/null"), 1, "error: cannot create /dev/null/imported/"),
         (("import", "gone.log"), 1, "error: "),
         (("run", "gone.yaml"), 2, "error: cannot read the experiment: No such file"),
         (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),

@@ -281,7 +281,7 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:2]))
     run = FollowedRun(folder)
     run.read_new()
-    with folder.hold_lock(), folder.open_attempt("a-3", begun=results.trials[2]):
+    with folder.hold_lock(), folder.open_attempt("a-3", start=results.trials[2]):
         folder.record_block(3, {"a-3": {"system": "a"}})
         run.read_new()
         state = run.page_state()

@@ -167,7 +167,7 @@ def test_commands_are_the_workload_of_an_experiment(target: Target, tmp_path: Pa
     text = EXPERIMENT % (target.up.properties["hosts"], target.up.properties["port"])
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     folder = single_folder(tmp_path)
-    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    assert [(trial.end, trial.is_failure) for trial in trials(folder)] == [("done", False)] * 4
     statuses = {trial.config["command"]: trial.statuses for trial in trials(folder)}
     assert {name: set(counts) - {"CLEANUP"} for name, counts in statuses.items()} == {
         "read": {"READ"},

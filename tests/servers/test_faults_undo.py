@@ -227,7 +227,7 @@ def test_harm_to_another_server_is_reported(up: RunningSystem) -> None:
         until(lambda: injector.records[0].held_ns is not None, "paused")
         up.pause("tiny-3")
         until(lambda: injector.records[0].lifted_ns is not None, "lifted")
-    assert injector.records[0].unverified == {"bystanders": "tiny-3 was affected, too"}
+    assert injector.records[0].unverified == {"bystanders": "tiny-3 was also affected"}
     up.resume()
 
 

@@ -56,7 +56,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
 
 def test_every_kind_works_on_hdfs(results: Results) -> None:
     trials = results.trials
-    assert [(trial.end, trial.notes if trial.failed else ()) for trial in trials] == [("done", ())] * 12
+    assert [(trial.end, trial.notes if trial.is_failure else ()) for trial in trials] == [("done", ())] * 12
     for trial in trials:
         assert trial.facts["data_nodes"] == 2
         if trial.config["workload"] == "sort":

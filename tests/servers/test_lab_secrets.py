@@ -76,7 +76,7 @@ def test_password_reaches_the_engine_outside_its_arguments(
         return real(command, **more)
 
     monkeypatch.setattr(subprocess, "run", watch_command)
-    assert ycsb.translated(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert ycsb.translate_variant(variant, "run")["store"]["properties"]["redis.password"] == password
     assert not [argument for command in arguments for argument in command if password in argument and len(password) > 4]
 
 

@@ -310,7 +310,7 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
             at = servers.prepare(variant, log, reuse=True)
             assert at is not None
             if at.must_load:
-                servers.loaded(variant)
+                servers.record_load(variant)
             return at.must_load
 
         assert loads(small)

@@ -165,7 +165,7 @@ def test_named_statements_are_a_workload(target: Target, tmp_path: Path) -> None
     text = STATEMENTS % (target.up.properties["hosts"], target.up.properties["port"])
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     folder = single_folder(tmp_path)
-    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    assert [(trial.end, trial.is_failure) for trial in trials(folder)] == [("done", False)] * 4
     for trial in trials(folder):
         statuses = {name: set(counts) for name, counts in trial.statuses.items() if name != "CLEANUP"}
         assert statuses == {name: {"OK"} for name in ("write", "by_key", "by_city")}

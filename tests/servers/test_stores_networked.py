@@ -378,7 +378,7 @@ def test_relayed_connection_losses_are_failures_and_reconnected(behind: Behind) 
     failures_per_reset = RELAYED_CLIENTS if behind.store_server.store.name == "cassandra" else 1
     summary, connecting = run.summary, run.summary.connection_attempts
     assert connecting is not None
-    assert summary.failed - summary.unreached <= run.relay.resets * failures_per_reset, summary.words
+    assert summary.failures - summary.unreached <= run.relay.resets * failures_per_reset, summary.words
     # A reset during a handshake fails the operation that waited for it. On a busy host, two consecutive handshakes may
     # be reset: until the next attempt, operations fail unsent.
     assert summary.unreached <= connecting.failed * failures_per_reset or connecting.failed > 1, summary.words

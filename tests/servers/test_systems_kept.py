@@ -73,7 +73,7 @@ def test_failed_hbase_start_retains_the_file_systems_data() -> None:
         ):
             RunningSystem("hbase", root).up(3, free_settings("hbase"))
         assert block.is_file()
-        known = hdfs.known
+        known = hdfs.load_state
         assert known is not None
         assert known.plan == plan
         # It is deleted on request.

@@ -102,7 +102,10 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     engine.succeed(1000)
     engine.say('"stop"')
     _, events = engine.read_remaining()
-    outcomes = counts(single_summary(events).outcomes)
+    summary = single_summary(events)
+    outcomes = counts(summary.outcomes)
+    assert summary.connection_attempts is not None
+    assert summary.connection_attempts.attempted == 2
     assert outcomes["READ", "TIMEOUT"] >= 2
     assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
     assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
@@ -334,7 +337,7 @@ def test_tables_that_cannot_be(server: Up, arguments: list[str], message: str) -
         ("conf.listen_addresses=*", "conf.listen_addresses cannot be set"),
         ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
         ("user=a b", 'user cannot be "a b" in SQL'),
-        ("user=Postgres", "user cannot be postgres: that is the server's own"),
+        ("user=Postgres", "user cannot be postgres, which the server reserves"),
         ("user=select", 'syntax error at or near "select"'),
         ("password=a\nb", "the password has unprintable characters"),
         ("binary=/nowhere", "there is no program /nowhere/postgres"),

@@ -104,7 +104,7 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
 def failing_tools(slow: ResultSet, fast: ResultSet, metric: str = P99) -> ResultSet:
     """A figure from the logs of two tools. The file allows 10 % of the operations to fail."""
     joined = compare_files(slow, fast, metric)
-    allowing = asking(by=joined.compared, metrics=(metric,), checks={"errors": {"share": 0.1}})
+    allowing = asking(by=joined.comparison_dimension, metrics=(metric,), checks={"errors": {"share": 0.1}})
     return replace(joined, question=allowing, own={})
 
 

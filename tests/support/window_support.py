@@ -14,7 +14,7 @@ from typing import Any
 
 from loadstone.engine.events import CENSORED, WELL, Counts, Earlier, Interval, Outcome, Ready, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
-from loadstone.runner.figures import by_operation
+from loadstone.runner.figures import group_by_operation
 from loadstone.statistics.percentile import Percentile
 from scripted_relay import Relay, Scripted
 from trial_support import READS, Running, rate, spec, work
@@ -44,7 +44,7 @@ def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
         assert ended == {interval.k: interval.due for interval in intervals}
     # Operations from the warm-up's backlog are not throughput of this window.
     within = sum(part.completed for part in parts)
-    assert summary.completed == min(within, due - summary.failed - summary.not_yet)
+    assert summary.completed == min(within, due - summary.failures - summary.not_yet)
     censored = sum(interval.count for interval in summary.outcomes if interval.status == "CENSORED")
     assert censored == summary.in_flight + summary.unsent
 
@@ -82,9 +82,9 @@ def check_refusals(
         for interval, begin in zip(intervals, begins, strict=True)
         if begin >= back
     )
-    assert summary.failed >= (1 - share) * predicted - SLACK - (late - late_after) - summary.censored
+    assert summary.failures >= (1 - share) * predicted - SLACK - (late - late_after) - summary.never_ended
     if not logs_in:
-        assert summary.failed <= (1 + share) * predicted + SLACK + late
+        assert summary.failures <= (1 + share) * predicted + SLACK + late
     failures = failures_by_interval(intervals)
     after = [interval for interval, begin in zip(intervals, begins, strict=True) if begin >= back]
     resumed = next((interval.k for interval in after if interval.completed), len(intervals))
@@ -95,7 +95,7 @@ def check_refusals(
         for interval, begin in zip(intervals, begins, strict=True)
         if begin < server.closed
     )
-    assert 0 <= summary.failed - summary.unreached <= min(clients, overdue + late + SLACK)
+    assert 0 <= summary.failures - summary.unreached <= min(clients, overdue + late + SLACK)
     # Two attempts at once, then one each 0.425 to 0.575 s while the port was closed.
     connecting = summary.connection_attempts
     assert connecting is not None
@@ -118,7 +118,7 @@ def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
 
 def percentiles(summary: Summary, *shares: float) -> list[Percentile]:
     """Percentiles of the response times of all reads."""
-    return by_operation(summary.outcomes, "response")["read"][0].read_percentiles(shares)
+    return group_by_operation(summary.outcomes, "response")["read"][0].read_percentiles(shares)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Relayed:
     @property
     def is_broken_failure(self) -> bool:
         """Whether a broken answer, if there was one, is a failure or unknown; on a busy machine there may be none."""
-        return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
+        return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:
         """The minimum time of each operation by the relay's log.

@@ -34,7 +34,7 @@ def test_a_summary_is_read_with_its_parts() -> None:
     outcomes = [outcome("READ", "OK", [1_000] * 8, service_ns_sum=8_000), outcome("READ", "CENSORED", [50_000])]
     (summary_event,) = parse_events(summary(outcomes, due=10, in_flight=1, unsent=1, operations=8, completed=6))
     assert isinstance(summary_event, Summary)
-    assert (summary_event.due, summary_event.censored, summary_event.throughput) == (10, 2, 0.6)
+    assert (summary_event.due, summary_event.never_ended, summary_event.throughput) == (10, 2, 0.6)
     assert [(executor.name, executor.clients, executor.busy) for executor in summary_event.executors] == [
         ("executor-0", 4, 0.4),
         ("conductor", 0, 0.95),
@@ -44,7 +44,7 @@ def test_a_summary_is_read_with_its_parts() -> None:
         0,
         11_000_000_000,
     )
-    assert (summary_event.outcomes[0].service_ns_sum, summary_event.outcomes[1].failed) == (8_000, False)
+    assert (summary_event.outcomes[0].service_ns_sum, summary_event.outcomes[1].is_failure) == (8_000, False)
 
 
 def test_unknown_keys_are_ignored_at_every_depth() -> None:
@@ -95,6 +95,6 @@ def test_statuses_are_well_failed_or_neither() -> None:
     statuses = ["OK", "BATCHED_OK", "NOT_YET", "CENSORED", "NOT_FOUND", "ERROR", "UNEXPECTED_STATE"]
     (event,) = parse_events(interval(0, [outcome("READ", status, [1]) for status in statuses]))
     assert isinstance(event, Interval)
-    assert [entry.failed for entry in event.outcomes] == [False] * 4 + [True] * 3
+    assert [entry.is_failure for entry in event.outcomes] == [False] * 4 + [True] * 3
     # A display shows the latency of successful operations.
     assert merge_service_times(event.outcomes).count == 2

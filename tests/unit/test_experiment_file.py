@@ -12,7 +12,7 @@ import yaml
 
 from experiment_support import ROOT, experiment, load_text, mistakes, warnings
 from loadstone.engine.document import read_document
-from loadstone.experiment.file import ExperimentError, change_question, changed_keys, load_experiment
+from loadstone.experiment.file import ExperimentError, change_question, list_changed_keys, load_experiment
 from loadstone.experiment.plan.description import describe_plan
 from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.results.result_set import Question
@@ -52,11 +52,11 @@ def test_at_most_defaults_to_three_times_at_least(tmp_path: Path) -> None:
 def test_until_may_name_figures(tmp_path: Path) -> None:
     loaded = load_text(tmp_path, MINIMAL, "repeats.until={throughput: 5%, read.p99: 0.1}")
     assert loaded.experiment.repeats.until == {"throughput": 0.05, "read.p99": 0.1}
-    again = load_text(tmp_path, loaded.resolved).experiment
+    again = load_text(tmp_path, loaded.text_with_defaults).experiment
     assert again.repeats.until == loaded.experiment.repeats.until
     assert read_document(Question, asdict(again.question_for_judge())).until == again.repeats.until
     text = describe_plan(plan_experiment(again))
-    assert "until the interval of throughput is 5%, that of read.p99 is 10% of the figure wide" in text
+    assert "until the interval is at most 5% of throughput, 10% of read.p99" in text
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_braces_in_a_directorys_name_are_literal(tmp_path: Path, monkeypatch: py
     here.mkdir()
     (here / "workloada").write_text("recordcount=1\n")
     loaded = load_text(here, "systems: [lmdb]\nworkload: workload{letter}\nvary: {letter: [a]}\n")
-    assert load_text(tmp_path, loaded.resolved).experiment == loaded.experiment
+    assert load_text(tmp_path, loaded.text_with_defaults).experiment == loaded.experiment
 
 
 def draw_experiment(seed: int) -> str:
@@ -301,9 +301,9 @@ Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:y
 @pytest.mark.parametrize("seed", range(40))
 def test_the_resolved_document_is_an_equal_experiment(tmp_path: Path, seed: int) -> None:
     first = load_text(tmp_path, draw_experiment(seed))
-    again = load_text(tmp_path, first.resolved)
+    again = load_text(tmp_path, first.text_with_defaults)
     assert again.experiment == first.experiment
-    assert again.resolved == first.resolved
+    assert again.text_with_defaults == first.text_with_defaults
 
 
 def test_another_compared_dimension_has_guarantees_of_its_own() -> None:
@@ -316,10 +316,10 @@ def test_another_compared_dimension_has_guarantees_of_its_own() -> None:
 
 
 def test_changed_keys_of_an_experiment_are_listed(tmp_path: Path) -> None:
-    first = load_text(tmp_path, LETTERS).resolved
+    first = load_text(tmp_path, LETTERS).text_with_defaults
     settings = ["vary.letter=[a,b]", "measure.duration=2s", "workload.properties.recordcount=5"]
-    assert changed_keys(first, first) == []
-    assert changed_keys(first, load_text(tmp_path, LETTERS, *settings).resolved) == [
+    assert list_changed_keys(first, first) == []
+    assert list_changed_keys(first, load_text(tmp_path, LETTERS, *settings).text_with_defaults) == [
         "workload.properties.recordcount",
         "vary.matrix.letter",
         "measure.duration",

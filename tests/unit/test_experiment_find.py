@@ -39,7 +39,7 @@ def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expec
     assert read_rule(result.question_for_judge()) == expected
     # The resolved experiment has the same search.
     (tmp_path / "again").mkdir()
-    again = load_text(tmp_path / "again", load_text(tmp_path, BASE + text).resolved)
+    again = load_text(tmp_path / "again", load_text(tmp_path, BASE + text).text_with_defaults)
     assert again.experiment == result
     assert again.warnings == ()
 
@@ -48,7 +48,7 @@ def test_without_find_there_is_no_search(tmp_path: Path) -> None:
     loaded = load_text(tmp_path, BASE)
     assert loaded.experiment.find is None
     assert read_rule(loaded.experiment.question_for_judge()) is None
-    assert "find" not in loaded.resolved
+    assert "find" not in loaded.text_with_defaults
 
 
 def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:

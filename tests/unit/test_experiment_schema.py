@@ -108,7 +108,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         assert loaded.experiment.question
         # A search repeats each load less often.
         assert (loaded.experiment.repeats.at_least < REPEATS_MIN and not loaded.experiment.find) == few
-        assert complaints(yaml.safe_load(loaded.resolved)) == []
+        assert complaints(yaml.safe_load(loaded.text_with_defaults)) == []
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -145,7 +145,7 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
         ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
         ("system: redis, settings: {port: high}", 'port must be a whole number from 1, got "high"'),
         ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),
-        ("system: postgres, settings: {user: postgres}", "user cannot be postgres: that is the server's own"),
+        ("system: postgres, settings: {user: postgres}", "user cannot be postgres, which the server reserves"),
         ("system: cassandra, settings: {heap: much}", 'heap must be a size, got "much"'),
         ("system: cassandra, settings: {commitlog_sync: daily}", 'commitlog_sync cannot be "daily"'),
         ("system: hbase, nodes: 3, settings: {mode: standalone}", "a standalone HBase has one node, not 3"),
@@ -220,12 +220,12 @@ systems:
   mine: {store: "null", attach: {hosts: [h], fresh: empty}}
 """
     loaded = load_text(tmp_path, text + TAIL)
-    document = yaml.safe_load(loaded.resolved)["systems"]
+    document = yaml.safe_load(loaded.text_with_defaults)["systems"]
     assert list(document["plain"]) == ["store", "properties", "hooks"]
     assert document["hbase"]["start"]["over"] == {"nodes": "3", "settings": {}}
     assert document["hbase"]["fresh"] == "table"
-    again = load_experiment(experiment(tmp_path, loaded.resolved))
-    assert again.resolved == loaded.resolved
+    again = load_experiment(experiment(tmp_path, loaded.text_with_defaults))
+    assert again.text_with_defaults == loaded.text_with_defaults
     assert plan_experiment(again.experiment).variants == plan_experiment(loaded.experiment).variants
 
 
@@ -298,7 +298,7 @@ systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
-    message = "the systems differ in appendonly, so they may guarantee different durability"
+    message = "the systems differ in appendonly, so their durability may differ"
     assert warnings(tmp_path, text + TAIL) == [f"{message}: if they do, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []

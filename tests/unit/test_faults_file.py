@@ -43,8 +43,8 @@ def test_short_forms_are_exact_instants(tmp_path: Path) -> None:
 
 def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
     original = load_text(tmp_path, TEXT)
-    again = load_text(tmp_path, original.resolved)
-    assert again.resolved == original.resolved
+    again = load_text(tmp_path, original.text_with_defaults)
+    assert again.text_with_defaults == original.text_with_defaults
     assert plan_experiment(again.experiment).variants == plan_experiment(original.experiment).variants
 
 

@@ -184,6 +184,12 @@ def test_decimal_comma_and_zero_time_are_read(tmp_path: Path) -> None:
     assert "random_read.bandwidth" in random.result.values
 
 
+@pytest.mark.parametrize("number", ["1,280", "31,904"])
+def test_ambiguous_comma_of_testdfsio_is_refused(number: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "TestDFSIO_results.log").read_text().replace("31.9\n", f"{number}\n")
+    assert "a comma before three digits" in refusal(write_file(tmp_path, text))
+
+
 def test_total_throughput_in_unclear_units_is_ignored(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text().partition("\n\n")[0] + "\n"
     more = text.replace(" Average IO", "Total Throughput mb/sec: 0.02\n Average IO")

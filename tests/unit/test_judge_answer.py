@@ -233,7 +233,7 @@ def test_a_curve_that_still_rises_has_no_knee() -> None:
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
     assert judge_results(sweep(10, repeats=repeats)).answer.startswith(
-        "no knee is named: that takes 3 repeats of each load (plateau "
+        "no knee is named: it requires 3 repeats of each load (plateau "
     )
 
 

@@ -29,8 +29,8 @@ def test_error_bars_grow_with_autocorrelation() -> None:
     alike = [1000.0]
     for deviation in noise:
         alike.append(1000 + 0.9 * (alike[-1] - 1000) + deviation * (1 - 0.81) ** 0.5)
-    independent = run_mean(make_seconds([1000 + deviation for deviation in noise]).whole_rates)
-    correlated = run_mean(make_seconds(alike).whole_rates)
+    independent = run_mean(make_seconds([1000 + deviation for deviation in noise]).complete_rates)
+    correlated = run_mean(make_seconds(alike).complete_rates)
     assert independent.relative_width is not None
     assert correlated.relative_width is not None
     assert correlated.relative_width > 2 * independent.relative_width
@@ -38,10 +38,12 @@ def test_error_bars_grow_with_autocorrelation() -> None:
 
 
 def test_short_series_and_partial_interval_are_ignored() -> None:
-    assert run_mean(make_seconds([1000.0, 1001.0, 999.0]).whole_rates).low is None
+    assert run_mean(make_seconds([1000.0, 1001.0, 999.0]).complete_rates).low is None
     draw = random.Random(6)
     rates = [draw.gauss(1000, 10) for _ in range(40)]
-    assert run_mean(make_seconds([*rates, 3.0], last=0.2).whole_rates) == run_mean(make_seconds(rates).whole_rates)
+    assert run_mean(make_seconds([*rates, 3.0], last=0.2).complete_rates) == run_mean(
+        make_seconds(rates).complete_rates
+    )
 
 
 def test_imported_run_with_status_lines_has_error_bars() -> None:

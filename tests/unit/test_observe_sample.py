@@ -116,7 +116,7 @@ def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None
     host.write("cgroup/pod/engine/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 250\n")
     group = control_group(host.proc)
     assert (group.processors, group.memory_bytes) == (1.5, 4_194_304)
-    assert group.throttled_ns == 250_000
+    assert group.cpu_wait_ns == 250_000
     assert group.processes == (200, top / "pod")
     full(host)
     sample = take_sample({}, group, host.proc, NOW)
@@ -141,7 +141,7 @@ def test_limited_first_version_group_is_recognised_from_inside(host: Host) -> No
     host.write("cpu/cpu.stat", "nr_periods 1\nthrottled_time 7\n")
     host.write("memory/memory.limit_in_bytes", "1048576\n")
     group = control_group(host.proc)
-    assert (group.processors, group.memory_bytes, group.throttled_ns) == (0.5, 1_048_576, 7)
+    assert (group.processors, group.memory_bytes, group.cpu_wait_ns) == (0.5, 1_048_576, 7)
     assert group.processes == (4096, host.root / "pids")
 
 

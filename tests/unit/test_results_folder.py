@@ -98,7 +98,7 @@ def test_a_torn_last_line_costs_its_trial_only(folder: Folder, tear: int) -> Non
     table.write_bytes(table.read_bytes()[:-tear])
     results = folder.load_results()
     assert [entry.trial for entry in results.trials] == (["a"] if tear > 1 else ["a", "b"])
-    assert results.warnings == (() if tear == 1 else ("values.jsonl:2 is damaged and left out",))
+    assert results.warnings == (() if tear == 1 else ("values.jsonl:2 is damaged and is omitted",))
     folder.repair_lines()
     folder.append_trial(trial("c", {"system": "lmdb"}, 3.0))
     assert [entry.trial for entry in folder.load_results().trials][-1] == "c"
@@ -118,7 +118,9 @@ def test_damaged_lines_are_moved_and_preserved(folder: Folder) -> None:
 
 def test_foreign_line_is_omitted_with_a_message(folder: Folder) -> None:
     lines.append_line(folder.path / "values.jsonl", {"trial": "x"})
-    assert folder.load_results().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
+    assert folder.load_results().warnings == (
+        "values.jsonl: a line is not a trial and is omitted (it has no `config`)",
+    )
 
 
 def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
         "throughput levels off at 22,000 op/s; 95 % of that is reached between 20 and 21 clients; 12 probes, 36 trials"
     )
     assert list(explain_search(outcome)) == [
-        "From 1 client on clients doubled until the load was 4 times that which reaches 95 % of the plateau;"
+        "From 1 client on clients doubled until the load was 4 times the load that reaches 95 % of the plateau;"
         " then the bracket was halved on a logarithmic scale",
         "It stopped because 20 and 21 are neighbours",
         "The bracket: at 20 throughput is below 95 % of the plateau, at 21 it reaches that",
@@ -141,7 +141,7 @@ def test_two_trials_per_load_give_no_knee() -> None:
     outcome, _ = run_search(Rule(most=64, at_least=1, at_most=2), saturating(8))
     assert (outcome.low, outcome.high) == (None, None)
     assert outcome_sentence(outcome).startswith(
-        "no knee is named: that takes 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
+        "no knee is named: it requires 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
         " between 7 and 8 clients, as an estimate); "
     )
 
@@ -169,9 +169,8 @@ def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
     assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
     # An uncertain result does not narrow the bracket.
     assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
-    assert "Their repeats disagree, so that the median decided and the bracket does not rest on them: 8, 9, 10" in list(
-        explain_search(outcome)
-    )
+    message = "Repeats disagree at 8, 9, 10: the median decided there, and the bracket does not rely on these loads"
+    assert message in list(explain_search(outcome))
 
 
 def test_repeats_that_disagree_evenly_do_not_hold() -> None:
@@ -223,7 +222,9 @@ def test_more_clients_with_less_throughput_are_reported() -> None:
         lambda load, _: ProbeSample(1000 / load, load < 20, figures={"all.p99": load * 5e5}),
     )
     assert outcome.load == 19
-    assert outcome.notes == ("throughput is higher at 1 client: more clients meet the objective, but do less",)
+    assert outcome.notes == (
+        "throughput is higher at 1 client: more clients meet the objective, but with less throughput",
+    )
 
 
 def test_invalid_probe_ends_the_way_up_with_reason() -> None:

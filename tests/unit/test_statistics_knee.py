@@ -316,10 +316,10 @@ def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str)
     least = units.load_over(knee.lower or 0, over)
     assert text.startswith(
         f"throughput of redis reaches 95 % of its plateau above {least}; no upper end is named: the repeats"
-        f" differ too much to tell whether throughput still rises at 128 {unit} ("
+        f" differ too much to decide whether throughput still rises at 128 {unit} ("
     )
     assert "between" not in text
     bare = knee_text(replace(knee, lower=None), over)
     assert bare.startswith(
-        f"no knee is named: the repeats differ too much to tell whether throughput still rises at 128 {unit} ("
+        f"no knee is named: the repeats differ too much to decide whether throughput still rises at 128 {unit} ("
     )

@@ -24,7 +24,7 @@ from loadstone.statistics.estimate import Estimate
     ],
 )
 def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], unit: str, expected: list[str]) -> None:
-    assert units.in_one_unit(numbers, unit) == expected
+    assert units.format_alike(numbers, unit) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_figure_interval_and_table_share_the_last_digit() -> None:
     estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
     assert wording.estimate_text(estimate, "ns") == "32.7 µs"
     assert wording.interval_text(estimate, "ns") == "21.4 µs – 1.0440 ms"
-    assert units.in_one_unit([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
+    assert units.format_alike([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_table_and_report_show_equal_small_bytes(number: float) -> None:
-    (text,) = units.in_one_unit([number], "B/op")
+    (text,) = units.format_alike([number], "B/op")
     output = units.format_figure(number, "B/op")
     assert float(text.split()[0]) == pytest.approx(float(output.split()[0]), rel=0.005)
     assert text.split()[1] == output.split()[1]

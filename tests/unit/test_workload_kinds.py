@@ -44,8 +44,8 @@ def test_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
 def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
     for text in (FIO, DFSIO):
         first = load_text(tmp_path, text)
-        again = load_text(tmp_path, first.resolved)
-        assert again.resolved == first.resolved
+        again = load_text(tmp_path, first.text_with_defaults)
+        assert again.text_with_defaults == first.text_with_defaults
         assert again.experiment == first.experiment
 
 
@@ -90,7 +90,8 @@ def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
     results = [(variant.kind, variant.config["workload"], variant.store) for variant in variants]
     assert results == [("dfsio", "write", "file")] * 2 + [("fio", "job", "fio")]
     assert (
-        load_text(tmp_path, load_text(tmp_path, SEVERAL).resolved).experiment == load_text(tmp_path, SEVERAL).experiment
+        load_text(tmp_path, load_text(tmp_path, SEVERAL).text_with_defaults).experiment
+        == load_text(tmp_path, SEVERAL).experiment
     )
 
 

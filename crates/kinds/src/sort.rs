@@ -36,12 +36,12 @@ pub struct Places {
 
 impl Places {
     /// Finds the file systems, for a job of which this process runs all stages.
-    pub fn of(job: &Job) -> Result<Self, SortError> {
-        Self::owned(job, Owner::this_process())
+    pub fn for_whole_job(job: &Job) -> Result<Self, SortError> {
+        Self::for_owner(job, Owner::this_process())
     }
 
     /// Finds them for a job of which `owner` starts an engine for each stage.
-    pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
+    pub fn for_owner(job: &Job, owner: Owner) -> Result<Self, SortError> {
         let at = |place: &str, direct| locate(place, job, direct, Sizes::new(job).block);
         // The output of a sort must be on the disk before the sort ends, so the page cache would only cost memory. The
         // input of a sort, and the output of `teragen`, may be in memory.
@@ -57,7 +57,7 @@ impl Places {
     /// The speed of the scratch directory's disk, bypassing the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
         let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true, Sizes::new(job).block)?;
-        disk::measure(&*files, &Scratch::of(&path)?.path, name)
+        disk::measure(&*files, &Scratch::new(&path)?.path, name)
     }
 
     /// A stage of the job on these file systems.

@@ -87,7 +87,7 @@ class Judgement:
 
     @cached_property
     def scenarios(self) -> pa.Table:
-        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone supports."""
+        """A row for each scenario of each comparison: its ratio and interval, and the claim in this scenario."""
         every = [(comparison, row) for comparison in self.judged.comparisons for row in comparison.scenarios]
         return self._table(
             [comparison.context for comparison, _ in every],

@@ -190,7 +190,8 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     if failed:
         run.end = "failed"
         run.add_note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
-    run.add_figure("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
+    longest = max((float(way["runtime"]) for way in parts), default=0.0)
+    run.add_figure("runtime", longest * NS_PER_MS, "ns", 1, NS_PER_MS)
     return run
 
 

@@ -72,8 +72,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         text = line.strip()
         given = parse_command(line)
-        # A run ends with the rows after `Run finished`; later lines belong to another run.
-        if report.final and (
+        # A run ends with the rows after `Run finished`, even if they are lost; later lines belong to another run.
+        if (report.final or report.finished is not None) and (
             text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
         ):
             report = GoYcsbReport(line=index)

@@ -135,8 +135,9 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
             found.facts[fact] = value
     rows = sum(each for _, each in log.finished.values())
     longest = max(each for each, _ in log.finished.values())
-    found.add_figure("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
-    found.add_figure("runtime", longest * 1e6, "ns", 1)
+    rate = rows * 1000 / longest if longest else None
+    found.add_figure("throughput", rate, "op/s", rows, rate / longest if rate else 0.0)
+    found.add_figure("runtime", longest * 1e6, "ns", 1, 1e6)
     found.add_figure("operations", rows, OPERATIONS, rows)
     add_latencies(log, test, found, source)
     return found

@@ -186,7 +186,7 @@ class Comparer:
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
             bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
             # A trial that failed after its window has figures, which the worst figure replaces.
-            excluded = bad | {trial.repeat for trial in trials if trial.failed}
+            excluded = bad | {trial.repeat for trial in trials if trial.is_failure}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
             sides.append((known, attempts.count_failed_attempts(trials) + len(bad)))
         return sides

@@ -62,7 +62,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
             series = faults.trim_to_before(trial, series)
             levels[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
             # The precision of one run's own throughput, the only one available for a single run.
-            if (run := run_mean(series.whole_rates)).low is not None:
+            if (run := run_mean(series.complete_rates)).low is not None:
                 runs[trial.trial] = run
     missing = missing_trials(results)
     requested = results.question.metrics
@@ -71,7 +71,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     departures = view.departure_findings(results, loosened)
     asked_for = read_rule(results.question)
     # The loads of a search are not alternatives.
-    loads = asked_for is not None and results.compared == asked_for.over
+    loads = asked_for is not None and results.comparison_dimension == asked_for.over
     pairs = [] if loads else match_variants(results, variants, settings)
     matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
     there = list_paired(matches)
@@ -191,6 +191,6 @@ def overall_findings(
     find = results.question.find
     if find is not None and read_rule(results.question) is None:
         yield from attempts.find_unreadable_objective(str(find.get("such_that")))
-    by, baseline = results.compared, results.question.baseline
+    by, baseline = results.comparison_dimension, results.question.baseline
     if by is not None and baseline is not None and results.trials:
         yield from attempts.find_replaced_baseline(by, baseline, choose_baseline(results, by))

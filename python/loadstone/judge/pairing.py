@@ -38,7 +38,7 @@ def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
 
 def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
     """Every contender with the baseline of its context. A context without the baseline has no comparison."""
-    by = results.compared
+    by = results.comparison_dimension
     if by is None:
         return []
     contexts: dict[VariantKey, dict[Scalar, VariantKey]] = {}

@@ -11,7 +11,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
 from loadstone.search.outcome import Decision, SearchOutcome
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import explain_search, of_probe, short_of_rate
+from loadstone.search.sentence import explain_search, probe_figure, short_of_rate
 from loadstone.statistics.knee import TOLERANCE
 
 DECISION = "decision"
@@ -35,7 +35,7 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
     done = probe.throughput
     yield "" if done is None else units.format_figure(done, "op/s", units.digit_carried(done, done))
     for term in () if search.rule.objective is None else search.rule.objective.terms:
-        yield "" if probe.median_figure(term.key) is None else of_probe(term, probe)
+        yield "" if probe.median_figure(term.key) is None else probe_figure(term, probe)
     yield f"{len(probe.samples)}"
     decision = None if search.outcome is None else search.outcome.decision_at(probe.load)
     yield describe_decision(search, probe, decision)

@@ -64,18 +64,18 @@ pub struct Job {
     #[serde(default)]
     pub rows: u64,
     /// Number of files to write.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub parts: u64,
     /// Memory per segment, bytes.
     pub memory_bytes: u64,
     /// Computing threads per segment; further threads wait for disks.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub threads: u64,
     /// Replication of the output on HDFS; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
     /// Number of copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
-    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    #[serde(default = "default_copies", skip_serializing_if = "is_one")]
     pub run_replication: u16,
     /// Block size on HDFS, bytes; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,11 +110,11 @@ impl Default for Job {
     }
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 
-fn one_copy() -> u16 {
+fn default_copies() -> u16 {
     1
 }
 
@@ -132,7 +132,7 @@ const PARTS_MAX: u64 = 100_000;
 impl Job {
     /// Refuses values beyond the limits.
     pub fn check(&self) -> Result<(), SortError> {
-        let min = if self.on_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
+        let min = if self.needs_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
         if self.memory_bytes < min {
             let (min, got) = (min >> 20, self.memory_bytes);
             return Err(SortError::usage(format!("memory must be at least {min} MiB, got {got} bytes"))
@@ -166,7 +166,7 @@ impl Job {
     }
 
     /// Whether an HDFS client is needed.
-    pub(super) fn on_hdfs(&self) -> bool {
+    pub(super) fn needs_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
     }
 }

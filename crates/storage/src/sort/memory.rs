@@ -43,7 +43,7 @@ impl Sizes {
     /// The division of the memory of a job.
     pub fn new(job: &Job) -> Self {
         let block = (job.memory_bytes / 64 / job.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
-        let client = if job.on_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * job.threads * block } else { 0 };
+        let client = if job.needs_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * job.threads * block } else { 0 };
         let budget = job.memory_bytes.saturating_sub(RESERVE + client);
         let rest = budget.saturating_sub(job.threads * BUFFERS as u64 * block);
         let rows = |bytes: u64| ((bytes as f64 / Chunk::OVERHEAD) as u64 / UNIT).max(1) * UNIT;
@@ -53,7 +53,7 @@ impl Sizes {
             whole: rows(rest) as usize,
             merge: budget,
             threads: job.threads,
-            on_hdfs: job.on_hdfs(),
+            on_hdfs: job.needs_hdfs(),
         }
     }
 

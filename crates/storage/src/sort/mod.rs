@@ -59,7 +59,7 @@ impl SortError {
     }
 
     /// The end of a stage that was stopped by request.
-    pub fn stopped() -> Self {
+    pub fn stop() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }
 

@@ -47,7 +47,7 @@ SEPARATION = 3.5
 
 def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
-    rates = series.whole_rates
+    rates = series.complete_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
     parts, factor = find_unsteadiness(THROUGHPUT, rates, series, settings)
@@ -75,7 +75,7 @@ def latencies_to_compare(series: Series, settings: Settings) -> Iterator[tuple[s
     """The compared percentiles of the intervals that have them, by name, ns."""
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if column and name_compared(name, settings):
-            yield name, [figure for figure in column[: len(series.whole_rates)] if figure is not None]
+            yield name, [figure for figure in column[: len(series.complete_rates)] if figure is not None]
 
 
 def window_levels(series: Series, settings: Settings) -> Levels:
@@ -87,7 +87,7 @@ def window_levels(series: Series, settings: Settings) -> Levels:
     rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
     levels = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
     for name, known in latencies_to_compare(series, settings):
-        if len(known) == len(series.whole_rates) and min(known) > 0:
+        if len(known) == len(series.complete_rates) and min(known) > 0:
             levels |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split_window(known)}
     return {key: both for key, both in levels.items() if min(both) > 0}
 
@@ -220,7 +220,7 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 def warm_up_hint(series: Series) -> str:
     """The additional warm-up that would have left a steady window (MSER-5); empty if no length would."""
-    rates = series.whole_rates
+    rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_steadiness(rates[end:]).steady:
         return ""

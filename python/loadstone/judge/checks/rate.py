@@ -113,7 +113,7 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
         return
     if not series.p50_ns and not series.p99_ns:
         yield NotLooked(RATE_NOT_HELD, "there are no latencies over time", always_known=True)
-    whole = len(series.whole_rates)
+    whole = len(series.complete_rates)
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if message := rise_text([latency for latency in column[:whole] if latency is not None], seconds, settings):

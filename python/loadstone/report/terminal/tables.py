@@ -262,7 +262,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     is_one_unit = len({cell.unit for cell in content}) == 1
     last = [wording.figure_digit(cell.estimate, cell.unit) for cell in content for _ in range(3)]
     if is_one_unit:
-        flat = units.in_one_unit([number for triple in numbers for number in triple], content[0].unit, last)
+        flat = units.format_alike([number for triple in numbers for number in triple], content[0].unit, last)
     else:
         flat = [
             units.format_figure(number, cell.unit, last[3 * at])

@@ -204,14 +204,14 @@ impl BlockReader {
         let mut heads = std::mem::take(&mut self.heads);
         heads.resize(PACKETS * head, 0);
         // Bytes of the first head that were already received.
-        let mut begun = 0;
+        let mut head_bytes = 0;
         let pending = self.pending();
         if self.packet > 0 {
             got = pending.len();
             whole[..got].copy_from_slice(pending);
         } else {
-            begun = pending.len();
-            heads[..begun].copy_from_slice(pending);
+            head_bytes = pending.len();
+            heads[..head_bytes].copy_from_slice(pending);
         }
         loop {
             let current = (self.packet - (got - compared)).min(whole.len() - got);
@@ -220,16 +220,16 @@ impl BlockReader {
             slices[0] = IoSliceMut::new(first);
             let mut used = 1;
             for packet in heads.chunks_exact_mut(head).zip(free.chunks_mut(data)) {
-                slices[used] = IoSliceMut::new(if used == 1 { &mut packet.0[begun..] } else { packet.0 });
+                slices[used] = IoSliceMut::new(if used == 1 { &mut packet.0[head_bytes..] } else { packet.0 });
                 slices[used + 1] = IoSliceMut::new(packet.1);
                 used += 2;
             }
             slices[used] = IoSliceMut::new(&mut self.received[..beside]);
-            let mut bytes = self.node.receive(&mut slices[..=used]).await? + begun;
-            begun = 0;
+            let mut bytes = self.node.receive(&mut slices[..=used]).await? + head_bytes;
+            head_bytes = 0;
 
-            let taken = bytes.min(current);
-            (got, bytes) = (got + taken, bytes - taken);
+            let copied = bytes.min(current);
+            (got, bytes) = (got + copied, bytes - copied);
             compared += self.compare_chunks(&whole[compared..got])?;
             for (n, next) in heads.chunks_exact(head).enumerate().take(used / 2) {
                 if bytes == 0 {
@@ -240,8 +240,8 @@ impl BlockReader {
                     self.set_aside(expected, beside, bytes);
                     break;
                 }
-                let taken = (bytes - head).min(data).min(whole.len() - got);
-                (got, bytes) = (got + taken, bytes - head - taken);
+                let copied = (bytes - head).min(data).min(whole.len() - got);
+                (got, bytes) = (got + copied, bytes - head - copied);
                 compared += self.compare_chunks(&whole[compared..got])?;
             }
             (self.start, self.end) = (0, bytes);

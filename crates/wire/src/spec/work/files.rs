@@ -154,7 +154,8 @@ pub struct WrongByte {
     /// Its offset in the file.
     pub offset: u64,
     /// The byte that was read.
-    pub found: u8,
+    #[serde(rename = "found")]
+    pub actual: u8,
     /// The byte that was written.
     pub expected: u8,
 }
