@@ -18,10 +18,10 @@ LISTED_MAX, LINE_MAX = 1000, 100
 def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
     """Lines of text. Raises LoadstoneError if the file cannot be read."""
     source, chosen, written = open_source(path, facts, format)
-    found = read_source(source, chosen)
-    runs = name_runs(path, found, written, facts)
+    unnamed = read_source(source, chosen)
+    runs = name_runs(path, unnamed, written, facts)
     yield f"{path.name}: {chosen.TITLE}, {units.count_noun(len(runs), 'run')}"
-    for imported, run in zip(runs, found, strict=True):
+    for imported, run in zip(runs, unnamed, strict=True):
         yield from explain_run(imported)
         if run.omitted:
             yield f"    omitted, as results have no such figure: {', '.join(run.omitted)}"

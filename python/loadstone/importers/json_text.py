@@ -46,7 +46,7 @@ class Document(dict[str, Any]):
         return super().items()
 
     def list_keys(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
-        """The paths of the keys, and whether they were read; keys below one that was not read are not listed."""
+        """The paths of the keys, and whether they were read; keys below an unread key are not listed."""
         for key, value in super().items():
             path = f"{prefix}{key}"
             yield path, key in self.used

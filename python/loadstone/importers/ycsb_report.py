@@ -122,7 +122,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
         beside = ".service" if INTENDED + name in responses else ""
         add_latencies(name.removeprefix(INTENDED), beside, block, found)
     found.unknown |= dict.fromkeys(unknown_names(operations))
-    found.omitted |= dict.fromkeys(omitted_names(blocks, operations))
+    found.omitted |= dict.fromkeys(list_omissions(blocks, operations))
     if any(map(is_coarse, operations.values())):
         found.add_note(
             "coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram"
@@ -218,7 +218,7 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
                 yield f"[{name}], {key}"
 
 
-def omitted_names(blocks: Blocks, operations: Blocks) -> Iterator[str]:
+def list_omissions(blocks: Blocks, operations: Blocks) -> Iterator[str]:
     """Blocks that are not operations or repeat them by another measurement type, and points that are not histograms."""
     for name, block in blocks.items():
         if name not in operations and name.removeprefix("Hdr") not in operations:
