@@ -121,7 +121,7 @@ def test_engine_in_the_working_directory_is_ignored(loadstone: Installation) -> 
         capture_output=True,
         text=True,
     )
-    assert "loadstone-engine not found" in result.stderr
+    assert "loadstone-engine is neither next to" in result.stderr
 
 
 def test_invalid_engine_variable_overrides_the_installed_engine(loadstone: Installation) -> None:

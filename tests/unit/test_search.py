@@ -87,7 +87,7 @@ def test_failure_before_an_undecidable_load_counts_once() -> None:
     assert next(explain_search(outcome)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
     twice, _ = latencies("p99 < 10ms", lambda load: load * 20)
     assert (twice.kind, twice.twice) == ("below", True)
-    assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold, twice in a row")
+    assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold, at two consecutive loads")
 
 
 def test_rising_curve_has_no_knee() -> None:

@@ -1,6 +1,6 @@
 """The agent of a host: starts its engines, merges their events, observes the host, and answers with its clock.
 
-The lab calls `exchange` again and again. A call delivers commands and returns the events since the last call; it is
+The lab calls `exchange` repeatedly. A call delivers commands and returns the events since the last call; it is
 also the lab's sign of life. Without one for the length of the lease, the agent revokes the leases of its engines. It
 knows nothing of the transport (`loadstone.fleet.ray`), and its arguments and results are JSON.
 """

@@ -137,7 +137,8 @@ def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
             total += process.cpu_ticks - was.cpu_ticks if name == LAB else process.all_ticks - was.all_ticks
             continue
         if was is not None:
-            # It ended, and its last ticks are in its parent's count of children: known if the parent is the lab.
+            # The process ended. Its last ticks are in its parent's count of children, which is known if the parent is
+            # the lab.
             if was.parent != lab.pid:
                 return None
             children -= was.all_ticks

@@ -36,7 +36,7 @@ AMOUNT_HINT = "write throughput >= 12000, or throughput >= 0.95x for a ratio to 
 LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load at which its objective holds"
 HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
 RATIO_HINT = "write throughput >= 0.95x, which is relative to the baseline, or read.p99 < 10ms"
-EQUAL_HINT = "write >= or <=: of the figures, only a number of errors can equal anything"
+EQUAL_HINT = "write >= or <=: only a number of errors can be compared with =="
 
 
 @dataclass(frozen=True, slots=True)

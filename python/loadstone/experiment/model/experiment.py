@@ -127,7 +127,7 @@ class Measure(FilePart):
     """Check every value read (YCSB's `dataintegrity`)."""
 
     ledger: Boolean = False
-    """Record the outcome of every write, and read back after each trial which acknowledged writes are missing. For YCSB
+    """Record the outcome of every write, and find missing acknowledged writes by a read-back after each trial. For YCSB
     workloads; each trial loads a fresh store."""
 
     interval: Length | None = Field(default=None, examples=["100ms"])

@@ -160,7 +160,7 @@ def check_names(context: Context, path: Path, fault: FaultKeys, start: Start) ->
 
 
 def check_attached(context: Context, at: Path, system: SystemKeys, kind: str) -> None:
-    """Checks that a fault of servers that the user runs has its commands."""
+    """Checks that the commands for a fault of attached servers are configured."""
     assert system.attach is not None
     for key in ATTACH_FAULTS.get(kind, ()):
         if not getattr(system.attach, key):

@@ -58,7 +58,7 @@ def check_bounds(context: Context, find: FindKeys) -> None:
 
 
 def check_contradictions(context: Context, find: FindKeys) -> None:
-    """Checks that the load that is searched over is not also varied or set."""
+    """Checks that the searched load is neither varied nor set."""
     experiment, over = context.experiment, find.over
     if over in context.dimensions:
         context.add_mistake(("vary",), f"`find` searches over {over}, and vary.{over} varies it", "keep one of them")

@@ -3,7 +3,7 @@
 `nodetool status` would report the same, but costs a Java start (2 s of a processor) per call. Its state UN
 means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
 failure detector of the queried node considers it alive. No table shows the nodes considered alive. A read of a fully
-replicated table at consistency ALL does: the error `Unavailable` contains the number of live replicas.
+replicated table at consistency ALL reveals their number in the error `Unavailable`.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
         options=[*OPENED, *(["-XX:+UseSerialGC"] if name == ZOOKEEPER else [])],
         properties={
             "java.net.preferIPv4Stack": "true",
-            # Otherwise it listens on 0.0.0.0:8080.
+            # ZooKeeper's admin server would listen on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
             # HBase needs memory outside the heap for its speed.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",

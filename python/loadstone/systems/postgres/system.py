@@ -199,7 +199,8 @@ class Postgres(System):
         return {"layout": "jdbc", "fieldcount": str(work.get("field_count", 10))}
 
     def clear_outside(self, place: Place) -> None:
-        """Removes files that are elsewhere because its user cannot access the data directory."""
+        """Removes the files outside the data directory, which exist if the server's user cannot access that
+        directory."""
         cluster.remove_shared_memory((place.data / SERVER).resolve())
         outside_directories.remove_outside(place)
 

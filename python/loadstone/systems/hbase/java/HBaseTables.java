@@ -172,8 +172,8 @@ public final class HBaseTables {
     }
 
     /**
-     * For each server its heap, its memstores and its regions by table. The servers are asked themselves: the master
-     * knows only what they reported last.
+     * For each server its heap, its memstores and its regions by table. Queries the servers, since the master
+     * knows only their last reports.
      */
     private static String regions(Admin admin) throws IOException {
         Map<String, String> servers = new TreeMap<>();
