@@ -143,7 +143,6 @@ soak: all $(DEVELOPER)
 	LOADSTONE_FLEET_KILLS=50 LOADSTONE_FLEET_CASSANDRA=1 $(VENV)/pytest tests/lab/test_fleet_ray.py
 	$(VENV)/python benchmarks/fleet_scale.py
 	$(VENV)/python benchmarks/fleet_itself.py
-	LOADSTONE_DAMAGED=10000 $(VENV)/pytest tests/unit/test_import_damage.py tests/unit/test_import_rules.py
 	$(VENV)/python benchmarks/judge_soak.py
 	$(VENV)/python benchmarks/ten_thousand.py
 	PROPTEST_CASES=1000000 cargo test --release --package loadstone-load --package loadstone-kinds --package loadstone-ycsb $(LOCKED)

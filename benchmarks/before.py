@@ -1,6 +1,6 @@
 """Compares the engine with another binary of it, in one run: CPU per operation of the trials of (a) to (c).
 
-(d) measures the lab, and involves no engine.
+(d) measures the lab and involves no engine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cases(scale: int) -> list[Case]:
     return [*null, *embedded, Case("c", "null", "workloada", "run", 10_000, 1_000_000, 2 * many)]
 
 
-def against_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
+def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, repeats: int) -> None:
     """CPU per operation of `engine` ÷ the present engine's: up to `repeats` pairs, until the interval is narrow."""
     for case in cases(scale):
         if only not in (None, case.part):
@@ -51,12 +51,12 @@ def against_before(engine: Path, only: str | None, work: Path, scale: int, repea
         loaded = work / f"loaded-{case.store}"
         if case.part == "b" and not loaded.exists():
             load = Case("b", case.store, "workloada", "load", 1, case.records, case.records)
-            command = [ENGINE, "ycsb", *words(load, loaded), "-p", "settle=true"]
+            command = [ENGINE, "ycsb", *ycsb_arguments(load, loaded), "-p", "settle=true"]
             subprocess.run(command, check=True, capture_output=True)
         sides = [ENGINE, str(engine)]
         pairs: list[tuple[float, float]] = []
         for repeat in range(repeats + 1):
-            # The order alternates, so that drift of the machine does not favour one side.
+            # The order alternates, so that drift of the machine favours neither side.
             sides.reverse()
             costs = {side: cpu_ns(case, side, work / "db", loaded) for side in sides}
             # The first pair warms the page cache.
@@ -65,14 +65,14 @@ def against_before(engine: Path, only: str | None, work: Path, scale: int, repea
             if len(pairs) >= 6 and narrow(ratio_of(pairs)):
                 break
         ratio = ratio_of(pairs)
-        before, ours = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
+        before, present = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
         name = f"({case.part}) {case.store}, {case.phase} of {case.workload}, {case.threads:,} clients"
         met = verdict(ratio.low >= GOAL)
-        print(f"{name}: CPU per operation of {engine.name} ÷ ours {ratio}")
-        print(f"    {before:,.0f} against {ours:,.0f} ns; goal lower end at least {GOAL}: {met}", flush=True)
+        print(f"{name}: CPU per operation of {engine.name} ÷ the present engine {ratio}")
+        print(f"    {before:,.0f} against {present:,.0f} ns; goal lower end at least {GOAL}: {met}", flush=True)
 
 
-def words(case: Case, directory: Path) -> list[str]:
+def ycsb_arguments(case: Case, directory: Path) -> list[str]:
     """YCSB's arguments for a case."""
     counts = ["-p", f"recordcount={case.records}", "-p", f"operationcount={case.operations}", "-p", "seed=1"]
     place = [] if case.store == "null" else ["-p", f"{case.store}.dir={directory}"]
@@ -80,9 +80,9 @@ def words(case: Case, directory: Path) -> list[str]:
     return [case.phase, case.store, "-P", workload, "-threads", str(case.threads), *counts, *place]
 
 
-def cpu_ns(case: Case, engine: str, directory: Path, loaded: Path) -> float:
+def cpu_ns(case: Case, engine: str, directory: Path, load_store: Path) -> float:
     """CPU per operation of one trial, ns."""
     shutil.rmtree(directory, ignore_errors=True)
     if case.part == "b" and case.phase == "run":
-        shutil.copytree(loaded, directory)
-    return float(sum(trial(spec(words(case, directory), engine), engine)["cpu_ns"])) / case.operations
+        shutil.copytree(load_store, directory)
+    return float(sum(trial(spec(ycsb_arguments(case, directory), engine), engine)["cpu_ns"])) / case.operations

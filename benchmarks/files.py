@@ -47,7 +47,7 @@ def spec_of(line: str, *more: str) -> dict[str, Any]:
     return dict(json.loads(printed.stdout))
 
 
-def moved(summary: dict[str, Any]) -> Moved:
+def read_transfer(summary: dict[str, Any]) -> Moved:
     """The result of a Loadstone trial: from the first start to the last end, and the CPU of all its threads."""
     files = summary["files"]
     if files["failed"] or files["unfinished"]:
@@ -58,12 +58,12 @@ def moved(summary: dict[str, Any]) -> Moved:
 
 def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     """The result of fio on a separate file: io_uring with registered buffers, O_DIRECT, new content for each write."""
-    words = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
+    arguments = f"--name=job --rw={rw} --bs={block} --size={size} --ioengine=io_uring --iodepth={DEPTH} --fixedbufs=1"
     how = "--direct=1 --refill_buffers=1 --randrepeat=1 --output-format=json"
     if rw == "write":
         # A new file without blocks, as for Loadstone. Both preallocate.
         (directory / "fio").unlink(missing_ok=True)
-    output = run(["fio", *words.split(), *how.split(), f"--filename={directory / 'fio'}"])
+    output = run(["fio", *arguments.split(), *how.split(), f"--filename={directory / 'fio'}"])
     job = json.loads(output.stdout[output.stdout.index("{") :])["jobs"][0]
     side = job["write" if "write" in rw else "read"]
     seconds = side["runtime"] / 1e3
@@ -71,44 +71,46 @@ def fio(directory: Path, rw: str, block: int, size: int) -> Moved:
     return Moved(side["io_bytes"] / seconds, cpu * 1e9 / side["io_bytes"])
 
 
-def against_fio(work: Path, size: int, repeats: int) -> None:
+def compare_with_fio(work: Path, size: int, repeats: int) -> None:
     """(i) O_DIRECT with io_uring, one file: bandwidth and CPU of Loadstone ÷ fio's, and the cost of verification."""
     if shutil.which("fio") is None:
         raise SystemExit("error: fio is not installed\nhint: apt-get install fio")
     directory = work / "files"
     how = f"-nrFiles 1 --seed 1 --direct --io uring --depth {DEPTH}"
 
-    def ours(line: str, block: int, size: int, *more: str) -> Moved:
-        made = spec_of(f"{line} {how} -bufferSize {block} -fileSize {size}B", *more, str(directory))
-        return moved(trial(made))
+    def run_engine(line: str, block: int, size: int, *more: str) -> Moved:
+        trial_spec = spec_of(f"{line} {how} -bufferSize {block} -fileSize {size}B", *more, str(directory))
+        return read_transfer(trial(trial_spec))
 
-    # Both have a file of the total size, so that neither side reads a file that only the other has just written.
-    ours("-write", MB, size)
+    # Both tools have a file of the total size, so that neither reads a file that only the other has just written.
+    run_engine("-write", MB, size)
     fio(directory, "write", MB, size)
     for name, rw, line, block, share in SHAPES:
         part = int(size * share) // block * block
         pairs: list[tuple[Moved, Moved]] = []
         for repeat in range(repeats + 1):
-            found = {}
-            # The order alternates, so that drift of the machine does not favour one side.
-            for side in ("ours", "fio") if repeat % 2 else ("fio", "ours"):
+            entries = {}
+            # The order alternates, so that drift of the machine favours neither side.
+            for side in ("loadstone", "fio") if repeat % 2 else ("fio", "loadstone"):
                 os.sync()
-                mine = side == "ours"
-                found[side] = ours(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
+                mine = side == "loadstone"
+                entries[side] = (
+                    run_engine(line, block, part, "--no-verify") if mine else fio(directory, rw, block, part)
+                )
             # The first pair warms the device's caches.
             if repeat:
-                pairs.append((found["ours"], found["fio"]))
+                pairs.append((entries["loadstone"], entries["fio"]))
         bandwidth = ratio_of([(mine.bytes_per_s, other.bytes_per_s) for mine, other in pairs])
         cpu = ratio_of([(mine.cpu_s_per_gb, other.cpu_s_per_gb) for mine, other in pairs])
         typical = [sorted(side.bytes_per_s for side in sides)[repeats // 2] / 1e6 for sides in zip(*pairs, strict=True)]
-        print(f"(i) {name}: bandwidth, ours ÷ fio {bandwidth}")
-        print(f"    CPU per byte, ours ÷ fio {cpu}")
+        print(f"(i) {name}: bandwidth, Loadstone ÷ fio {bandwidth}")
+        print(f"    CPU per byte, Loadstone ÷ fio {cpu}")
         met = verdict(bandwidth.median >= 0.97 and cpu.median <= 1.1)
         print(f"    {typical[0]:,.0f} against {typical[1]:,.0f} MB/s; goal at least 0.97 at 1.1 × the CPU: {met}")
     plain, checked = [], []
     for _ in range(repeats):
-        plain.append(ours("-read", MB, size, "--no-verify"))
-        checked.append(ours("-read", MB, size))
+        plain.append(run_engine("-read", MB, size, "--no-verify"))
+        checked.append(run_engine("-read", MB, size))
     rates = ratio_of([(a.bytes_per_s, b.bytes_per_s) for a, b in zip(checked, plain, strict=True)])
     costs = ratio_of([(a.cpu_s_per_gb, b.cpu_s_per_gb) for a, b in zip(checked, plain, strict=True)])
     print(f"(i) verifying, sequential read, 1 MiB: bandwidth ÷ without {rates}")
@@ -132,17 +134,17 @@ def test_dfsio(java: Sequence[str], test: str, files: int, size: int, copies: in
     own = f"-Dtest.build.data=/hadoop -Dmapreduce.framework.name=local -Ddfs.replication={copies}".split()
     many = [f"-Dmapreduce.local.map.tasks.maximum={files}", test, "-nrFiles", str(files), "-size", f"{size}MB"]
     used = run([*java, *own, *many, "-resFile", str(results)])
-    found = re.search(r"Throughput mb/sec: ([0-9.]+)", results.read_text())
-    if found is None:
+    match = re.search(r"Throughput mb/sec: ([0-9.]+)", results.read_text())
+    if match is None:
         raise SystemExit("error: TestDFSIO printed no throughput")
-    return float(found[1]), used.cpu_seconds
+    return float(match[1]), used.cpu_seconds
 
 
-def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
-    """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, ours ÷ theirs, and the clients' CPU.
+def compare_with_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> None:
+    """(j) HDFS on three data nodes of this machine: Hadoop's `Throughput`, Loadstone ÷ Hadoop, and the clients' CPU.
 
-    The CPU is marginal, of a large run less a small one: start-up is in both. The data are in memory if they fit: a
-    disk would limit both clients alike.
+    The CPU is marginal, of a large run less a small run: start-up is in both. The data are in memory if they fit: a
+    disk would limit both clients equally.
     """
     small = max(size // 8, 1)
     # Files of both tools, with three copies each.
@@ -154,36 +156,36 @@ def against_testdfsio(work: Path, size: int, repeats: int, files: int = 4) -> No
         properties = hdfs.store_properties()
         java = ["java", "-Xmx1g", *OPENED, "-cp", f"{properties['hadoop.conf']}:{hadoop_jars()}"]
         java.append("org.apache.hadoop.fs.TestDFSIO")
-        uri = f"{properties['fs.defaultFS']}/ours"
+        uri = f"{properties['fs.defaultFS']}/loadstone"
 
-        def ours(test: str, size: int, copies: int) -> tuple[float, float]:
+        def run_engine(test: str, size: int, copies: int) -> tuple[float, float]:
             line = (
                 f"{test} -nrFiles {files} -fileSize {size}MB --clients {files} --no-verify -D dfs.replication={copies}"
             )
             summary = trial(spec_of(line, uri))
-            moved(summary)
+            read_transfer(summary)
             return summary["files"]["bytes"] / MB / (summary["files"]["task_ns"] / 1e9), sum(summary["cpu_ns"]) / 1e9
 
         for copies, goal in ((1, 1.2), (3, 0.95)):
             for test in ("-write", "-read"):
                 speeds, cpus = [], []
                 for repeat in range(repeats):
-                    found = {}
+                    entries = {}
                     # The order alternates, and the disks have written all data that the previous run left in memory.
-                    for side in ("ours", "theirs") if repeat % 2 else ("theirs", "ours"):
+                    for side in ("loadstone", "hadoop") if repeat % 2 else ("hadoop", "loadstone"):
                         for bytes_each in (small, size):
                             os.sync()
-                            found[side, bytes_each] = (
-                                ours(test, bytes_each, copies)
-                                if side == "ours"
+                            entries[side, bytes_each] = (
+                                run_engine(test, bytes_each, copies)
+                                if side == "loadstone"
                                 else test_dfsio(java, test, files, bytes_each, copies, work)
                             )
-                    speeds.append((found["ours", size][0], found["theirs", size][0]))
-                    mine, other = (found[side, size][1] - found[side, small][1] for side in ("ours", "theirs"))
+                    speeds.append((entries["loadstone", size][0], entries["hadoop", size][0]))
+                    mine, other = (entries[side, size][1] - entries[side, small][1] for side in ("loadstone", "hadoop"))
                     cpus.append((mine, max(other, 1e-9)))
                 speed, cpu = ratio_of(speeds), ratio_of(cpus)
-                print(f"(j) HDFS, replication {copies}, {test}: throughput, ours ÷ TestDFSIO {speed}")
-                print(f"    CPU of the client, ours ÷ TestDFSIO {cpu}")
+                print(f"(j) HDFS, replication {copies}, {test}: throughput, Loadstone ÷ TestDFSIO {speed}")
+                print(f"    CPU of the client, Loadstone ÷ TestDFSIO {cpu}")
                 mine, other = (sorted(side)[repeats // 2] for side in zip(*speeds, strict=True))
                 met = verdict(speed.median >= goal and cpu.median <= 0.3)
                 print(f"    {mine:.0f} against {other:.0f} MB/s; goal at least {goal} at 0.3 × the CPU: {met}")

@@ -36,7 +36,7 @@ def latencies(draw: random.Random) -> list[int]:
 
 
 def lines_of(k: int, templates: list[list[dict[str, Any]]]) -> list[str]:
-    """The k-th interval of each host; hosts share a few sets of latencies, of which the merger takes no advantage."""
+    """The k-th interval of each host; hosts share a few sets of latencies, which does not help the merger."""
     return [json.dumps(interval(k, outcomes), separators=(",", ":")) for outcomes in templates]
 
 

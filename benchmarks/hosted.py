@@ -1,4 +1,4 @@
-"""The cost of the JVM host: a YCSB binding that does nothing, less the store that does nothing."""
+"""The cost of the JVM host: a YCSB binding that does nothing, less the store `null`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ GOAL_NS = 500
 FEW, MANY = 1_000_000, 6_000_000
 
 
-def over_the_binding(class_path: str, repeats: int, scale: float = 1) -> None:
-    """(h) CPU per operation of `jvm` with BasicDB less that of `null`, on one thread, medians of interleaved pairs."""
+def measure_binding_cost(class_path: str, repeats: int, scale: float = 1) -> None:
+    """(h) CPU per operation of `jvm` with BasicDB less the CPU of `null`, on one thread.
+
+    Medians of interleaved pairs.
+    """
     few, many = int(FEW * scale), int(MANY * scale)
-    # A small heap: first touches of the pages of a growing heap would count as the host's cost.
+    # A small heap: first accesses to pages of a growing heap would count as the host's cost.
     hosted = ["jvm", "-db", "site.ycsb.BasicDB", "-p", "basicdb.verbose=false"]
     hosted += ["-cp", class_path, "-jvm-args", "-Xmx256m"]
     for name, phase, workload in (
@@ -25,8 +28,8 @@ def over_the_binding(class_path: str, repeats: int, scale: float = 1) -> None:
 
         pairs = []
         for _ in range(repeats):
-            theirs = marginal_cpu_ns(lambda n: cpu(n, hosted), few, many)
-            pairs.append((theirs, marginal_cpu_ns(lambda n: cpu(n, ["null"]), few, many)))
+            hosted_ns = marginal_cpu_ns(lambda n: cpu(n, hosted), few, many)
+            pairs.append((hosted_ns, marginal_cpu_ns(lambda n: cpu(n, ["null"]), few, many)))
         over = sorted(jvm - null for jvm, null in pairs)
         median = over[len(over) // 2]
         print(f"(h) JVM host, {name}: {median:.0f} ns over the binding [{over[0]:.0f}, {over[-1]:.0f}] (n={repeats});")

@@ -1,9 +1,9 @@
-"""How often does the judge claim a difference that does not exist, and how often does it find one that does?
+"""How often does the judge claim a false difference, and how often does it find a true one?
 
-Twenty experiments in which nothing differs: each claim is a false one, and at 5 % three or fewer of twenty are to be
-expected in 98 % of all cases (binomial). Twenty in which one side takes 10 % longer for each operation: at least 15
-must be found. Both on the store `null`, whose operations take as long as `null.delay` says. Exit status 1 if either
-does not hold. Run it on an idle machine: where others take the processors, the judge refuses, and finds less.
+In twenty experiments without a difference, each claim is false; at 5 %, three or fewer of twenty are expected in 98 %
+of all cases (binomial). In twenty experiments one side takes 10 % longer for each operation: at least 15 must be found.
+Both use the store `null`, whose `null.delay` sets the time of an operation. Exit status 1 if either fails. Run it on an
+idle machine: on a busy one the judge refuses more claims and finds less.
 """
 
 from __future__ import annotations
@@ -33,22 +33,24 @@ SERIES = {
 
 
 def main() -> int:
-    """Runs the experiments one after the other and prints a line for each."""
+    """Runs the experiments in sequence and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--experiments", type=int, default=20, help="how many of each kind (default: %(default)s)")
     parser.add_argument("--only", choices=SERIES, help="one kind")
     options = parser.parse_args()
-    held = True
+    is_as_expected = True
     with tempfile.TemporaryDirectory() as directory:
         for name in [options.only] if options.only else SERIES:
             least, most = (bound * options.experiments / 20 for bound in SERIES[name][-1])
-            claims = sum(claimed(Path(directory), name, number) for number in range(1, options.experiments + 1))
+            claims = sum(
+                claims_difference(Path(directory), name, number) for number in range(1, options.experiments + 1)
+            )
             print(f"{name}: {claims} of {options.experiments} claimed; wanted {least:g} to {most:g}", flush=True)
-            held &= least <= claims <= most
-    return int(not held)
+            is_as_expected &= least <= claims <= most
+    return int(not is_as_expected)
 
 
-def claimed(directory: Path, name: str, seed: int) -> bool:
+def claims_difference(directory: Path, name: str, seed: int) -> bool:
     """Runs one experiment, prints its result, and returns whether it claims a difference of throughput.
 
     A different seed gives a different order of trials and a different sequence of operations.
@@ -59,11 +61,11 @@ def claimed(directory: Path, name: str, seed: int) -> bool:
     results = ["--results", str(directory)]
     run = [str(LOADSTONE), "run", str(file), *results, "--no-report", "--set", f"seed={seed}"]
     done = subprocess.run(run, capture_output=True, text=True)
-    # 1: only partly valid. The judgement below states which part.
+    # 1: only partly valid. The judgement below states the part.
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
-    shown = subprocess.run([str(LOADSTONE), "show", file.stem, *results, "--json"], capture_output=True, text=True)
-    answer = json.loads(shown.stdout)
+    process = subprocess.run([str(LOADSTONE), "show", file.stem, *results, "--json"], capture_output=True, text=True)
+    answer = json.loads(process.stdout)
     (comparison,) = answer["comparisons"]
     claim = comparison["claim"] in ("better", "worse")
     low, high = comparison["low"], comparison["high"]

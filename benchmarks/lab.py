@@ -39,8 +39,8 @@ compare: {{by: system, baseline: lmdb}}
 """
 
 
-def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
-    """(d) Plans, reports and prints help; a goal each."""
+def measure_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
+    """(d) Plans, reports and prints help, with a goal for each."""
     count = len(SYSTEMS) * len(LETTERS) * len(CLIENTS) * blocks
     file = work / "large.yaml"
     file.write_text(EXPERIMENT)
@@ -48,12 +48,12 @@ def at_scale(work: Path, repeats: int, blocks: int = REPEATS) -> None:
         ("(d) loadstone --help", [LOADSTONE, "--help"], repeats, HELP_SECONDS, None),
         ("(d) 10,000 trials planned", [LOADSTONE, "run", str(file), "--dry-run"], repeats, PLAN_SECONDS, None),
     ]
-    folder = made(work / "results/large/now", blocks)
+    folder = create_folder(work / "results/large/now", blocks)
     goals.append((f"(d) {count:,} trials opened", [*OPEN, str(folder.path)], repeats, OPEN_SECONDS, OPEN_BYTES))
     report = [LOADSTONE, "report", str(folder.path), "-o", str(work / "report")]
     goals.append((f"(d) {count:,} trials judged and reported", report, 1, REPORT_SECONDS, REPORT_BYTES))
     for name, command, times, seconds_goal, bytes_goal in goals:
-        seconds, peak = timed(command, times)
+        seconds, peak = time_command(command, times)
         met = seconds <= seconds_goal and (bytes_goal is None or peak <= bytes_goal)
         memory = "" if bytes_goal is None else f", {peak / 1e6:.0f} MB at most (goal {bytes_goal / 1e6:.0f})"
         print(f"{name}: {seconds:.3f} s (goal {seconds_goal:g}){memory}: {'met' if met else 'NOT met'}")
@@ -70,7 +70,7 @@ def small_commands(repeats: int) -> None:
         print(f"(d) loadstone {name}: {seconds:.3f} s of CPU (goal {SMALL_CPU_SECONDS:g}): {met}")
 
 
-def timed(command: Sequence[str], times: int) -> tuple[float, int]:
+def time_command(command: Sequence[str], times: int) -> tuple[float, int]:
     """The median of a command's wall times, s, and the largest of its peaks of resident memory, B."""
     seconds, peaks = [], []
     for _ in range(times):
@@ -80,8 +80,8 @@ def timed(command: Sequence[str], times: int) -> tuple[float, int]:
     return statistics.median(seconds), max(peaks)
 
 
-def made(path: Path, blocks: int) -> Folder:
-    """A result folder like an experiment's, with synthetic figures."""
+def create_folder(path: Path, blocks: int) -> Folder:
+    """A result folder with synthetic figures, like an experiment's."""
     question = Question(text="Which of five stores holds most?", by="system", baseline="lmdb", at_least=blocks)
     folder = Folder.create_folder(path, "large", question, interleaved=True, environment={"environment": 1})
     draw = random.Random(1)
@@ -100,26 +100,26 @@ def made(path: Path, blocks: int) -> Folder:
 
 
 def trial(draw: random.Random, system: str, letter: str, clients: int, block: int) -> TrialResult:
-    """A trial on a curve that bends."""
+    """A trial on a curve with a knee."""
     rate = draw.gauss(50_000, 2_000) * (1 + SYSTEMS.index(system) / 5) * clients
     rate /= 1 + 0.05 * (clients - 1) + 0.0004 * clients * (clients - 1)
     mean = clients / rate * 1e9
-    found = [Value("throughput", rate, "op/s", round(10 * rate)), Value("errors", 0, "operations", round(10 * rate))]
+    results = [Value("throughput", rate, "op/s", round(10 * rate)), Value("errors", 0, "operations", round(10 * rate))]
     for operation in ("all", "read", "update"):
-        found.append(Value(f"{operation}.mean", mean, "ns", round(5 * rate)))
-        found += [
+        results.append(Value(f"{operation}.mean", mean, "ns", round(5 * rate)))
+        results += [
             Value(f"{operation}.{name}", mean * (0.5 + 4 * share**20), "ns", round(5 * rate))
             for name, share in PERCENTILES.items()
         ]
     for name in ("device.read_per_operation", "device.written_per_operation"):
-        found.append(Value(name, draw.uniform(100, 200), "B/op", round(10 * rate)))
+        results.append(Value(name, draw.uniform(100, 200), "B/op", round(10 * rate)))
     for name in ("cpu.steal", "cpu.others", "cpu.busy", "device.utilisation"):
-        found.append(Value(name, draw.uniform(0, 0.04), "share", 10))
+        results.append(Value(name, draw.uniform(0, 0.04), "share", 10))
     return TrialResult(
         trial=f"{block:02}-{system}-{letter}-{clients}",
         config={"system": system, "letter": letter, "clients": clients},
         repeat=block,
-        values=values_by_metric(*found),
+        values=values_by_metric(*results),
         clients=clients,
         loop="closed",
         facts={"durability": "os", "cpu_model": "one", "kernel": "one", "file_system": "ext4", "profile": "release"},
@@ -129,7 +129,7 @@ def trial(draw: random.Random, system: str, letter: str, clients: int, block: in
 
 
 def series(draw: random.Random, result: TrialResult) -> Series:
-    """Ten seconds of it."""
+    """A time series of ten seconds."""
     rate, mean = result.values["throughput"].value, result.values["all.mean"].value
     rates = tuple(draw.gauss(rate, 0.02 * rate) for _ in range(10))
     seconds = tuple(float(i) for i in range(10))

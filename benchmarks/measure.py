@@ -1,5 +1,7 @@
-"""Runs processes and measures their resources; ratios with their intervals. Benchmarks compare only numbers measured
-in the same run."""
+"""Runs processes and measures their resources; computes ratios with intervals.
+
+Benchmarks compare only numbers measured in one run.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ def marginal_cpu_ns(cpu_of: Callable[[int], float], few: int, many: int) -> floa
 
 
 def narrow(ratio: Ratio) -> bool:
-    """Whether an interval is within 2 % of its median on either side."""
+    """Whether an interval is within 2 % of its median on both sides."""
     return max(ratio.high - ratio.median, ratio.median - ratio.low) <= 0.02 * ratio.median
 
 
@@ -111,21 +113,21 @@ def peak_of(command: Sequence[str]) -> int:
     return usage.ru_maxrss * 1024
 
 
-def spec(words: list[str], engine: str = ENGINE) -> dict[str, object]:
+def spec(arguments: list[str], engine: str = ENGINE) -> dict[str, object]:
     """The TrialSpec of a YCSB command line, with Loadstone's own recordings."""
-    printed = subprocess.run([engine, "ycsb", *words, "--print-spec"], capture_output=True, text=True, check=True)
-    made = dict(json.loads(printed.stdout))
-    made["sinks"] = [{"sink": "hdr_ns"}]
-    return made
+    printed = subprocess.run([engine, "ycsb", *arguments, "--print-spec"], capture_output=True, text=True, check=True)
+    document = dict(json.loads(printed.stdout))
+    document["sinks"] = [{"sink": "hdr_ns"}]
+    return document
 
 
-def trial(made: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
-    """Runs a trial; returns its summary, with the seconds that connecting took."""
+def trial(trial_spec: dict[str, object], engine: str = ENGINE) -> dict[str, Any]:
+    """Runs a trial; returns its summary, with the seconds taken by connecting."""
     # Stdin must stay open: it is the lease.
     process = subprocess.Popen([engine, "trial"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(made) + "\n")
+    process.stdin.write(json.dumps(trial_spec) + "\n")
     process.stdin.flush()
     events = process.stdout.read()
     process.stdin.close()

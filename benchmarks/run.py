@@ -1,7 +1,7 @@
-"""make bench: Loadstone side by side with its peers, in one run, as ratios.
+"""make bench: Loadstone next to other tools, in one run, as ratios.
 
-Each figure is a ratio of two things measured alternately on this machine; absolute figures stand beside it for
-orientation only. ``--quick`` checks that everything works, with too few operations to mean anything.
+Each figure is a ratio of two quantities measured alternately on this machine; the absolute figures next to it are for
+orientation only. ``--quick`` checks that everything works, with too few operations for valid figures.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from before import against_before
-from files import against_fio, against_testdfsio
-from hosted import over_the_binding
-from lab import REPEATS, at_scale, small_commands
+from before import compare_with_before
+from files import compare_with_fio, compare_with_testdfsio
+from hosted import measure_binding_cost
+from lab import REPEATS, measure_scale, small_commands
 from measure import ENGINE, ROOT, TARGET, narrow, ratio_of, run, spec, trial, verdict
-from servers import against_cassandra_stress, against_performance_evaluation, against_redis_benchmark
+from servers import compare_with_cassandra_stress, compare_with_performance_evaluation, compare_with_redis_benchmark
 from terasort import sorting
 
 BARE = str(TARGET / "release" / "examples" / "bare")
@@ -53,7 +53,7 @@ def ycsb_class_path(directory: Path) -> str:
     return f"{directory}:{directory}/lib/*"
 
 
-def against_ycsb(work: Path, scale: int, repeats: int) -> None:
+def compare_with_ycsb(work: Path, scale: int, repeats: int) -> None:
     """(a) The null store compared with YCSB's client on stores that do nothing: CPU of the whole processes."""
     class_path = ycsb_class_path(work)
     operations = 20_000_000 * scale // 10
@@ -74,26 +74,26 @@ def against_ycsb(work: Path, scale: int, repeats: int) -> None:
                 f"operationcount={n}",
             ]
 
-        def ours(n: int, phase: str = phase) -> float:
+        def run_engine(n: int, phase: str = phase) -> float:
             return run([ENGINE, "ycsb", phase, "null", *count(n)]).cpu_seconds
 
-        def theirs(n: int, phase: str = phase, db: str = db) -> float:
+        def run_ycsb(n: int, phase: str = phase, db: str = db) -> float:
             flag = "-load" if phase == "load" else "-t"
             java = ["java", "-cp", class_path, "site.ycsb.Client", "-db", db, "-p", "basicdb.verbose=false"]
             return run([*java, *count(n), flag]).cpu_seconds
 
-        pairs = [(ours(operations), theirs(operations)) for _ in range(repeats)]
+        pairs = [(run_engine(operations), run_ycsb(operations)) for _ in range(repeats)]
         ratio = ratio_of(pairs)
         mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
-        print(f"(a) {name}: CPU of {operations:,} operations, ours ÷ YCSB 0.17.0 {ratio}")
+        print(f"(a) {name}: CPU of {operations:,} operations, Loadstone ÷ YCSB 0.17.0 {ratio}")
         print(f"    {mine:.2f} s against {other:.2f} s; goal at most {goal}: {verdict(ratio.median <= goal)}")
 
 
-def against_bare(work: Path, scale: int, repeats: int) -> None:
+def compare_with_bare_loop(work: Path, scale: int, repeats: int) -> None:
     """(b) The engine on embedded stores compared with a loop without measurement, on the same library, keys and values.
 
     CPU per operation of the bare loop ÷ the engine's, in rounds until the interval is within 2 % of the median, at most
-    `repeats`. The same ratio for the bare loop with two readings of the clock and a histogram: no program that measures
+    `repeats`. The second ratio is for the bare loop with two clock readings and a histogram: no program that measures
     can exceed it.
     """
     for store in ("rocksdb", "lmdb"):
@@ -112,10 +112,10 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
         ):
             pairs: list[tuple[float, float]] = []
             timed: list[tuple[float, float]] = []
-            sides = ["ours", "bare", "timed"]
+            sides = ["loadstone", "bare", "timed"]
             for repeat in range(repeats + 1):
                 costs = {}
-                # The order alternates, so that drift of the machine does not favour one side.
+                # The order alternates, so that drift of the machine favours neither side.
                 sides.reverse()
                 for side in sides:
                     directory = work / "db"
@@ -123,26 +123,26 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
                     if phase == "run":
                         shutil.copytree(loaded, directory)
                     n = operations if phase == "run" else records
-                    words = [
+                    command = [
                         phase, store, "-P", str(ROOT / "workloads" / workload), "-threads", "1",
                         "-p", f"recordcount={records}", "-p", f"operationcount={operations}", "-p", "seed=1",
                         "-p", f"{store}.dir={directory}",
                     ]  # fmt: skip
-                    made = spec(words)
-                    if side == "ours":
-                        cpu_ns = float(sum(trial(made)["cpu_ns"]))
+                    trial_spec = spec(command)
+                    if side == "loadstone":
+                        cpu_ns = float(sum(trial(trial_spec)["cpu_ns"]))
                     else:
-                        cpu_ns = float(run([BARE, side], json.dumps(made)).stdout)
+                        cpu_ns = float(run([BARE, side], json.dumps(trial_spec)).stdout)
                     costs[side] = cpu_ns / n
                 # The first pair warms the page cache.
                 if repeat:
-                    pairs.append((costs["bare"], costs["ours"]))
+                    pairs.append((costs["bare"], costs["loadstone"]))
                     timed.append((costs["bare"], costs["timed"]))
                 if len(pairs) >= 6 and narrow(ratio_of(pairs)):
                     break
             ratio = ratio_of(pairs)
             other, mine = (sorted(side)[len(pairs) // 2] for side in zip(*pairs, strict=True))
-            print(f"(b) {store}, {name}: CPU per operation of a bare loop ÷ ours {ratio}")
+            print(f"(b) {store}, {name}: CPU per operation of a bare loop ÷ Loadstone {ratio}")
             print(f"    ÷ the bare loop with a clock and a histogram {ratio_of(timed)}")
             print(
                 f"    {other:,.0f} against {mine:,.0f} ns; goal lower end at least 0.96: {verdict(ratio.low >= 0.96)}"
@@ -151,11 +151,15 @@ def against_bare(work: Path, scale: int, repeats: int) -> None:
 
 def ten_thousand_clients(scale: int) -> None:
     """(c) Peak memory with 10,000 clients."""
-    words = ["run", "null", "-P", str(ROOT / "workloads" / "workloada"), "-threads", "10000"]
-    made = spec([*words, "-p", "recordcount=1000000", "-p", f"operationcount={2_000_000 * scale}"])
-    memory = int(str(trial(made)["memory_bytes_max"]))
-    made["pace"] = {"mode": "open", "rate": [{"from": 200_000, "to": 200_000, "seconds": 0}], "arrival": "poisson"}
-    paced = trial(made)
+    command = ["run", "null", "-P", str(ROOT / "workloads" / "workloada"), "-threads", "10000"]
+    trial_spec = spec([*command, "-p", "recordcount=1000000", "-p", f"operationcount={2_000_000 * scale}"])
+    memory = int(str(trial(trial_spec)["memory_bytes_max"]))
+    trial_spec["pace"] = {
+        "mode": "open",
+        "rate": [{"from": 200_000, "to": 200_000, "seconds": 0}],
+        "arrival": "poisson",
+    }
+    paced = trial(trial_spec)
     paced_memory = int(str(paced["memory_bytes_max"]))
     late = int(str(paced["late_generator"])) / int(str(paced["operations"]))
     goal = 200_000_000
@@ -166,7 +170,7 @@ def ten_thousand_clients(scale: int) -> None:
 
 
 def main() -> int:
-    """Everything, in order."""
+    """Runs the selected comparisons in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only check that it works")
     parser.add_argument("--only", choices=list("abcdefghijs"), help="one part")
@@ -183,31 +187,31 @@ def main() -> int:
     work = Path(tempfile.mkdtemp(prefix="loadstone-bench-"))
     try:
         if args.against:
-            against_before(args.against, args.only, work, 1 if args.quick else 10, 2 if args.quick else 60)
+            compare_with_before(args.against, args.only, work, 1 if args.quick else 10, 2 if args.quick else 60)
             return 0
         if args.only in (None, "a"):
-            against_ycsb(work, 1 if args.quick else 10, 2 if args.quick else 6)
+            compare_with_ycsb(work, 1 if args.quick else 10, 2 if args.quick else 6)
         if args.only in (None, "b"):
-            against_bare(work, 1, 2 if args.quick else 40)
+            compare_with_bare_loop(work, 1, 2 if args.quick else 40)
         if args.only in (None, "c"):
             ten_thousand_clients(1)
         if args.only in (None, "d"):
             small_commands(3 if args.quick else 9)
-            at_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
+            measure_scale(work, 3 if args.quick else 9, 2 if args.quick else REPEATS)
         if args.only in (None, "e"):
             few, many, rate = (2_000, 6_000, 2_000) if args.quick else (500_000, 2_000_000, 8_000)
-            against_cassandra_stress(work, few, many, rate)
+            compare_with_cassandra_stress(work, few, many, rate)
         if args.only in (None, "f"):
-            against_redis_benchmark(2 if args.quick else 8, 20_000 if args.quick else 500_000)
+            compare_with_redis_benchmark(2 if args.quick else 8, 20_000 if args.quick else 500_000)
         if args.only in (None, "g"):
             few, many = (2_000, 6_000) if args.quick else (100_000, 500_000)
-            against_performance_evaluation(1 if args.quick else 3, few, many)
+            compare_with_performance_evaluation(1 if args.quick else 3, few, many)
         if args.only in (None, "h"):
-            over_the_binding(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
+            measure_binding_cost(ycsb_class_path(work), 1 if args.quick else 6, 0.01 if args.quick else 1)
         if args.only in (None, "i"):
-            against_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
+            compare_with_fio(work, (64 if args.quick else 4_096) << 20, 2 if args.quick else 9)
         if args.only in (None, "j"):
-            against_testdfsio(work, 16 if args.quick else 256, 1 if args.quick else 8)
+            compare_with_testdfsio(work, 16 if args.quick else 256, 1 if args.quick else 8)
         if args.only in (None, "s"):
             sorting(work, args.quick)
     finally:

@@ -1,5 +1,7 @@
-"""Loadstone on real servers side by side with the tools shipped with them: cassandra-stress, redis-benchmark and
-HBase's PerformanceEvaluation, on the same server, in one run."""
+"""Loadstone on real servers next to their own tools.
+
+cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 @contextlib.contextmanager
 def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) -> Iterator[RunningSystem]:
-    """Starts a system on its usual ports, with its data `below` a directory; always stopped at the end."""
+    """Starts a system on its usual ports, with its data below a directory; always stopped at the end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="loadstone-bench-", dir=below) as root:
         running = RunningSystem(name, Path(root) / name)
@@ -38,25 +40,25 @@ def up(name: str, nodes: int = 1, below: Path | None = None, **settings: str) ->
 
 
 def properties(running: RunningSystem) -> list[str]:
-    """The properties with which the engine connects."""
+    """The engine's properties for the connection."""
     return [word for name, value in running.store_properties().items() for word in ("-p", f"{name}={value}")]
 
 
 def throughput(used: Used) -> float:
     """Operations per second in a YCSB report."""
-    found = re.search(r"^\[OVERALL\], Throughput\(ops/sec\), ([0-9.E]+)", used.stdout, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^\[OVERALL\], Throughput\(ops/sec\), ([0-9.E]+)", used.stdout, re.MULTILINE)
+    if match is None:
         raise SystemExit(f"error: no throughput in\n{used.stdout}")
-    return float(found[1])
+    return float(match[1])
 
 
-def words(**named: object) -> list[str]:
+def property_arguments(**named: object) -> list[str]:
     """Properties as arguments of the engine's command line."""
     return [word for name, value in named.items() for word in ("-p", f"{name}={value}")]
 
 
 def sleep_cpu_us() -> float:
-    """CPU of a thread that sleeps and wakes on this machine, µs, which no paced tool can avoid."""
+    """CPU of a thread that sleeps and wakes on this machine, µs: the minimum of any paced tool."""
     wakes = 2_000
     before = time.thread_time()
     for _ in range(wakes):
@@ -69,7 +71,7 @@ def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int
     return (long[0] - short[0]) / more * 1e6
 
 
-def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
+def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
     """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as possible."""
     artifact = "-Dartifact=org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
     run(["mvn", "-B", "-q", "dependency:copy", artifact, f"-DoutputDirectory={work}"])
@@ -85,15 +87,17 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
         port = running.store_properties()["port"]
         running.recreate_table("usertable", {"fieldcount": "5"})
         engine = [ENGINE, "ycsb", "run", "cassandra", *properties(running), *WORKLOAD, "-threads", "20"]
-        # The data that cassandra-stress writes: five columns of 34 bytes.
-        engine += words(fieldcount=5, fieldlength=34, readproportion=0, updateproportion=1, writeallfields="true")
-        engine += words(recordcount=1_000_000, **{"cassandra.writeconsistencylevel": "ONE"})
+        # cassandra-stress writes five columns of 34 bytes.
+        engine += property_arguments(
+            fieldcount=5, fieldlength=34, readproportion=0, updateproportion=1, writeallfields="true"
+        )
+        engine += property_arguments(recordcount=1_000_000, **{"cassandra.writeconsistencylevel": "ONE"})
 
-        def ours(n: int, target: int) -> tuple[float, float]:
+        def run_engine(n: int, target: int) -> tuple[float, float]:
             used = run([*engine, "-p", f"operationcount={n}", *(["-target", str(target)] if target else [])])
             return used.cpu_seconds, throughput(used)
 
-        def theirs(n: int, target: int) -> tuple[float, float]:
+        def run_tool(n: int, target: int) -> tuple[float, float]:
             stress = [*java, "-cp", jars, "org.apache.cassandra.stress.Stress", "write", f"n={n}", "cl=ONE"]
             limits = ["-rate", "threads=20", *([f"throttle={target}/s"] if target else []), "-node", "127.0.0.1"]
             used = run([*stress, *limits, "-port", f"native={port}"])
@@ -102,51 +106,56 @@ def against_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None
                 raise SystemExit(f"error: no rate in\n{used.stdout}")
             return used.cpu_seconds, float(rate[1].replace(",", ""))
 
-        ours(few, 0), theirs(few, 0)
+        run_engine(few, 0), run_tool(few, 0)
         for target, named in ((rate, f"at {rate:,} op/s"), (0, "unthrottled")):
-            short, long = (ours(few, target), theirs(few, target)), (ours(many, target), theirs(many, target))
+            short, long = (
+                (run_engine(few, target), run_tool(few, target)),
+                (run_engine(many, target), run_tool(many, target)),
+            )
             mine, other = (marginal_us(short[side], long[side], many - few) for side in (0, 1))
-            print(f"(e) Cassandra, writes {named}, 20 clients: client CPU ours ÷ cassandra-stress {mine / other:.3f}")
+            print(
+                f"(e) Cassandra, writes {named}, 20 clients: client CPU Loadstone ÷ cassandra-stress {mine / other:.3f}"
+            )
             print(f"    {mine:.1f} µs at {long[0][1]:,.0f} op/s against {other:.1f} µs at {long[1][1]:,.0f};")
             print(f"    goal at most 0.1, {0.1 * other:.1f} µs: {verdict(mine / other <= 0.1)}", flush=True)
         print(f"    a thread that sleeps and wakes costs {sleep_cpu_us():.1f} µs here: no client that waits until an")
-        print("    operation is due can cost less, and ours is woken once more when the answer comes", flush=True)
+        print("    operation is due can cost less, and Loadstone wakes again when the answer arrives", flush=True)
 
 
-def against_redis_benchmark(repeats: int, operations: int) -> None:
+def compare_with_redis_benchmark(repeats: int, operations: int) -> None:
     """(f) Throughput of the same commands over as many connections, none pipelined, one thread each."""
     tools = unpack_packages(["redis-tools"])
     environment = {"LD_LIBRARY_PATH": library_path(tools)}
     bench = next(tools.glob("usr/bin/redis-benchmark"))
     records, clients = 100_000, 50
     with up("redis") as running:
-        keys = words(recordcount=records, insertorder="ordered", zeropadding=12, executors=1)
-        keys += words(requestdistribution="uniform", operationcount=operations)
+        keys = property_arguments(recordcount=records, insertorder="ordered", zeropadding=12, executors=1)
+        keys += property_arguments(requestdistribution="uniform", operationcount=operations)
         engine = ["-threads", str(clients), *properties(running), *WORKLOAD, *keys]
         run([ENGINE, "ycsb", "load", "redis", *engine])
         shapes = [
-            ("HGETALL", words(readproportion=1, updateproportion=0), ["HGETALL", "user__rand_int__"]),
+            ("HGETALL", property_arguments(readproportion=1, updateproportion=0), ["HGETALL", "user__rand_int__"]),
             (
                 "HMSET of a field",
-                words(readproportion=0, updateproportion=1),
+                property_arguments(readproportion=0, updateproportion=1),
                 ["HMSET", "user__rand_int__", "field0", "v" * 100],
             ),
         ]
         for name, mix, command in shapes:
             flags = ["-p", running.store_properties()["redis.port"], "-c", str(clients), "-n", str(operations)]
-            theirs = [str(bench), *flags, "-r", str(records), "--csv", *command]
-            ours = [ENGINE, "ycsb", "run", "redis", *engine, *mix]
+            tool_command = [str(bench), *flags, "-r", str(records), "--csv", *command]
+            engine_command = [ENGINE, "ycsb", "run", "redis", *engine, *mix]
             pairs = []
             for _ in range(repeats):
-                row = run(theirs, environment=environment).stdout.splitlines()[-1]
-                pairs.append((throughput(run(ours)), float(row.split('","')[1])))
+                row = run(tool_command, environment=environment).stdout.splitlines()[-1]
+                pairs.append((throughput(run(engine_command)), float(row.split('","')[1])))
             ratio = ratio_of(pairs)
             mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
-            print(f"(f) Redis, {name}, {clients} connections: throughput ours ÷ redis-benchmark {ratio}")
+            print(f"(f) Redis, {name}, {clients} connections: throughput Loadstone ÷ redis-benchmark {ratio}")
             print(f"    {mine:,.0f} op/s against {other:,.0f}; goal at least 1.0: {verdict(ratio.median >= 1)}")
 
 
-def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
+def compare_with_performance_evaluation(repeats: int, few: int, many: int) -> None:
     """(g) Rows per second, and client CPU per row, of HBase's own load generator with the same buffering: none."""
     version, threads = "2.6.1-hadoop3", 4
     server = f"org.apache.hbase:hbase-server:{version}:test-jar:tests"
@@ -168,7 +177,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
         # Reads are second, when both tables are full.
         for command, phase in (("sequentialWrite", "load"), ("randomRead", "run")):
 
-            def theirs(rows: int, command: str = command) -> tuple[float, float]:
+            def run_tool(rows: int, command: str = command) -> tuple[float, float]:
                 """CPU seconds, and rows per second over all threads as the tool reports them."""
                 flags = [
                     "--nomapred",
@@ -178,14 +187,16 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
                     "--autoFlush=true",
                 ]
                 used = run([*java, *flags, command, str(threads)])
-                found = re.findall(r"Finished .* in (\d+)ms at offset \d+ for (\d+) rows", used.stdout + used.stderr)
-                return used.cpu_seconds, sum(int(n) for _, n in found) / max(int(ms) for ms, _ in found) * 1e3
+                matches = re.findall(r"Finished .* in (\d+)ms at offset \d+ for (\d+) rows", used.stdout + used.stderr)
+                return used.cpu_seconds, sum(int(n) for _, n in matches) / max(int(ms) for ms, _ in matches) * 1e3
 
-            def ours(rows: int, phase: str = phase) -> tuple[float, float]:
+            def run_engine(rows: int, phase: str = phase) -> tuple[float, float]:
                 """CPU seconds and rows per second of Loadstone: a load writes `rows` records, a run reads them."""
-                shape = words(fieldcount=1, fieldlength=100, columnfamily="family", requestdistribution="uniform")
-                shape += words(recordcount=rows if phase == "load" else many, operationcount=rows)
-                shape += words(readproportion=1, updateproportion=0)
+                shape = property_arguments(
+                    fieldcount=1, fieldlength=100, columnfamily="family", requestdistribution="uniform"
+                )
+                shape += property_arguments(recordcount=rows if phase == "load" else many, operationcount=rows)
+                shape += property_arguments(readproportion=1, updateproportion=0)
                 line = [ENGINE, "ycsb", phase, "hbase2", *properties(running), *WORKLOAD, *shape]
                 used = run([*line, "-threads", str(threads)])
                 return used.cpu_seconds, throughput(used)
@@ -194,7 +205,7 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
             for _ in range(repeats):
                 if command == "sequentialWrite":
                     running.recreate_table("usertable", {"family": "family", "splits": "5"})
-                short, long = (ours(few), theirs(few)), (ours(many), theirs(many))
+                short, long = (run_engine(few), run_tool(few)), (run_engine(many), run_tool(many))
                 cpu.append((marginal_us(short[0], long[0], many - few), marginal_us(short[1], long[1], many - few)))
                 rates.append((long[0][1], long[1][1]))
             for what, pairs, met in (
@@ -202,5 +213,5 @@ def against_performance_evaluation(repeats: int, few: int, many: int) -> None:
                 ("client CPU per row", cpu, ratio_of(cpu).median <= 1.1),
             ):
                 mine, other = (sorted(side)[repeats // 2] for side in zip(*pairs, strict=True))
-                print(f"(g) HBase, {command}, {threads} threads: {what} ours ÷ PerformanceEvaluation {ratio_of(pairs)}")
+                print(f"(g) HBase, {command}, {threads} threads: Loadstone ÷ HBase, {what} {ratio_of(pairs)}")
                 print(f"    {mine:,.1f} against {other:,.1f}: {verdict(met)}")

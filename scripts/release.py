@@ -1,7 +1,7 @@
 """The version and the release notes: `python scripts/release.py version|sync|check|notes`.
 
-Cargo.toml has the version. `sync` copies it into the other files, `check` reports what keeps a checkout from being
-released, and `notes` writes the section of CHANGELOG.md into dist/.
+Cargo.toml has the version. `sync` copies it into the other files, `check` reports obstacles to a release of this
+checkout, and `notes` writes the section of CHANGELOG.md into dist/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Takes all processors away at random times, as a hypervisor does to its guests. Needs root; runs until it is killed.
+"""Takes all processors away at random times, as a hypervisor does to its guests. Requires root; runs until killed.
 
-Every 2 to 14 seconds: mostly for 0.1 to 0.3 s, for up to 0.8 s three times in ten, and for up to 1.7 s once. Tests that
-run with it show which of their bounds depend on the machine. The kernel reserves 5 % of each second unless
+Every 2 to 14 seconds: mostly for 0.1 to 0.3 s, in 30 % of the cases for up to 0.8 s, and in 10 % for up to 1.7 s. Tests
+that run with it show which of their bounds depend on the machine. The kernel reserves 5 % of each second unless
 `/proc/sys/kernel/sched_rt_runtime_us` is -1.
 """
 
@@ -15,7 +15,7 @@ import time
 def stall(processor: int, begin: float, main: int) -> None:
     """Keeps a processor busy at random times, as long as the main process runs.
 
-    All processes do so at the same times, which follow from the common start.
+    All processes use the same times, which follow from the common start.
     """
     os.sched_setaffinity(0, {processor})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
@@ -33,9 +33,9 @@ def stall(processor: int, begin: float, main: int) -> None:
 
 def main() -> None:
     """Starts one process per processor."""
-    first, *others = sorted(os.sched_getaffinity(0))
+    first, *cores = sorted(os.sched_getaffinity(0))
     begin, pid = time.monotonic(), os.getpid()
-    for processor in others:
+    for processor in cores:
         if os.fork() == 0:
             stall(processor, begin, pid)
             return

@@ -1,4 +1,4 @@
-"""The engine as its users run it: one process per command line, in a directory of its own."""
+"""Fixtures of the whole suite: the engine as its users run it, one process per command line in an empty directory."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from loadstone import workloads
 from loadstone.engine.trial import Trial
 from trial_support import RECORDS, Running, Start, events, spec, summary_of
 
-# As the commands do.
+# Commands register the workload kinds in the same way.
 workloads.register()
 
-# A shell that starts us in the background has us ignore SIGINT, and nohup SIGHUP; our children would inherit that.
+# A shell starts background processes with SIGINT ignored, and nohup with SIGHUP ignored; child processes inherit both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests/fixtures"
 
-# The regular expression that scripts in the wild take YCSB's reports apart with.
+# The regular expression with which existing scripts parse YCSB's reports.
 LINE = re.compile(r"\[(\w.*?)\], (.*?), (.*)")
 
 
-# When a status line was written; tests ask for one each second.
+# The time in a status line; tests request one line per second.
 STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}) \d+ sec: ")
 SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What a command left behind."""
+    """The exit code, output and duration of a command."""
 
     code: int
     out: str
@@ -54,12 +54,12 @@ class CommandResult:
         return report(self.out)
 
     def value(self, metric: str, measurement: str) -> float:
-        """A figure of the report; it must stand there once."""
+        """A figure of the report, which must have it once."""
         (value,) = [v for m, k, v in self.report() if (m, k) == (metric, measurement)]
         return float(value)
 
     def returns(self, metric: str) -> dict[str, int]:
-        """How often each status was returned."""
+        """The count of each status."""
         return {k.removeprefix("Return="): int(v) for m, k, v in self.report() if m == metric and "Return=" in k}
 
     def metrics(self) -> list[str]:
@@ -67,14 +67,14 @@ class CommandResult:
         names = dict.fromkeys(m for m, _, _ in self.report())
         return [name for name in names if not name.startswith(("OVERALL", "TOTAL_GC"))]
 
-    def late(self) -> bool:
-        """Whether operations or status lines were late by the run's own account, which its machine may have caused."""
+    def is_late(self) -> bool:
+        """Whether the run itself reports late operations or status lines; the host may have caused them."""
         times = [datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S:%f") for stamp in STAMP.findall(self.err)]
         gaps = [after - before for before, after in itertools.pairwise(times)]
         return "over 1 ms" in self.err or "never sent" in self.err or max(gaps, default=SECOND) > 1.25 * SECOND
 
     def messages(self, start: str) -> list[str]:
-        """The lines of stderr that start so, without that start."""
+        """The lines of stderr with this prefix, without it."""
         return [line.removeprefix(start) for line in self.err.splitlines() if line.startswith(start)]
 
 
@@ -92,32 +92,32 @@ class Engine:
         self.home = home
         self.workloads = ROOT / "workloads"
 
-    def words(self, line: str, *more: str) -> list[str]:
-        """A command line; `workloads/…` is found and `a=b` is short for `-p a=b`."""
-        words = [str(self.program), "ycsb"]
+    def arguments(self, line: str, *more: str) -> list[str]:
+        """A command line; `workloads/…` is a path, and `a=b` is short for `-p a=b`."""
+        command = [str(self.program), "ycsb"]
         for word in [*line.split(), *more]:
-            if "=" in word and words[-1] not in ("-p", "-P", "-l"):
-                words += ["-p", word]
+            if "=" in word and command[-1] not in ("-p", "-P", "-l"):
+                command += ["-p", word]
             elif word.startswith("workloads/") and (self.workloads / word[10:]).exists():
-                words.append(str(self.workloads / word[10:]))
+                command.append(str(self.workloads / word[10:]))
             else:
-                words.append(word)
-        return words
+                command.append(word)
+        return command
 
     def start(self, line: str, *more: str, prefix: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Starts a command and does not wait for it."""
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [*prefix, *self.words(line, *more)], cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            [*prefix, *self.arguments(line, *more)], cwd=self.home, stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
 
     def run(
         self, line: str, *more: str, stdin: str = "", timeout: float = 60, prefix: Sequence[str] = (), **variables: str
     ) -> CommandResult:
-        """Runs a command to its end, whatever that is."""
+        """Runs a command to its end and returns its result, whatever its exit code."""
         start = time.monotonic()
         done = subprocess.run(
-            [*prefix, *self.words(line, *more)],
+            [*prefix, *self.arguments(line, *more)],
             cwd=self.home,
             input=stdin.encode(),
             capture_output=True,
@@ -140,7 +140,7 @@ class Engine:
         return result
 
 
-# The files that take longest, longest first.
+# The files that take the longest, longest first.
 LONGEST = (
     "test_stores_networked",
     "test_dfsio_hdfs",
@@ -169,7 +169,7 @@ LONGEST = (
     "test_style",
     "test_help",
 )
-# Files that take processor time for many simulated experiments: `make check` goes without.
+# Files with many simulated experiments; `make check` deselects them.
 SIMULATIONS = (
     "test_availability",
     "test_judge_liars",
@@ -180,14 +180,14 @@ SIMULATIONS = (
     "test_statistics_rising",
     "test_statistics_simulations",
 )
-# Files whose tests share no fixture: each test is a unit, so that no file keeps a worker to the end.
+# Files whose tests share no fixture. Each test is a unit, so that no file occupies a worker at the end of the suite.
 INDEPENDENT = ("test_judge_simulations", "test_search_simulations", "test_statistics_simulations")
-# Its tests share a server for each store, which is their first parameter.
+# Its tests share one server per store; the store is their first parameter.
 BY_STORE = "test_stores_networked"
 
 
 def unit_of(nodeid: str) -> str:
-    """The name of the tests that one worker runs together: the tests of a file, of a store, or a single test."""
+    """The unit that one worker runs: the tests of a file, of a store, or a single test."""
     path, _, test = nodeid.partition("::")
     name = Path(path).stem
     if name in INDEPENDENT:
@@ -197,7 +197,7 @@ def unit_of(nodeid: str) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Distributes units. The groups of pytest-xdist would do, but pytest 9.2 ignores the names that it gives them."""
+    """Distributes units. The groups of pytest-xdist would suffice, but pytest 9.2 ignores their names."""
     from xdist.scheduler import LoadScopeScheduling
 
     scheduler = LoadScopeScheduling(config, log)
@@ -208,7 +208,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Marks tests by folder and file, deselects soak tests, and moves the longest files to the front.
 
-    A worker that ended with one of these would work alone.
+    A long file at the end of the suite would keep one worker busy while the other workers are idle.
     """
     for item in items:
         item.add_marker(item.path.parent.name)
@@ -224,7 +224,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="module", autouse=True)
 def fast_jvms(request: pytest.FixtureRequest) -> Iterator[None]:
-    """JVMs of servers compile for a fast start: Cassandra is up after 5.4 s of processor time instead of 10 s."""
+    """Makes JVMs of servers compile for a fast start:
+
+    Cassandra's start takes 5.4 s of processor time instead of 10 s.
+    """
     with pytest.MonkeyPatch.context() as patch:
         if request.path.parent.name == "servers":
             patch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
@@ -233,7 +236,7 @@ def fast_jvms(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def program() -> Path:
-    """The engine's binary: `LOADSTONE_ENGINE`, or the one that `make` puts into the virtual environment."""
+    """The engine's binary: `LOADSTONE_ENGINE`, or the binary that `make` installs in the virtual environment."""
     named = os.environ.get("LOADSTONE_ENGINE")
     path = Path(named) if named else ROOT / ".venv/bin/loadstone-engine"
     if not os.access(path, os.X_OK):
@@ -248,14 +251,14 @@ def engine(program: Path, tmp_path: Path) -> Engine:
 
 
 @pytest.fixture(scope="module")
-def shared(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    """An engine in a directory that the tests of a module have in common."""
+def module_engine(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    """An engine in a directory that the tests of a module share."""
     return Engine(program, tmp_path_factory.mktemp("shared"))
 
 
 @pytest.fixture
 def running() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test started: whatever is still there at its end is killed."""
+    """Processes that a test started; the fixture kills the processes that still run at the end."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:
@@ -265,14 +268,14 @@ def running() -> Iterator[list[subprocess.Popen[str]]]:
 
 
 @pytest.fixture
-def chosen(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client takes the engine that all tests take."""
+def engine_variable(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the lab use the engine under test."""
     monkeypatch.setenv("LOADSTONE_ENGINE", str(program))
 
 
 @pytest.fixture(scope="module")
-def module_chosen(program: Path) -> Iterator[None]:
-    """The same for fixtures that serve a whole module."""
+def module_engine_variable(program: Path) -> Iterator[None]:
+    """Makes the lab use the engine under test in fixtures of module scope."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOADSTONE_ENGINE", str(program))
         yield
@@ -282,17 +285,17 @@ def module_chosen(program: Path) -> Iterator[None]:
 def start(program: Path) -> Iterator[Start]:
     engines: list[Running] = []
 
-    def started(*arguments: Any, **changes: Any) -> Running:
+    def start_engine(*arguments: Any, **changes: Any) -> Running:
         engines.append(Running(program, spec(*arguments, **changes)))
         return engines[-1]
 
-    yield started
+    yield start_engine
     for engine in engines:
         engine.__exit__()
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, chosen: None) -> Callable[[str], Path | None]:
+def load_store(tmp_path: Path, engine_variable: None) -> Callable[[str], Path | None]:
     """Loads a store and returns its directory."""
 
     def load(store: str) -> Path | None:
@@ -308,7 +311,7 @@ def loaded(tmp_path: Path, chosen: None) -> Callable[[str], Path | None]:
 
 def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: str) -> dict[str, dict[str, str]]:
     """Every record of a store, read through the shell."""
-    # Counts mean nothing to a shell; here they must only do no harm.
+    # The shell ignores counts.
     counts = "recordcount=1 operationcount=1"
     result = engine(f"shell {store} {store}.dir={directory} {counts}", *more, stdin="scan ! 1000000\n")
     assert result.out.startswith("Return code: OK\n")
@@ -319,14 +322,17 @@ def dump(engine: Engine, store: str = "rocksdb", directory: str = "db", *more: s
     return records
 
 
-def on_time(engine: Engine, command: str, check: Callable[[CommandResult], None], *more: str) -> None:
-    """Checks what a run did and when. One that was late by its own account is no evidence: up to ten are tried."""
+def check_on_time(engine: Engine, command: str, check: Callable[[CommandResult], None], *more: str) -> None:
+    """Checks the result and timing of a run.
+
+    Runs that report late operations are repeated, up to ten times in all.
+    """
     for _ in range(9):
         result = engine(command, *more)
         try:
             check(result)
         except AssertionError:
-            if not result.late():
+            if not result.is_late():
                 raise
         else:
             return
@@ -334,7 +340,7 @@ def on_time(engine: Engine, command: str, check: Callable[[CommandResult], None]
 
 
 def operations(result: CommandResult) -> int:
-    """Operations that came out well, each counted once."""
+    """The number of successful operations."""
     return int(
         sum(result.value(m, "Operations") for m in result.metrics() if m in ("READ", "UPDATE", "INSERT", "SCAN"))
     )
@@ -342,7 +348,7 @@ def operations(result: CommandResult) -> int:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[browser_support.Browser]:
-    """A browser for all tests of a file. On CI there must be one."""
+    """A browser for all tests of a file; required in CI."""
     path = browser_support.find()
     if path is None:
         reason = "no Chromium here: apt-get install chromium"

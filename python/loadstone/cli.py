@@ -17,9 +17,9 @@ ENGINE_COMMANDS = {
     "dfsio": "TestDFSIO's command line: loadstone dfsio -write -nrFiles 4 -fileSize 128MB file:///mnt/data",
     "cassandra-stress": "the command line of cassandra-stress: loadstone cassandra-stress write n=1M -node 127.0.0.1",
     "teragen": "generate rows as Hadoop's TeraGen does: loadstone teragen ROWS OUT",
-    "terasort": "sort rows as TeraSort does: loadstone terasort IN OUT",
+    "terasort": "sort rows as Hadoop's TeraSort does: loadstone terasort IN OUT",
     "teravalidate": "check that rows are sorted, and compute their checksum: loadstone teravalidate OUT",
-    "ledger": "read back the writes of a run, and print the acknowledged writes that are missing",
+    "ledger": "read back a run's writes, and list missing acknowledged writes",
     "describe": "print stores, properties, workload kinds and front ends as JSON",
     "trial": "run one trial: its spec on standard input, its events on standard output",
 }
@@ -28,14 +28,14 @@ LAB_COMMANDS = {
     "example": "print an experiment file to start from: loadstone example embedded-stores > my.yaml",
     "run": "run an experiment: loadstone run my.yaml",
     "time": "time commands against each other: loadstone time 'COMMAND A' 'COMMAND B'",
-    "fio": "fio's command line, with a verdict and a report: loadstone fio JOBFILE",
+    "fio": "fio's command line, with Loadstone's verdict and a report: loadstone fio JOBFILE",
     "list": "list results",
     "show": "show a run's results as tables",
-    "compare": "compare runs of different times, or files of other tools, with the first",
+    "compare": "compare later runs, or files of other tools, with the first",
     "history": "show figures by version and commit over all results of one question",
     "check": "check whether results can be trusted, and why not",
     "serve": "show results in the browser, a running experiment second by second",
-    "report": "write report.html and report.md again",
+    "report": "regenerate report.html and report.md",
     "import": "import results of YCSB, cassandra-stress, TestDFSIO, fio and others",
     "export": "export figures as CSV or Parquet, or the whole folder as one .zip file",
     "doctor": "check whether this machine is fit for measuring, and print commands that fix problems",
@@ -61,7 +61,7 @@ def main() -> int:
 def run(arguments: list[str]) -> int:
     """Runs one command line, without the program's name."""
     if not arguments:
-        return refuse_usage("a command is missing", "`loadstone --help` lists the commands")
+        return report_bad_usage("a command is missing", "`loadstone --help` lists the commands")
     command, rest = arguments[0], arguments[1:]
     if command == "ycsb" and any(word == "--search" or word.startswith("--search=") for word in rest):
         # A search runs many trials, so the lab handles it.
@@ -102,15 +102,15 @@ def run_command(command: str, arguments: list[str]) -> int:
 
 
 def unknown(command: str) -> int:
-    """Reports an unknown command or option, with the name that was probably meant."""
+    """Reports an unknown command or option, with the most similar name."""
     from loadstone.format.suggestion import did_you_mean
 
     kind, known = ("option", ["--help", "--version"]) if command.startswith("-") else ("command", [*commands()])
     advice = did_you_mean(command, known)
-    return refuse_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
+    return report_bad_usage(f'unknown {kind} "{command}"', f"{advice}`loadstone --help` lists the {kind}s")
 
 
-def refuse_usage(message: str, hint: str) -> int:
+def report_bad_usage(message: str, hint: str) -> int:
     """Reports an invalid command line; returns the exit status for that."""
     print(LoadstoneError(message, hint), file=sys.stderr)
     return 2
@@ -137,5 +137,5 @@ options:
   -V, --version  the version
 
 environment:
-  {program.VARIABLE}  the engine to run instead of the one installed
+  {program.VARIABLE}  the engine to run instead of the installed engine
   LOADSTONE_DOCS    the docs site that reports and messages link to: an address, or the folder of `make site`"""

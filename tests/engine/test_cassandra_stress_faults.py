@@ -44,14 +44,14 @@ DELAY_S = 0.05
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command printed."""
+    """The exit status and output of a command."""
 
     code: int
     stdout: str
     stderr: str
 
     def totals(self, label: str) -> dict[str, int]:
-        """A count of `Results:`, by operation, and in all under `total`."""
+        """A count of `Results:` by operation, and its sum under `total`."""
         match = re.search(rf"^Total {label} +: +([\d,]+) \[(.*)\]$", self.stdout, re.MULTILINE)
         assert match, self.stdout + self.stderr
         counts = dict(part.split(": ") for part in re.split(r", (?=[A-Z])", match[2]))
@@ -110,7 +110,7 @@ def stress(program: Path) -> Run:
 
 
 def fail_every(count: int, answer: Answer) -> Callable[[Execution], Answer]:
-    """A script in which the first of every `count` executions gets this answer."""
+    """A script in which the first of every `count` executions has this answer."""
     return lambda execution: answer if execution.number % count == 0 else None
 
 
@@ -297,7 +297,7 @@ def test_late_answers_are_in_every_latency(stress: Run) -> None:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=20 no-warmup -rate threads=4")
     outcome.check_end()
-    # A tenth below: timers may fire early, and latencies are rounded.
+    # A tenth below, because timers may fire early and latencies are rounded.
     for label in ("mean", "median", "99th percentile", "max"):
         assert outcome.latency_ms(label) >= DELAY_S * 1e3 * 0.9
 
@@ -328,7 +328,7 @@ def test_a_stall_delays_the_responses_behind_it(stress: Run, tmp_path: Path) -> 
         late_ns = [histogram.value_at_quantile(rank / histogram.count) for rank in range(1, histogram.count + 1)]
         histograms.setdefault(tag, []).extend(late_ns)
     assert {tag: len(values) for tag, values in histograms.items()} == {"WRITE-st": count, "WRITE-rt": count}
-    # Of the 50 operations due in the stall, the k-th waited at least for its end: a ramp, in steps of 10 ms.
+    # Of the 50 operations due in the stall, the k-th waited at least until its end: a ramp in steps of 10 ms.
     responses = sorted(histograms["WRITE-rt"], reverse=True)
     for position in range(0, 40, 10):
         assert responses[position] >= (stall_s - position / rate) * 1e9 * 0.9
@@ -447,6 +447,6 @@ def test_ten_thousand_clients_are_counted_exactly(program: Path, engines: int) -
     assert server.kinds == {"WRITE": 12_000}
     assert sum(summary.operations for summary in summaries) == 12_000
     # Execution 0 and every thousandth after it.
-    assert sum(summary.failed for summary in summaries) == 12
+    assert sum(summary.failures for summary in summaries) == 12
     assert sum(summary.in_flight + summary.unsent for summary in summaries) == 0
     assert max(summary.memory_bytes_max for summary in summaries) < MEMORY_MAX

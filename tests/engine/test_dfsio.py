@@ -1,4 +1,4 @@
-"""DFSIO on local files: the command line of Hadoop, and files and disks that are not as they should be."""
+"""DFSIO on local files: Hadoop's command line, and damaged files and disks."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def test_read_back_compares_every_written_byte(program: Path, tmp_path: Path, pl
     for order in ("", "-random", "-backward", "-skip"):
         result = dfsio(program, tmp_path, f"{READ} {order} {how}", place)
         assert result.code == 0, result.err
-        assert result.ours("files done, failed, unfinished, not started") == "3, 0, 0, 0"
-        assert result.counted("VERIFY") == result.counted("READ") > 0
+        assert result.engine_figure("files done, failed, unfinished, not started") == "3, 0, 0, 0"
+        assert result.count_steps("VERIFY") == result.count_steps("READ") > 0
         assert "unverified" not in result.out
     written = blocks((tmp_path / "TestDFSIO_results.log").read_text())
-    assert [each["test"] for each in written] == ["write", "read", "random read", "backward read", "skip read"]
+    assert [line["test"] for line in written] == ["write", "read", "random read", "backward read", "skip read"]
     assert written[0]["Number of files"] == "3"
     assert written[0]["Total MBytes processed"] == "3"
 
@@ -84,7 +84,7 @@ def test_length_needs_no_multiple_of_the_buffer(program: Path, tmp_path: Path, p
     assert result.code == 0, result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [150_001] * 2
     result = dfsio(program, tmp_path, f"-read -nrFiles 2 -fileSize 150001B {how}", place)
-    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+    assert (result.code, result.engine_figure("files done")) == (0, "2, 0, 0, 0"), result.err
 
 
 @pytest.mark.parametrize(
@@ -100,17 +100,17 @@ def test_compressed_files_match_the_codec_and_are_readable(
     assert plain.code == 0, plain.err
     contents = [file.read_bytes() for file in files]
     result = dfsio(program, tmp_path, f"-write {size} --seed 7 --compressible -compression {codec}", place)
-    assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
-    # As Hadoop, which counts bytes before they are compressed.
+    assert (result.code, result.engine_figure("files done")) == (0, "2, 0, 0, 0"), result.err
+    # Hadoop counts bytes before they are compressed, too.
     assert blocks(result.out)[0]["Total MBytes processed"] == blocks(plain.out)[0]["Total MBytes processed"]
     assert [decompress(file.read_bytes()) for file in files] == contents
     assert all(0.4 < file.stat().st_size / 1_500_001 < 0.6 for file in files)
     result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
-    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    assert (result.code, result.count_steps("VERIFY")) == (0, result.count_steps("READ")), result.err
     with files[1].open("r+b") as file:
         file.truncate(files[1].stat().st_size // 2)
     result = dfsio(program, tmp_path, f"-read {size} -compression {codec}", place)
-    assert (result.code, result.ours("files done")) == (1, "1, 1, 0, 0")
+    assert (result.code, result.engine_figure("files done")) == (1, "1, 1, 0, 0")
     assert f"cannot read {files[1]} at byte" in result.err
 
 
@@ -119,13 +119,13 @@ def test_compressible_content_is_compared_and_recognised(program: Path, tmp_path
     content = (place / "io_data/test_io_0").read_bytes()
     assert 0.45 < len(zlib.compress(content)) / len(content) < 0.55
     result = dfsio(program, tmp_path, READ, place)
-    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    assert (result.code, result.count_steps("VERIFY")) == (0, result.count_steps("READ")), result.err
 
 
 def test_empty_files_are_written_and_read(program: Path, tmp_path: Path, place: Path) -> None:
     for test in ("-write", "-read"):
         result = dfsio(program, tmp_path, f"{test} -nrFiles 2 -fileSize 0B", place)
-        assert (result.code, result.ours("files done")) == (0, "2, 0, 0, 0"), result.err
+        assert (result.code, result.engine_figure("files done")) == (0, "2, 0, 0, 0"), result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [0, 0]
 
 
@@ -142,12 +142,12 @@ def test_flipped_bit_is_named_by_file_and_offset(program: Path, tmp_path: Path, 
     result = dfsio(program, tmp_path, f"{READ} {how}", place, "-resFile", results)
     assert result.code == 1
     assert f"{victim} at byte {offset}: found {byte ^ 4:#04x}, expected {byte:#04x}" in result.err
-    assert result.ours("files done") == "2, 1, 0, 0"
-    # The bytes of a file that failed are not throughput, and Hadoop would have printed nothing.
+    assert result.engine_figure("files done") == "2, 1, 0, 0"
+    # The bytes of a failed file are not throughput; Hadoop would have printed nothing.
     assert not results.exists()
     result = dfsio(program, tmp_path, f"{READ} {how} --no-verify", place)
     assert result.code == 0
-    assert result.counted("VERIFY") == 0
+    assert result.count_steps("VERIFY") == 0
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -157,14 +157,14 @@ def test_truncated_file_is_named_by_file_and_offset(program: Path, tmp_path: Pat
     result = dfsio(program, tmp_path, f"{READ} {how}", place)
     assert result.code == 1
     assert f"cannot read {place}/io_data/test_io_2 at byte 600000: the file ends there" in result.err
-    assert result.ours("files done") == "2, 1, 0, 0"
+    assert result.engine_figure("files done") == "2, 1, 0, 0"
 
 
 def test_missing_file_fails_while_remaining_files_are_read(program: Path, tmp_path: Path, place: Path) -> None:
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/test_io_0").unlink()
     result = dfsio(program, tmp_path, READ, place)
-    assert (result.code, result.ours("files done")) == (1, "2, 1, 0, 0")
+    assert (result.code, result.engine_figure("files done")) == (1, "2, 1, 0, 0")
     assert "OPEN failed with NOT_FOUND" in result.err
 
 
@@ -182,7 +182,7 @@ def test_failure_is_reported_once(program: Path, tmp_path: Path, place: Path) ->
 
 
 def hadoops_file(place: Path, number: int) -> None:
-    """As TestDFSIO's WriteMapper fills its buffer."""
+    """A file as written by the buffers of TestDFSIO's WriteMapper."""
     (place / "io_data").mkdir(parents=True, exist_ok=True)
     content = bytes(ord("0") + number % 50 for number in range(1_000_000))
     (place / f"io_data/test_io_{number}").write_bytes((content * 2)[:MEGABYTE])
@@ -191,7 +191,7 @@ def hadoops_file(place: Path, number: int) -> None:
 def test_foreign_files_are_read_and_not_compared(program: Path, tmp_path: Path, place: Path) -> None:
     hadoops_file(place, 0)
     result = dfsio(program, tmp_path, "-read", place)
-    assert (result.code, result.ours("files not compared"), result.counted("VERIFY")) == (0, "1, 0", 0)
+    assert (result.code, result.engine_figure("files not compared"), result.count_steps("VERIFY")) == (0, "1, 0", 0)
     assert "warning: no content was verified: Loadstone did not write these files\nhint: " in result.err
 
 
@@ -203,7 +203,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
     else:
         (place / "io_data/test_io_1").write_bytes(bytes(MEGABYTE))
     result = dfsio(program, tmp_path, READ, place)
-    assert (result.code, result.ours("files not compared")) == (1, "1, 0")
+    assert (result.code, result.engine_figure("files not compared")) == (1, "1, 0")
     assert (
         f"error: 1 of 3 files lack Loadstone's mark, which others have, and are unverified: {place}/io_data/test_io_1"
         in result.err
@@ -214,7 +214,7 @@ def test_a_replaced_file_among_ours_fails_the_test(program: Path, tmp_path: Path
 
 @pytest.mark.parametrize("buffer", [4_096, 100_000, MEGABYTE])
 def test_a_lost_beginning_is_found(program: Path, tmp_path: Path, place: Path, buffer: int) -> None:
-    """Later sectors tell what the content is; the mark that is missing before them was lost."""
+    """Later sectors identify the content; the mark before them was lost."""
     assert dfsio(program, tmp_path, "-write", place).code == 0
     with (place / "io_data/test_io_0").open("r+b") as file:
         file.write(bytes(30 * 4_096))
@@ -248,7 +248,7 @@ def test_clean_retains_foreign_files(program: Path, tmp_path: Path, place: Path)
 
 @pytest.mark.parametrize("test", ["-clean", WRITE])
 def test_foreign_files_in_a_test_directory_are_named(program: Path, tmp_path: Path, place: Path, test: str) -> None:
-    """Hadoop deletes the directory whatever is in it."""
+    """Hadoop deletes the directory with all of its content."""
     assert dfsio(program, tmp_path, WRITE, place).code == 0
     (place / "io_data/letters").write_text("precious")
     result = dfsio(program, tmp_path, test, place)
@@ -263,7 +263,7 @@ def test_a_fifo_is_refused_not_waited_for(program: Path, tmp_path: Path, place: 
     (place / "io_data").mkdir(parents=True)
     os.mkfifo(place / "io_data/test_io_0")
     result = dfsio(program, tmp_path, test, place)
-    assert (result.code, result.ours("files done")) == (1, "0, 1, 0, 0")
+    assert (result.code, result.engine_figure("files done")) == (1, "0, 1, 0, 0")
     assert "test_io_0: it is not a regular file" in result.err
 
 
@@ -271,7 +271,7 @@ def test_an_append_continues_an_existing_file(program: Path, tmp_path: Path, pla
     assert dfsio(program, tmp_path, "-write -fileSize 150001B --seed 1", place).code == 0
     assert dfsio(program, tmp_path, "-append -fileSize 150001B --seed 2", place).code == 0
     result = dfsio(program, tmp_path, "-read -fileSize 300002B", place)
-    assert (result.code, result.counted("VERIFY")) == (0, result.counted("READ")), result.err
+    assert (result.code, result.count_steps("VERIFY")) == (0, result.count_steps("READ")), result.err
 
 
 def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: Path) -> None:
@@ -279,7 +279,7 @@ def test_truncate_cuts_and_clean_deletes(program: Path, tmp_path: Path, place: P
     result = dfsio(program, tmp_path, "-truncate -nrFiles 3 -fileSize 1000B", place)
     assert result.code == 0, result.err
     assert [file.stat().st_size for file in (place / "io_data").iterdir()] == [1_000] * 3
-    # As Hadoop: what was cut away.
+    # Hadoop reads truncated files in the same way.
     (block,) = blocks(result.out)
     assert block["Total MBytes processed"] == "3"
     assert dfsio(program, tmp_path, "-clean", place).code == 0
@@ -293,9 +293,9 @@ def test_write_guarantees_have_separate_figures(program: Path, tmp_path: Path, p
     assert files["returned"]["ns"] < files["durable"]["ns"] <= files["closed"]["ns"] == files["task_ns"]
     assert files["flushed"]["files"] == 0
     result = dfsio(program, tmp_path, f"{WRITE} --sync buffer", place)
-    assert result.counted("SYNC") == result.counted("WRITE") == 6
+    assert result.count_steps("SYNC") == result.count_steps("WRITE") == 6
     result = dfsio(program, tmp_path, f"{WRITE} --sync flush", place)
-    assert (result.counted("FLUSH"), result.counted("SYNC")) == (3, 0)
+    assert (result.count_steps("FLUSH"), result.count_steps("SYNC")) == (3, 0)
 
 
 def test_segments_add_up_to_the_whole(program: Path, tmp_path: Path, place: Path) -> None:
@@ -320,13 +320,13 @@ def test_only_reads_from_the_page_cache_are_reported(program: Path, tmp_path: Pa
     for cold in ("--cold", "--direct -bufferSize 65536"):
         result = dfsio(program, tmp_path, f"{READ} {cold}", place)
         assert (result.code, "page cache" in result.err.partition("warning")[2]) == (0, False), result.err
-        read = int(result.ours("bytes read from").partition(",")[0])
+        read = int(result.engine_figure("bytes read from").partition(",")[0])
         assert read >= 3 * MEGABYTE
 
 
 def test_memory_is_bounded_for_many_small_files(program: Path, tmp_path: Path, place: Path) -> None:
     peaks: dict[str, list[int]] = {"-write": [], "-read": []}
-    # The same buffers in a hundredth of the files: a run that takes longer fills more of its histograms.
+    # The same number of buffers in 1 % of the files: a longer run fills more of its histograms.
     for files in (1_000, 100_000):
         buffers = 100_000 // files
         for test, of_test in peaks.items():
@@ -335,17 +335,19 @@ def test_memory_is_bounded_for_many_small_files(program: Path, tmp_path: Path, p
             done = summary["files"]
             assert (done["done"], done["failed"], done["unverified"]) == (files, 0, 0)
             assert done["bytes"] == 100_000 * 4096
-            assert verified(summary) == (100_000 if test == "-read" else 0)
+            assert count_verified(summary) == (100_000 if test == "-read" else 0)
             of_test.append(summary["memory_bytes_max"])
     assert dfsio(program, tmp_path, "-clean", place).code == 0
     # The paths and times of all files would take over 10 MB. Histograms vary by 5 MB with latencies on a busy machine.
     assert all(many < few + 8 * MEGABYTE for few, many in peaks.values()), peaks
 
 
-def verified(summary: dict[str, Any]) -> int:
-    """How many buffers were equal to what was written."""
-    equal = [each for each in summary["outcomes"] if (each["operation"], each["status"]) == ("VERIFY", "OK")]
-    return sum(each["count"] for each in equal)
+def count_verified(summary: dict[str, Any]) -> int:
+    """The number of buffers equal to the written data."""
+    equal = [
+        outcome for outcome in summary["outcomes"] if (outcome["operation"], outcome["status"]) == ("VERIFY", "OK")
+    ]
+    return sum(outcome["count"] for outcome in equal)
 
 
 def test_forbidden_io_uring_is_replaced_with_a_warning(program: Path, tmp_path: Path, place: Path) -> None:
@@ -355,13 +357,13 @@ def test_forbidden_io_uring_is_replaced_with_a_warning(program: Path, tmp_path: 
     for prefix in ([], forbidden):
         for test in ("-write", "-read"):
             result = dfsio(program, tmp_path, f"{test} {line}", place, prefix=prefix)
-            assert (result.code, result.ours("files done")) == (0, "3, 0, 0, 0"), result.err
+            assert (result.code, result.engine_figure("files done")) == (0, "3, 0, 0, 0"), result.err
             assert ("warning: io_uring is not available (Operation not permitted" in result.err) == bool(prefix)
             assert ("io io_uring, 4 buffers" in result.err, "io pread, pwrite" in result.err) == (
                 not prefix,
                 bool(prefix),
             )
-        assert result.counted("VERIFY") == result.counted("READ") > 0
+        assert result.count_steps("VERIFY") == result.count_steps("READ") > 0
         contents.append([(place / f"io_data/test_io_{number}").read_bytes() for number in range(3)])
     assert contents[0] == contents[1]
 
@@ -373,7 +375,7 @@ def test_an_option_without_effect_on_tmpfs_is_reported(
     assert dfsio(program, tmp_path, "-write", small_disk).code == 0
     result = dfsio(program, tmp_path, f"-read {option}", small_disk)
     if result.code and "this file system lacks O_DIRECT" in result.err:
-        # tmpfs has it since Linux 6.6.
+        # tmpfs supports O_DIRECT since Linux 6.6.
         return
     name = "cold" if option == "--cold" else "o_direct"
     assert f"{name} no effect on tmpfs" in result.err
@@ -381,8 +383,8 @@ def test_an_option_without_effect_on_tmpfs_is_reported(
 
 
 def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, place: Path) -> None:
-    words = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "1GB", "--clients", "2", str(place)]
-    test = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [str(program), "dfsio", "-write", "-nrFiles", "50", "-fileSize", "1GB", "--clients", "2", str(place)]
+    test = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not all((place / f"io_data/test_io_{number}").exists() for number in range(2)):
         assert time.monotonic() < until
@@ -391,7 +393,7 @@ def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, 
     out, err = test.communicate(timeout=60)
     result = DfsioResult(test.returncode, out, err)
     assert result.code == 130, err
-    counts = [int(count) for count in result.ours("files done, failed, unfinished, not started").split(", ")]
+    counts = [int(count) for count in result.engine_figure("files done, failed, unfinished, not started").split(", ")]
     assert sum(counts) == 50
     assert counts[3] > 0
     assert "the test was stopped" in err
@@ -401,7 +403,7 @@ def test_files_not_started_at_ctrl_c_are_counted(program: Path, tmp_path: Path, 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Four MB."""
+    """A disk of four MB."""
     disk = tmp_path / "small disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, check=False)
@@ -416,7 +418,7 @@ def test_full_disk_fails_only_the_files_beyond_it(program: Path, tmp_path: Path,
     result = dfsio(program, tmp_path, f"-write -nrFiles 6 -fileSize 1MB --clients 1 {how}", small_disk)
     assert result.code == 1
     assert "failed with NO_SPACE" in result.err
-    done, failed, unfinished, _ = map(int, result.ours("files done").split(", "))
+    done, failed, unfinished, _ = map(int, result.engine_figure("files done").split(", "))
     assert (done + failed, unfinished) == (6, 0)
     assert 1 <= failed <= 3
 
@@ -426,11 +428,11 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
     result = dfsio(program, tmp_path, "-write -nrFiles 2", small_disk)
     assert result.code == 1
     assert "FORBIDDEN" in result.err
-    assert result.ours("files done") == "0, 2, 0, 0"
+    assert result.engine_figure("files done") == "0, 2, 0, 0"
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
+    ("line", "expected"),
     [
         ("-read -random -backward /x", "cannot be combined"),
         ("-write -nrFiles 0 /x", "files must be at least 1"),
@@ -461,9 +463,9 @@ def test_a_read_only_directory_is_reported(program: Path, tmp_path: Path, small_
         ("-write -nrFiles 2 -resFile /nowhere/x /x", "cannot write to /nowhere/x"),
     ],
 )
-def test_invalid_command_is_refused_before_any_change(program: Path, tmp_path: Path, line: str, wanted: str) -> None:
+def test_invalid_command_is_refused_before_any_change(program: Path, tmp_path: Path, line: str, expected: str) -> None:
     result = dfsio(program, tmp_path, line)
     assert result.code == 2, result.err
     hint_of(result)
-    assert wanted in result.err
+    assert expected in result.err
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
-"""Data loaded by a binding of YCSB in the JVM is read by our own store, and the other way round.
+"""Data loaded by a YCSB binding in the JVM is read by Loadstone's store, and vice versa.
 
-The binding is RocksDB's Java API with the layout of YCSB's own, the store is ours over the C API of the same library.
+The binding uses RocksDB's Java API with the layout of YCSB's RocksDB binding, and the store the C API of the same
+library.
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from conftest import Engine, dump
-from jvm_support import ROCKSDB, compiled
+from jvm_support import ROCKSDB, compile_binding
 
 RECORDS = 2000
 
 
 @pytest.fixture(scope="module")
 def binding(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """How the binding is named."""
-    classes = compiled("RocksBinding", tmp_path_factory.mktemp("classes"), ROCKSDB)
+    """The arguments that select the binding."""
+    classes = compile_binding("RocksBinding", tmp_path_factory.mktemp("classes"), ROCKSDB)
     return f"jvm -db RocksBinding -cp {classes}:{ROCKSDB} jvm.networked=false rocks.dir=db"
 
 
@@ -33,7 +34,8 @@ def test_what_a_binding_loads_our_store_verifies(engine: Engine, binding: str) -
     assert len(dump(engine)) == RECORDS
 
 
-# The host remembers names by their place in a request and their last eight bytes; an update's one field has any name.
+# The host caches names by their place in a request and their last eight bytes; the single field of an update has any
+# name.
 @pytest.mark.parametrize("prefix", ["field", "f", "longer_than_eight_"])
 def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, prefix: str) -> None:
     common = f"{COMMON} fieldnameprefix={prefix} fieldcount=12"
@@ -49,5 +51,5 @@ def test_what_our_store_loads_a_binding_verifies(engine: Engine, binding: str, p
 def test_both_write_the_same_bytes(engine: Engine, binding: str, tmp_path: Path) -> None:
     engine(f"load {binding} {COMMON}")
     engine(f"load rocksdb rocksdb.dir={tmp_path / 'own'} {COMMON}")
-    theirs, ours = dump(engine), dump(engine, "rocksdb", str(tmp_path / "own"))
-    assert theirs == ours
+    hosted, native = dump(engine), dump(engine, "rocksdb", str(tmp_path / "own"))
+    assert hosted == native

@@ -1,7 +1,7 @@
-"""Outages on a real engine: what fails and when, against a plain simulation.
+"""Outages on a real engine: the failures and their times, compared with a simple simulation.
 
-A small server refuses connections, or reads nothing, for a while. In `make soak` (LOADSTONE_OUTAGES=all) outages last
-up to 30 s, with up to 2,000 clients.
+A small server refuses connections, or reads nothing, for a time. In `make soak` (LOADSTONE_OUTAGES=all) outages last up
+to 30 s, with up to 2,000 clients.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from trial_support import Running, rate, spec, work
 from window_support import HEADWAY_NS, SLACK, check_refusals, sums, unix_less_monotonic_ns
 
 PER_SECOND = 500
-# Before the outage, and after it.
+# The time before the outage, and the time after it.
 BEFORE, AFTER = 0.5, 2.0
 # Refusals need no time-out; on a busy host, answers take long.
 TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
-# The share of operations that a busy host adds.
+# The share of operations that a busy host may add.
 SLACK_SHARE = 0.03
 ALL = os.environ.get("LOADSTONE_OUTAGES") == "all"
 SECONDS = (1.0, 5.0, 30.0) if ALL else (1.0,)
@@ -73,7 +73,7 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
             start_ns = time.time_ns() + HEADWAY_NS
             server.begin((start_ns - unix_less_monotonic_ns()) / 1e9)
             engine.say(json.dumps({"start_at": start_ns}))
-            code, events = engine.rest()
+            code, events = engine.read_remaining()
     summary = events[-1]
     assert isinstance(summary, Summary)
     assert (code, summary.end) == (0, "done"), summary.reason
@@ -83,7 +83,7 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def measure_on_time(program: Path, kind: Any, seconds: float, clients: int) -> Outage:
-    """A trial that was on time by its own account, if one of five was: others tell about the host's processors.
+    """The first trial of up to five that reports no late operations; a late trial measures the host's processors.
 
     On a busy host, many clients may not even connect within the time-out of an operation.
     """
@@ -96,7 +96,7 @@ def measure_on_time(program: Path, kind: Any, seconds: float, clients: int) -> O
 
 
 def simulate(seconds: float, clients: int) -> tuple[int, int]:
-    """Time-outs and operations over 1 ms late because all clients were busy, with a silent server: a plain queue."""
+    """Time-outs, and operations over 1 ms late because all clients were busy, with a silent server: a simple queue."""
     timed_out = late = 0
     free = [0.0] * clients
     until, timeout = BEFORE + seconds, TIMEOUT_MS["mute"] / 1000
@@ -121,11 +121,11 @@ def test_refusals_fail_what_is_due_whatever_the_clients(program: Path, clients: 
             run.server.reopened + 1.0
         )
     failed = run.count("SERVICE_UNAVAILABLE")
-    assert failed == run.summary.failed
+    assert failed == run.summary.failures
     check_refusals(run.summary, run.intervals, run.server, clients, SLACK_SHARE, logs_in=False)
-    # No operation waited for a pause of another one. On a busy host, some wait for a processor.
+    # No operation waited for another operation's pause. On a busy host, some wait for a processor.
     assert run.summary.late_client < failed / 4
-    # One attempt for each client after the outage.
+    # One attempt per client after the outage.
     connecting = run.summary.connection_attempts
     assert connecting is not None
     assert connecting.attempted <= connecting.failed + clients + SLACK

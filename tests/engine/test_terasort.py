@@ -1,4 +1,4 @@
-"""TeraGen, TeraSort and TeraValidate on local files: the golden rows, bounded memory, and what goes wrong."""
+"""TeraGen, TeraSort and TeraValidate on local files: the golden rows, bounded memory, and faults."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, small_disks, tera, whole
+from tera_support import HANGS_SECONDS, MIB, ROW_BYTES, parts, read_rows, small_disks, tera
 
 MILLION = 1_000_000
-# Of the first million rows; Hadoop 3.4.2 prints the same.
+# The checksum of the first million rows, as Hadoop 3.4.2 prints it.
 CHECKSUM = "7a27e2d0d55de"
-# Of the first ten million; Hadoop 3.4.2 prints the same for them, sorted here.
+# The checksum of the first ten million rows, as Hadoop 3.4.2 prints it, sorted here.
 CHECKSUM_10M = "4c49607ac53602"
-# What makes a sort of a million rows an external one.
+# With this memory, a sort of a million rows is external.
 LITTLE = "64MiB"
 EXTERNAL = ["prepare", "sample", "sort", "merge", "commit"]
 
@@ -37,8 +37,8 @@ def rows(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def many(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """So many rows that every stage lasts for several looks at what is to end it, which come every 200 ms."""
+def row_files(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough rows for every stage to last for several of its cancellation checks, which are 200 ms apart."""
     directory = tmp_path_factory.mktemp("many") / "in"
     tera(program, "teragen", "--parts", "2", "6m", directory)
     return directory
@@ -49,7 +49,7 @@ def test_rows_are_the_same_whatever_the_parts(program: Path, tmp_path: Path, row
         ran = tera(program, "teragen", f"-Dmapreduce.job.maps={count}", "1000k", tmp_path / str(count))
         assert ran.checksum == CHECKSUM
         assert [path.name for path in parts(tmp_path / str(count))] == [f"part-m-{i:05}" for i in range(count)]
-        assert whole(tmp_path / str(count)) == whole(rows)
+        assert read_rows(tmp_path / str(count)) == read_rows(rows)
     assert (tmp_path / "7/_SUCCESS").read_bytes() == b""
 
 
@@ -59,9 +59,9 @@ def test_rows_are_sorted_within_the_memory_limit(program: Path, tmp_path: Path, 
     assert (ran.checksum, ran.stages) == (CHECKSUM, EXTERNAL)
     assert ran.memory_bytes_max < 64 * MIB
     assert len(parts(tmp_path / "out")) == count
-    unsorted = whole(rows)
+    unsorted = read_rows(rows)
     keys = sorted(unsorted[at : at + ROW_BYTES] for at in range(0, len(unsorted), ROW_BYTES))
-    assert whole(tmp_path / "out") == b"".join(keys)
+    assert read_rows(tmp_path / "out") == b"".join(keys)
     assert [*tmp_path.iterdir()] == [tmp_path / "out"]
 
 
@@ -70,10 +70,10 @@ def test_in_memory_and_external_are_the_same(program: Path, tmp_path: Path, rows
     assert ran.stages == ["prepare", "sample", "sort in memory", "commit"]
     assert ran.memory_bytes_max < 1024 * MIB
     tera(program, "terasort", "--memory", LITTLE, "--direct", "--parts", "3", rows, tmp_path / "external")
-    for one, other in zip(parts(tmp_path / "memory"), parts(tmp_path / "external"), strict=True):
-        assert one.read_bytes() == other.read_bytes()
+    for left, other in zip(parts(tmp_path / "memory"), parts(tmp_path / "external"), strict=True):
+        assert left.read_bytes() == other.read_bytes()
     validated = tera(program, "teravalidate", "--memory", LITTLE, tmp_path / "external", tmp_path / "report")
-    assert (validated.checksum, validated.found(r"duplicate keys +(\d+)")) == (CHECKSUM, "0")
+    assert (validated.checksum, validated.match_output(r"duplicate keys +(\d+)")) == (CHECKSUM, "0")
     assert validated.memory_bytes_max < 64 * MIB
     assert (tmp_path / "report/part-r-00000").read_text() == f"checksum\t{CHECKSUM}\n"
 
@@ -106,8 +106,8 @@ def test_an_output_that_is_there_is_left_alone(program: Path, tmp_path: Path, ro
     (tmp_path / "out").mkdir()
     out = tmp_path / "out"
     lines: list[list[str | Path]] = [["terasort", rows, out], ["teragen", "1", out]]
-    for words in lines:
-        ran = tera(program, *words, code=2)
+    for line in lines:
+        ran = tera(program, *line, code=2)
         assert ran.err.startswith(f"error: output directory {tmp_path}/out already exists\nhint: ")
     assert [*tmp_path.rglob("*")] == [tmp_path / "out"]
 
@@ -135,10 +135,10 @@ def test_file_in_place_of_a_directory_is_named(program: Path, tmp_path: Path, ro
 def test_no_rows_and_one_row(program: Path, tmp_path: Path) -> None:
     for count, checksum in ((0, "0"), (1, None)):
         place = tmp_path / str(count)
-        made = tera(program, "teragen", str(count), place / "in").checksum
+        result = tera(program, "teragen", str(count), place / "in").checksum
         tera(program, "terasort", "--parts", "3", place / "in", place / "out")
-        assert tera(program, "teravalidate", place / "out").checksum == made == (checksum or made)
-        assert whole(place / "out") == whole(place / "in")
+        assert tera(program, "teravalidate", place / "out").checksum == result == (checksum or result)
+        assert read_rows(place / "out") == read_rows(place / "in")
 
 
 def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, rows: Path) -> None:
@@ -154,18 +154,18 @@ def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, row
         second.write_bytes(damaged)
         stderr = tera(program, "teravalidate", out, code=1).err
         row = at // ROW_BYTES
-        # A flipped digit of its number makes a row another one, which differs earlier.
+        # A flipped digit of its number turns a row into another row, which differs earlier.
         assert f"{second}: row {row} (offset " in stderr
         offset = int(stderr.split(f"{second}: row {row} (offset ")[1].split(")")[0])
         assert row * ROW_BYTES <= offset <= at
     second.write_bytes(good[:-1])
     lines: list[list[str | Path]] = [["teravalidate", out], ["terasort", out, tmp_path / "again"]]
-    for words in lines:
-        stderr = tera(program, *words, code=1).err
+    for line in lines:
+        stderr = tera(program, *line, code=1).err
         assert (
             f"{second} is truncated: its last row begins at offset {len(good) - ROW_BYTES} and has 99 of 100" in stderr
         )
-    # Parts in the wrong order: the fault is where the second begins.
+    # Parts in the wrong order: the fault is at the beginning of the second part.
     second.write_bytes((out / "part-r-00000").read_bytes())
     (out / "part-r-00000").write_bytes(good)
     assert f"{second}: row 0 (offset 0): its key" in tera(program, "teravalidate", out, code=1).err
@@ -176,19 +176,19 @@ def test_damage_is_named_with_file_and_offset(program: Path, tmp_path: Path, row
 def test_flipped_input_bit_is_named_by_its_offset(program: Path, tmp_path: Path, memory: str) -> None:
     source, out = tmp_path / "in", tmp_path / "out"
     checksum = tera(program, "teragen", "--parts", "2", "400k", source).checksum
-    words: list[str | Path] = ["terasort", "--memory", memory, "--verify", source, out]
-    assert tera(program, *words).checksum == checksum
+    command: list[str | Path] = ["terasort", "--memory", memory, "--verify", source, out]
+    assert tera(program, *command).checksum == checksum
     shutil.rmtree(out)
     second, at = source / "part-m-00001", 12_345_678
     damaged = bytearray(second.read_bytes())
     damaged[at] ^= 4
     second.write_bytes(damaged)
-    error, hint = tera(program, *words, code=1).err.splitlines()
+    error, hint = tera(program, *command, code=1).err.splitlines()
     assert f"{second}: row {at // ROW_BYTES} (offset {at}): it differs from the row that TeraGen makes" in error
     assert hint.startswith("hint: generate or copy the file again; without --verify")
     assert [*tmp_path.iterdir()] == [source]
-    words.remove("--verify")
-    tera(program, *words)
+    command.remove("--verify")
+    tera(program, *command)
     assert "1 of 400000 rows are wrong" in tera(program, "teravalidate", out, code=1).err
 
 
@@ -197,8 +197,8 @@ def test_output_with_missing_parts_is_refused(program: Path, tmp_path: Path, row
     tera(program, "terasort", "--parts", "3", rows, out)
     (out / "part-r-00001").unlink()
     lines: list[list[str | Path]] = [[out], [out, report]]
-    for words in lines:
-        error, hint = tera(program, "teravalidate", *words, code=1).err.splitlines()
+    for line in lines:
+        error, hint = tera(program, "teravalidate", *line, code=1).err.splitlines()
         assert f"{out} is incomplete: part-r-00001 is missing, and part-r-00002 is there" in error
         assert hint == "hint: copy the missing parts, or run the job again"
     for part in parts(out):
@@ -215,15 +215,15 @@ def test_output_without_its_job_marker_is_a_warning(program: Path, tmp_path: Pat
     assert tera(program, "teravalidate", out).err == ""
     (out / "_SUCCESS").unlink()
     lines: list[list[str | Path]] = [[out], [out, tmp_path / "report"]]
-    for words in lines:
-        ran = tera(program, "teravalidate", *words)
+    for line in lines:
+        ran = tera(program, "teravalidate", *line)
         warning, hint = ran.err.splitlines()
         assert warning == f"warning: {out} has no _SUCCESS: the job that wrote it may not have finished"
         assert hint.startswith("hint: compare the number of rows and the checksum")
         assert ran.checksum == CHECKSUM
     job = {"input": str(out)}
     for n in (1, 2):
-        streams = staged(program, "validate", n, job)
+        streams = run_stage(program, "validate", n, job)
         notes = [event["name"] for events in streams for event in events if event["event"] == "note"]
         assert notes == ["incomplete"]
 
@@ -236,12 +236,12 @@ KILLED = {
 }
 
 
-def started(
+def start_stage(
     program: Path, rows: Path, stage: str, out: Path, *before: str
 ) -> tuple[list[str | Path], subprocess.Popen[str]]:
-    """A command that is in this stage right now, if it was slow enough."""
-    words, sign = KILLED[stage]
-    line: list[str | Path] = [*words, *([rows] if words[0] == "terasort" else []), out]
+    """A command that is in this stage now, unless it was too fast."""
+    arguments, sign = KILLED[stage]
+    line: list[str | Path] = [*arguments, *([rows] if arguments[0] == "terasort" else []), out]
     pipe = subprocess.PIPE
     process = subprocess.Popen([*before, program, *map(str, line)], stdout=pipe, stderr=pipe, text=True)
     scratch = out.parent / f".{out.name}.loadstone"
@@ -253,15 +253,15 @@ def started(
 
 
 @pytest.mark.parametrize("stage", KILLED)
-def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path, many: Path, stage: str) -> None:
+def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path, row_files: Path, stage: str) -> None:
     out = tmp_path / "out"
     for _ in range(20):
-        line, process = started(program, many, stage, out)
+        line, process = start_stage(program, row_files, stage, out)
         process.kill()
         process.communicate()
         if process.returncode == -signal.SIGKILL and not out.exists():
             break
-        # It was done before we saw it.
+        # It ended before its message was read.
         shutil.rmtree(out)
     else:
         pytest.fail("it was never killed in time")
@@ -277,11 +277,11 @@ def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path,
     [*((stage, [signal.SIGINT]) for stage in KILLED), ("merge", [signal.SIGTERM]), ("sort", [signal.SIGHUP] * 2)],
 )
 def test_a_signal_leaves_nothing(
-    program: Path, tmp_path: Path, many: Path, stage: str, numbers: list[signal.Signals]
+    program: Path, tmp_path: Path, row_files: Path, stage: str, numbers: list[signal.Signals]
 ) -> None:
     out = tmp_path / "out"
     for _ in range(20):
-        _, process = started(program, many, stage, out)
+        _, process = start_stage(program, row_files, stage, out)
         for number in numbers:
             process.send_signal(number)
             time.sleep(0.01)
@@ -298,7 +298,7 @@ def test_a_signal_leaves_nothing(
 def test_a_job_under_nohup_outlives_its_terminal(program: Path, tmp_path: Path, rows: Path) -> None:
     out = tmp_path / "out"
     for _ in range(20):
-        _, process = started(program, rows, "sort", out, "nohup")
+        _, process = start_stage(program, rows, "sort", out, "nohup")
         still = process.poll() is None
         process.send_signal(signal.SIGHUP)
         process.communicate(timeout=HANGS_SECONDS)
@@ -313,7 +313,7 @@ def test_a_job_under_nohup_outlives_its_terminal(program: Path, tmp_path: Path, 
 
 def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: Path) -> None:
     out = tmp_path / "out"
-    _, process = started(program, rows, "sort", out)
+    _, process = start_stage(program, rows, "sort", out)
     try:
         process.send_signal(signal.SIGSTOP)
         if process.poll() is None:
@@ -330,7 +330,7 @@ def test_a_job_under_way_is_not_disturbed(program: Path, tmp_path: Path, rows: P
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Any]:
-    """Mounts a file system of a size, which takes root."""
+    """Mounts a file system of a size, which requires root."""
     with small_disks(tmp_path / "disk") as mounted:
         yield mounted
 
@@ -348,11 +348,16 @@ FULL = {
 def test_full_disk_is_one_message_and_leaves_nothing(
     program: Path, rows: Path, small_disk: Any, stage: str, direct: bool
 ) -> None:
-    size, words = FULL[stage]
+    size, arguments = FULL[stage]
     disk = small_disk(size * MIB)
-    line = [*words, *(["--direct"] if direct else []), *([rows] if words[0] == "terasort" else []), disk / "out"]
+    line = [
+        *arguments,
+        *(["--direct"] if direct else []),
+        *([rows] if arguments[0] == "terasort" else []),
+        disk / "out",
+    ]
     error, hint = tera(program, *line, code=1).err.splitlines()
-    assert error.startswith(f'error: {words[0]} failed in the stage "{stage}": cannot write {disk}/.out.loadstone/')
+    assert error.startswith(f'error: {arguments[0]} failed in the stage "{stage}": cannot write {disk}/.out.loadstone/')
     assert "No space left on device" in error
     assert hint.startswith("hint: free some space")
     assert [*disk.iterdir()] == []
@@ -401,14 +406,14 @@ def test_a_disk_that_was_full_before(program: Path, rows: Path, small_disk: Any)
     disk = small_disk(MIB)
     (disk / "filler").write_bytes(bytes(MIB))
     lines: list[list[str | Path]] = [["teragen", "1"], ["terasort", rows], ["teravalidate", rows]]
-    for words in lines:
-        stderr = tera(program, *words, disk / "out", code=1).err
+    for line in lines:
+        stderr = tera(program, *line, disk / "out", code=1).err
         assert "No space left on device" in stderr
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
 def stage_spec(stage: str, segment: tuple[int, int], job: dict[str, Any]) -> dict[str, Any]:
-    """A stage of a sort as a lab starts it."""
+    """The spec of a stage of a sort, as a lab starts it."""
     return {
         "spec": 2,
         "store": {"name": "files"},
@@ -425,8 +430,8 @@ def stage_spec(stage: str, segment: tuple[int, int], job: dict[str, Any]) -> dic
     }
 
 
-def staged(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0) -> list[list[dict[str, Any]]]:
-    """Runs a stage by n engines at once. Returns the events of each."""
+def run_stage(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0) -> list[list[dict[str, Any]]]:
+    """Runs a stage with n engines simultaneously. Returns the events of each engine."""
     pipe = subprocess.PIPE
     engines = [subprocess.Popen([program, "trial"], stdin=pipe, stdout=pipe, text=True) for _ in range(n)]
     try:
@@ -463,18 +468,18 @@ def test_stages_run_as_separate_engines_for_every_segment(program: Path, tmp_pat
     report: dict[str, Any] = {"input": str(tmp_path / "out"), "output": str(tmp_path / "report")}
     plan = [(unsorted, ["generate"]), (job, ["sample", "sort", "merge"]), (report, ["validate"])]
     sums = {}
-    for each, stages in plan:
-        staged(program, "prepare", 1, each)
+    for program_stages, stages in plan:
+        run_stage(program, "prepare", 1, program_stages)
         for stage in stages:
-            streams = staged(program, stage, n, each)
+            streams = run_stage(program, stage, n, program_stages)
             done = [events[-1]["sort"] for events in streams]
             for events in streams:
                 assert (events[-1]["end"], events[-1]["sort"]["stage"]) == ("done", stage)
                 assert events[-2]["sorted"]["rows"] == events[-1]["sort"]["rows"]
                 assert events[-1]["memory_bytes_max"] < 64 * MIB
             if stage != "sample":
-                assert sum(one["rows"] for one in done) == 300_000
-        sums[stages[-1]] = staged(program, "commit", 1, each)[0][-1]["sort"]
+                assert sum(summary["rows"] for summary in done) == 300_000
+        sums[stages[-1]] = run_stage(program, "commit", 1, program_stages)[0][-1]["sort"]
     assert sums["merge"]["checksum"] == sums["validate"]["checksum"]
     verdict = sums["validate"]["validation"]
     assert (verdict["rows"], verdict["parts"], verdict["faults"]) == (300_000, 4, 0)
@@ -493,7 +498,7 @@ def test_stages_run_as_separate_engines_for_every_segment(program: Path, tmp_pat
 def test_engine_memory_is_limited_for_any_keys(
     program: Path, tmp_path: Path, keys: str, memory: int, sorting: list[str]
 ) -> None:
-    """All rows or half of them are in one part, whose engine gets more than its memory."""
+    """All rows or half of them are in one part, whose engine receives more than its memory."""
     numbers = random.Random(1)
     heads = [7 if keys == "all equal" else int(1 / (numbers.random() + 1e-4)) for _ in range(900_000)]
     unsorted = [head.to_bytes(10) + at.to_bytes(90) for at, head in enumerate(heads)]
@@ -502,20 +507,20 @@ def test_engine_memory_is_limited_for_any_keys(
     for n in (1, 2, 7):
         out = tmp_path / f"out-{n}"
         job = {"input": str(tmp_path / "in"), "output": str(out), "parts": 7, "memory_bytes": memory}
-        staged(program, "prepare", 1, job)
+        run_stage(program, "prepare", 1, job)
         for stage in ("sample", *sorting):
-            summaries = [events[-1] for events in staged(program, stage, n, job)]
-            assert max(each["memory_bytes_max"] for each in summaries) < memory
-        assert sum(each["sort"]["rows"] for each in summaries) == len(unsorted)
-        staged(program, "commit", 1, job)
-        everything = whole(out)
+            summaries = [events[-1] for events in run_stage(program, stage, n, job)]
+            assert max(summary["memory_bytes_max"] for summary in summaries) < memory
+        assert sum(summary["sort"]["rows"] for summary in summaries) == len(unsorted)
+        run_stage(program, "commit", 1, job)
+        everything = read_rows(out)
         shutil.rmtree(out)
-        found = [everything[at : at + ROW_BYTES] for at in range(0, len(everything), ROW_BYTES)]
-        assert [row[:10] for row in found] == sorted(row[:10] for row in unsorted)
-        assert sorted(found) == sorted(unsorted)
+        results = [everything[at : at + ROW_BYTES] for at in range(0, len(everything), ROW_BYTES)]
+        assert [row[:10] for row in results] == sorted(row[:10] for row in unsorted)
+        assert sorted(results) == sorted(unsorted)
 
 
-# Starts engines as a lab does, all but the last stage one after the other, and waits for ever with the last.
+# Starts engines as a lab does: all but the last stage in sequence. Waits forever with the last.
 PARENT = """
 import json, subprocess, sys, time
 program, log, *stages = sys.argv[1:]
@@ -548,16 +553,16 @@ time.sleep(1e6)
     ids=["generate", "sort in memory", "sort", "merge"],
 )
 def test_stage_engines_end_with_their_parent(
-    program: Path, tmp_path: Path, many: Path, stages: list[str], sign: str
+    program: Path, tmp_path: Path, row_files: Path, stages: list[str], sign: str
 ) -> None:
     out, scratch, log = tmp_path / "out", tmp_path / ".out.loadstone", tmp_path / "events"
     job: dict[str, Any] = {"output": str(out), "parts": 4}
-    job |= {"rows": 6 * MILLION} if stages == ["generate"] else {"input": str(many)}
+    job |= {"rows": 6 * MILLION} if stages == ["generate"] else {"input": str(row_files)}
     job |= {"memory_bytes": 1024 * MIB} if "sort_in_memory" in stages else {}
     specs = [[stage_spec("prepare", (0, 1), job)]]
-    specs += [[stage_spec(each, (k, 2), job) for k in (0, 1)] for each in stages]
-    words = [json.dumps([{**spec, "lease_ms": 60_000} for spec in each]) for each in specs]
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, program, log, *words], stdout=subprocess.PIPE, text=True)
+    specs += [[stage_spec(stage, (k, 2), job) for k in (0, 1)] for stage in stages]
+    command = [json.dumps([{**spec, "lease_ms": 60_000} for spec in stage]) for stage in specs]
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, program, log, *command], stdout=subprocess.PIPE, text=True)
     try:
         assert parent.stdout
         pids = [int(parent.stdout.readline()) for _ in (0, 1)]
@@ -572,26 +577,28 @@ def test_stage_engines_end_with_their_parent(
         assert time.monotonic() < until
         time.sleep(0.01)
     ends = [json.loads(Path(f"{log}-{k}").read_text().splitlines()[-1]) for k in (0, 1)]
-    assert [(each["event"], each["end"], each["reason"]) for each in ends] == [("summary", "lease", "stdin closed")] * 2
+    assert [(stage["event"], stage["end"], stage["reason"]) for stage in ends] == [
+        ("summary", "lease", "stdin closed")
+    ] * 2
     assert not out.exists()
-    # The next job removes what they left.
+    # The next job removes their files.
     tera(program, "teragen", "10", out)
     assert not scratch.exists()
 
 
 def test_sort_with_separate_engines_is_undisturbed_between_stages(program: Path, tmp_path: Path, rows: Path) -> None:
     job = {"input": str(rows), "output": str(tmp_path / "out")}
-    staged(program, "prepare", 1, job)
-    # The engine is gone; what started it is not.
+    run_stage(program, "prepare", 1, job)
+    # The engine has ended; its parent has not.
     stderr = tera(program, "terasort", rows, tmp_path / "out", code=1).err
     assert f"process {os.getpid()} on " in stderr
     for stage in ("sample", "sort", "merge", "commit"):
-        staged(program, stage, 1, job)
+        run_stage(program, stage, 1, job)
     assert tera(program, "teravalidate", tmp_path / "out").checksum == CHECKSUM
-    # What it has left itself, it removes.
-    staged(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
-    staged(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
-    staged(program, "abandon", 1, {**job, "output": str(tmp_path / "again")})
+    # It removes its own files.
+    run_stage(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
+    run_stage(program, "prepare", 1, {**job, "output": str(tmp_path / "again")})
+    run_stage(program, "abandon", 1, {**job, "output": str(tmp_path / "again")})
     assert [*tmp_path.iterdir()] == [tmp_path / "out"]
 
 
@@ -601,11 +608,11 @@ def test_a_printed_spec_is_what_a_trial_runs(program: Path, tmp_path: Path) -> N
     for line in printed:
         done = subprocess.run([program, "trial"], input=line, capture_output=True, text=True, timeout=HANGS_SECONDS)
         assert done.returncode == 0, done.stderr
-    assert len(whole(tmp_path / "out")) == 100 * ROW_BYTES
+    assert len(read_rows(tmp_path / "out")) == 100 * ROW_BYTES
 
 
 def test_failed_stage_states_its_reason_in_the_summary(program: Path, tmp_path: Path) -> None:
     job = {"input": str(tmp_path), "output": str(tmp_path / "out"), "parts": 4}
-    ((_, *_, summary),) = staged(program, "sort", 1, job, code=1)
+    ((_, *_, summary),) = run_stage(program, "sort", 1, job, code=1)
     assert summary["end"] == "failed"
     assert 'run the stage "prepare" first' in summary["reason"]

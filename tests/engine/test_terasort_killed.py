@@ -1,4 +1,4 @@
-"""Sorts that are killed at any moment, find the disk full at any file, or start together: nothing half done is left."""
+"""Sorts that are killed at any moment, fill the disk at any file, or start together leave no partial output."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from killed_at import CHANGES, TRACEABLE, killed_at
-from tera_support import HANGS_SECONDS, MIB, parts, small_disks, started_together, tera, whole
+from killed_at import CHANGES, TRACEABLE, kill_at
+from tera_support import HANGS_SECONDS, MIB, parts, read_rows, small_disks, start_together, tera
 
 traced = pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
 
-# What is in the scratch directory when a stage has ended, in their order. The output ends the last.
+# The content of the scratch directory at the end of each stage, in order. The output ends the last stage.
 MARKS: dict[str, Mapping[str, str]] = {
     "teragen": {"prepare": "output", "generate": "output/_SUCCESS"},
     "in memory": {"prepare": "output", "sample": "sample-0", "sort in memory": "sum-written-0"},
@@ -26,7 +26,7 @@ ONE = ["--threads", "1", "--memory", "64MiB"]
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Few rows, more than fit into the least memory, and few sorted ones."""
+    """Few rows, but more than fit into the minimum memory, and few sorted ones."""
     directory = tmp_path_factory.mktemp("inputs")
     tera(program, "teragen", "--parts", "2", "3000", directory / "few")
     tera(program, "teragen", "--parts", "2", "400k", directory / "many")
@@ -60,7 +60,7 @@ def stage(job: str, out: Path) -> str:
         ("teragen", f"{CHANGES},pwrite64", 1),
         ("in memory", CHANGES, 1),
         ("teravalidate", CHANGES, 1),
-        # Its other stages are those of the sort in memory.
+        # Its remaining stages equal those in memory.
         ("external", CHANGES, 3),
     ],
 )
@@ -69,35 +69,35 @@ def test_job_killed_at_any_file_change_restarts_cleanly(
 ) -> None:
     home, expected = tmp_path / "home", tmp_path / "expected"
     home.mkdir()
-    out, words = home / "out", line(job, inputs, home / "out")
+    out, arguments = home / "out", line(job, inputs, home / "out")
     tera(program, *line(job, inputs, expected))
-    found = set()
+    result = set()
     for n in range(1, 1_000, step):
-        killed, _ = killed_at(n, calls, [program, *words])
+        killed, _ = kill_at(n, calls, [program, *arguments])
         if not killed:
             break
-        found.add(stage(job, out))
+        result.add(stage(job, out))
         if out.exists():
             assert (out / "_SUCCESS").exists(), n
-            assert "already exists" in tera(program, *words, code=2).err
+            assert "already exists" in tera(program, *arguments, code=2).err
         else:
-            tera(program, *words)
+            tera(program, *arguments)
         assert [path.name for path in home.iterdir()] == ["out"], n
         assert [path.name for path in parts(out)] == [path.name for path in parts(expected)]
-        assert whole(out) == whole(expected), n
+        assert read_rows(out) == read_rows(expected), n
         shutil.rmtree(out)
     else:
         pytest.fail("it was killed 1,000 times and would still not end")
     stages = {*MARKS[job], "commit"}
-    assert found <= stages
-    assert found >= (stages if step == 1 else {"sort", "merge"})
+    assert result <= stages
+    assert result >= (stages if step == 1 else {"sort", "merge"})
     assert [path.name for path in home.iterdir()] == ["out"]
 
 
 @traced
 def test_killed_validation_without_report_leaves_nothing(program: Path, inputs: Path) -> None:
     before = sorted(inputs.rglob("*"))
-    killed, _ = killed_at(1, "pread64", [program, "teravalidate", *ONE, inputs / "sorted"])
+    killed, _ = kill_at(1, "pread64", [program, "teravalidate", *ONE, inputs / "sorted"])
     assert killed
     assert sorted(inputs.rglob("*")) == before
     tera(program, "teravalidate", inputs / "sorted")
@@ -105,20 +105,20 @@ def test_killed_validation_without_report_leaves_nothing(program: Path, inputs: 
 
 @pytest.mark.parametrize("job", MARKS)
 def test_disk_full_at_any_file_leaves_nothing(program: Path, tmp_path: Path, inputs: Path, job: str) -> None:
-    """Room for one more file each time, until the job succeeds: each stage has then been the one that failed."""
+    """Each attempt has room for one more file, until the job succeeds: each stage has then failed once."""
     stages: list[str] = []
     with small_disks(tmp_path / "disk") as mounted:
         for inodes in range(2, 1_000):
             home = mounted(200 * MIB, inodes)
-            words = line(job, inputs, home / "out")
-            done = subprocess.run([program, *words], capture_output=True, text=True, timeout=HANGS_SECONDS)
+            arguments = line(job, inputs, home / "out")
+            done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=HANGS_SECONDS)
             if done.returncode == 0:
                 break
             assert (done.returncode, [*home.iterdir()]) == (1, [])
             error, hint = done.stderr.splitlines()
             assert "No space left on device" in error
             assert hint.startswith("hint: free some space")
-            stage = error.removeprefix(f'error: {words[0]} failed in the stage "').split('"')[0]
+            stage = error.removeprefix(f'error: {arguments[0]} failed in the stage "').split('"')[0]
             stages += [stage] if stage not in stages else []
         else:
             pytest.fail("it was never done")
@@ -133,10 +133,10 @@ def test_of_jobs_started_together_one_writes_the_output(
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    out, words = home / "out", line("in memory", inputs, home / "out")
+    out, arguments = home / "out", line("in memory", inputs, home / "out")
     scratch = home / ".out.loadstone"
     for n in range(3, 1_000) if left else ():
-        assert killed_at(n, CHANGES, [program, *words])[0]
+        assert kill_at(n, CHANGES, [program, *arguments])[0]
         if stage("in memory", out) == "sort in memory":
             break
         shutil.rmtree(scratch, ignore_errors=True)
@@ -146,15 +146,15 @@ def test_of_jobs_started_together_one_writes_the_output(
     for _ in range(40):
         if left:
             shutil.copytree(tmp_path / "left", scratch, dirs_exist_ok=True)
-        ended = started_together(program, [words] * 4)
-        assert sorted(each.code for each in ended).count(0) == 1, ended
-        for each in ended:
-            if each.code:
-                error, hint = each.err.splitlines()
+        ended = start_together(program, [arguments] * 4)
+        assert sorted(run.code for run in ended).count(0) == 1, ended
+        for run in ended:
+            if run.code:
+                error, hint = run.err.splitlines()
                 assert f"is writing {out}" in error or f"output directory {out} already exists" in error
                 assert hint.startswith("hint: wait until it ends" if "is writing" in error else "hint: remove it")
                 refused += "is writing" in error
         assert [path.name for path in home.iterdir()] == ["out"]
-        assert whole(out) == whole(inputs / "sorted")
+        assert read_rows(out) == read_rows(inputs / "sorted")
         shutil.rmtree(out)
     assert refused, "they were never at work at the same time"

@@ -16,14 +16,14 @@ from loadstone.engine.trial import EngineError, Trial
 from loadstone.errors import LoadstoneError
 from trial_support import events, spec, summary_of
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 # The lab's client.
 
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Puts a shell script in the engine's place."""
+    """Puts a shell script in place of the engine."""
 
     def place(script: str) -> None:
         program = tmp_path / "stand-in"
@@ -34,8 +34,8 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
     return place
 
 
-def gone(pid: int) -> bool:
-    """Whether there is no such process, not even a dead one that nobody has asked for."""
+def has_ended(pid: int) -> bool:
+    """Whether a process no longer exists, not even as a zombie."""
     return not Path(f"/proc/{pid}").exists()
 
 
@@ -46,7 +46,7 @@ def test_client_sends_heartbeats_and_leaves_no_process() -> None:
         assert threading.active_count() == threads
     assert (kinds[0], kinds[1], kinds[-1]) == (Ready, Interval, Summary)
     assert summary_of(trial).end == "done"
-    assert (trial.status, gone(trial.pid)) == (0, True)
+    assert (trial.status, has_ended(trial.pid)) == (0, True)
 
 
 def test_client_stops_a_trial_and_gets_its_summary() -> None:
@@ -69,7 +69,7 @@ def test_an_exception_in_the_lab_ends_the_engine() -> None:
     with pytest.raises(KeyboardInterrupt):
         lab()
     assert trial.status == 1
-    assert gone(trial.pid)
+    assert has_ended(trial.pid)
 
 
 def test_engine_with_a_full_pipe_is_ended() -> None:
@@ -78,7 +78,7 @@ def test_engine_with_a_full_pipe_is_ended() -> None:
         left = time.monotonic()
     assert time.monotonic() - left < trial_module.GRACE_SECONDS
     assert trial.status == 1
-    assert gone(trial.pid)
+    assert has_ended(trial.pid)
 
 
 def test_a_lab_that_hangs_loses_its_lease() -> None:
@@ -94,7 +94,7 @@ def test_an_engine_that_does_not_go_is_killed(stand_in: Callable[[str], None], m
     with Trial(spec()) as trial:
         pass
     assert trial.status == -signal.SIGKILL
-    assert gone(trial.pid)
+    assert has_ended(trial.pid)
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_failed_engine_is_an_error_with_its_message(
     with Trial(spec()) as trial, pytest.raises(EngineError) as caught:
         assert [*events(trial)]
     assert (str(caught.value), caught.value.status) == (f"error: {message}\nhint: {hint}", status)
-    assert gone(trial.pid)
+    assert has_ended(trial.pid)
 
 
 def test_refused_spec_is_an_error_with_its_message() -> None:

@@ -1,4 +1,4 @@
-"""The contract between the lab and the engine, kept by a real engine on real stores."""
+"""The contract between the lab and the engine, with a real engine and real stores."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ from trial_support import (
     counts,
     events,
     rate,
+    single_summary,
     spec,
     summary_of,
-    whole,
     work,
 )
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 # The lease.
 
 
 @pytest.mark.parametrize("store", STORES)
 def test_closed_stdin_ends_the_load_with_its_results(
-    start: Start, loaded: Callable[[str], Path | None], store: str
+    start: Start, load_store: Callable[[str], Path | None], store: str
 ) -> None:
-    engine = start(store, loaded(store), lease_ms=20_000)
+    engine = start(store, load_store(store), lease_ms=20_000)
     assert isinstance(engine.next(), Ready)
     assert isinstance(engine.next(), Interval)
     closed = time.monotonic()
     engine.hang_up()
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (1, "lease", "stdin closed")
     assert summary.succeeded == summary.operations > 0
-    # Neither the minute of the spec nor the 20 s of the lease.
+    # Neither the spec's minute nor the lease's 20 s.
     assert time.monotonic() - closed < 10
     assert 0.5e9 < summary.measured_ns < 15e9
 
 
 def test_missing_heartbeat_ends_the_load_despite_open_stdin(start: Start) -> None:
-    # Long enough to begin.
+    # Enough time to begin.
     engine = start(lease_ms=3000)
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (1, "lease", "no heartbeat for 3000 ms")
     assert summary.operations > 0
     assert summary.measured_ns < 20e9
@@ -68,12 +68,12 @@ def test_any_line_is_a_sign_of_life(start: Start) -> None:
     for word in ('"heartbeat"', "", "not JSON", '{"unheard": "of"}') * 100:
         if engine.process.poll() is not None:
             break
-        # It may end at any moment.
+        # It may end at any time.
         with contextlib.suppress(BrokenPipeError):
             engine.say(word)
         time.sleep(0.1)
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (0, "done", None)
     assert summary.measured_ns > 6e9
 
@@ -81,15 +81,15 @@ def test_any_line_is_a_sign_of_life(start: Start) -> None:
 @pytest.mark.parametrize("waits", [{"warmup_seconds": 60}, {"wait_for_start": True}])
 def test_a_lease_counts_before_anything_is_measured_too(start: Start, waits: dict[str, Any]) -> None:
     engine = start(lease_ms=500, **waits)
-    code, events = engine.rest()
-    assert (code, whole(events).end) == (1, "lease")
+    code, events = engine.read_remaining()
+    assert (code, single_summary(events).end) == (1, "lease")
 
 
 def test_hanging_lab_loses_its_lease(start: Start) -> None:
-    # An interval every 2 ms fills the pipe long before the lease is over.
+    # An interval every 2 ms fills the pipe long before the lease ends.
     engine = start(lease_ms=2000, interval_ms=2, until={"seconds": 10})
     time.sleep(4)
-    summary = whole(engine.rest()[1])
+    summary = single_summary(engine.read_remaining()[1])
     assert summary.end == "lease"
     assert summary.measured_ns < 5e9
 
@@ -98,13 +98,13 @@ def test_hanging_lab_loses_its_lease(start: Start) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_stop_ends_the_load_well(start: Start, loaded: Callable[[str], Path | None], store: str) -> None:
-    engine = start(store, loaded(store))
+def test_stop_ends_the_load_well(start: Start, load_store: Callable[[str], Path | None], store: str) -> None:
+    engine = start(store, load_store(store))
     assert isinstance(engine.next(), Ready)
     assert isinstance(engine.next(), Interval)
     engine.say('"stop"')
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (0, "stopped", "control line")
     assert summary.operations > 0
 
@@ -115,8 +115,8 @@ def test_signal_ends_the_load_with_its_results(start: Start, number: signal.Sign
     assert isinstance(engine.next(), Ready)
     assert isinstance(engine.next(), Interval)
     engine.process.send_signal(number)
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.reason) == (130, "stopped", "interrupted")
     assert summary.operations > 0
 
@@ -125,8 +125,8 @@ def test_nothing_is_said_of_what_was_never_measured(start: Start) -> None:
     engine = start(wait_for_start=True)
     assert isinstance(engine.next(), Ready)
     engine.say('"stop"')
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.operations, summary.warmup_operations) == (0, "stopped", 0, 0)
 
 
@@ -135,7 +135,7 @@ def test_unmeasured_operations_cause_no_note(start: Start) -> None:
     assert isinstance(engine.next(), Ready)
     time.sleep(1)
     engine.say('"stop"')
-    assert not [event for event in engine.rest()[1] if isinstance(event, Note)]
+    assert not [event for event in engine.read_remaining()[1] if isinstance(event, Note)]
 
 
 def test_stop_before_the_start_takes_effect_immediately(start: Start) -> None:
@@ -145,7 +145,7 @@ def test_stop_before_the_start_takes_effect_immediately(start: Start) -> None:
     time.sleep(0.5)
     stopped = time.monotonic()
     engine.say('"stop"')
-    assert engine.rest()[0] == 0
+    assert engine.read_remaining()[0] == 0
     assert time.monotonic() - stopped < 4
 
 
@@ -153,12 +153,12 @@ def test_stop_before_the_start_takes_effect_immediately(start: Start) -> None:
 
 
 @pytest.mark.parametrize("store", ["null", "lmdb"])
-def test_two_segments_equal_one_engine(loaded: Callable[[str], Path | None], store: str) -> None:
-    # LMDB is the one of our embedded stores that two processes may have open at once.
-    directory = loaded(store)
+def test_two_segments_equal_one_engine(load_store: Callable[[str], Path | None], store: str) -> None:
+    # LMDB is the only embedded store that two processes may open simultaneously.
+    directory = load_store(store)
     limits: dict[str, Any] = {"clients": 3, "until": {"operations": 20_001}}
     with Trial(spec(store, directory, **limits)) as alone:
-        expected = whole([*events(alone)])
+        expected = single_summary([*events(alone)])
     assert expected.operations == 20_001
 
     shares = [Trial(spec(store, directory, wait_for_start=True, segment={"k": k, "n": 2}, **limits)) for k in range(2)]
@@ -194,22 +194,22 @@ def test_closed_stdin_ends_wait_for_start(program: Path) -> None:
 
 
 def test_a_start_in_the_past_is_refused(start: Start) -> None:
-    # Its operations would all be due already.
+    # All of its operations would already be due.
     engine = start(wait_for_start=True, until={"operations": 100})
     assert isinstance(engine.next(), Ready)
     engine.say('{"start_at": 1}')
-    code, events = engine.rest()
-    summary = whole(events)
+    code, events = engine.read_remaining()
+    summary = single_summary(events)
     assert (code, summary.end, summary.operations) == (1, "failed", 0)
     assert "in the past" in str(summary.reason)
 
 
-# What is measured.
+# Content of the events.
 
 
 def test_a_warm_up_is_not_measured(start: Start) -> None:
-    events = start(warmup_seconds=1, until={"operations": 5_000}).rest()[1]
-    summary = whole(events)
+    events = start(warmup_seconds=1, until={"operations": 5_000}).read_remaining()[1]
+    summary = single_summary(events)
     assert summary.operations == 5_000
     assert summary.warmup_operations > 0
 
@@ -218,9 +218,11 @@ def test_a_warm_up_is_not_measured(start: Start) -> None:
 def test_every_due_operation_is_measured_or_reported(start: Start, arrival: str) -> None:
     def run(clients: int) -> Summary:
         pace = rate(2_000) | {"arrival": arrival}
-        return whole(start(clients=clients, pace=pace, warmup_seconds=0.5, until={"seconds": 1.5}).rest()[1])
+        return single_summary(
+            start(clients=clients, pace=pace, warmup_seconds=0.5, until={"seconds": 1.5}).read_remaining()[1]
+        )
 
-    # Two thousand clients have claimed what is due in the window before the warm-up has begun.
+    # Two thousand clients claim the window's operations before the warm-up begins.
     few, many = run(2), run(2_000)
     assert few.due == many.due
     assert (few.due == 3_000) == (arrival == "uniform")
@@ -247,28 +249,28 @@ def test_operations_overdue_at_the_end_are_measured(start: Start) -> None:
     engine.process.send_signal(signal.SIGSTOP)
     time.sleep(1.5)
     engine.process.send_signal(signal.SIGCONT)
-    summary = whole(engine.rest()[1])
-    # Each of them had a client that waited for its time; what was not sent before the cut-off is told.
-    assert summary.due == summary.operations + summary.censored == 200
+    summary = single_summary(engine.read_remaining()[1])
+    # Each of them had a client that waited until it was due; operations not sent before the cut-off are reported.
+    assert summary.due == summary.operations + summary.never_ended == 200
     response_times(summary)
 
 
 def test_engine_pause_is_visible_and_leaves_the_window(start: Start) -> None:
-    # Stopped from within the warm-up until after the window: nothing was sent in it.
+    # Stopped from the warm-up until after the window: nothing was sent in the window.
     engine = start(warmup_seconds=1, until={"seconds": 0.5}, interval_ms=100)
     assert isinstance(engine.next(), Ready)
     time.sleep(0.2)
     engine.process.send_signal(signal.SIGSTOP)
     time.sleep(2)
     engine.process.send_signal(signal.SIGCONT)
-    summary = whole(engine.rest()[1])
+    summary = single_summary(engine.read_remaining()[1])
     assert (summary.measured_ns, summary.operations) == (500_000_000, 0)
     conductor = next(executor for executor in summary.executors if executor.name == "conductor")
     assert decode_histogram(conductor.lag).value_at_quantile(1) > 1.5e9
 
 
 def test_a_closed_loop_has_no_response_times(start: Start) -> None:
-    summary = whole(start(until={"operations": 1_000}).rest()[1])
+    summary = single_summary(start(until={"operations": 1_000}).read_remaining()[1])
     assert {outcome.response for outcome in summary.outcomes} == {None}
     assert (summary.wait_client, summary.wait_generator, summary.due) == (None, None, None)
 
@@ -276,27 +278,29 @@ def test_a_closed_loop_has_no_response_times(start: Start) -> None:
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("pace", [{"mode": "closed"}, rate(3_000)])
 def test_intervals_add_up_to_the_summary(
-    start: Start, loaded: Callable[[str], Path | None], store: str, pace: dict[str, Any]
+    start: Start, load_store: Callable[[str], Path | None], store: str, pace: dict[str, Any]
 ) -> None:
-    directory = loaded(store)
-    events = start(store, directory, pace=pace, warmup_seconds=0.5, until={"seconds": 2}, interval_ms=100).rest()[1]
-    summary = whole(events)
+    directory = load_store(store)
+    events = start(
+        store, directory, pace=pace, warmup_seconds=0.5, until={"seconds": 2}, interval_ms=100
+    ).read_remaining()[1]
+    summary = single_summary(events)
     intervals = [event for event in events if isinstance(event, Interval)]
     assert len(intervals) > 2
     parts: list[Interval | Earlier] = [*intervals, *(part for interval in intervals for part in interval.earlier)]
     assert sum(part.good + part.late for part in parts) == summary.succeeded
-    assert sum(part.failed for part in parts) == summary.failed
-    # What ended after the window is in no interval's completions. At a rate no more count than were due in it, and
-    # those beyond that are the warm-up's that ended in it.
+    assert sum(part.failed for part in parts) == summary.failures
+    # Operations that ended after the window are in no interval's completions. At a rate, at most the operations due in
+    # the interval count; the excess are operations of the warm-up that ended in it.
     beyond = sum(part.completed for part in parts) - summary.completed
     assert 0 <= beyond <= (summary.carried.ended if pace["mode"] == "open" else 0)
-    # What was sent in the warm-up may end in an interval.
+    # Operations sent in the warm-up may end in an interval.
     ended = sum(part.ended for part in parts)
     assert summary.completed <= ended <= summary.operations + summary.warmup_operations
     if summary.due is not None:
         assert sum(interval.due or 0 for interval in intervals) == summary.due
-    assert added(intervals) == added([summary])
-    # Their borders are arithmetic, and they follow each other without a gap.
+    assert add_histograms(intervals) == add_histograms([summary])
+    # Their borders are computed, and they follow each other without gaps.
     assert [interval.k for interval in intervals] == list(range(len(intervals)))
     assert [interval.start_ns for interval in intervals] == [k * 100_000_000 for k in range(len(intervals))]
     assert {interval.length_ns for interval in intervals} == {100_000_000}
@@ -304,16 +308,18 @@ def test_intervals_add_up_to_the_summary(
 
 
 def test_intervals_add_up_to_summary_after_idle_end(start: Start) -> None:
-    # One operation at once, the next one due in a minute.
+    # One operation immediately, and the next one due in a minute.
     engine = start(pace=rate(1 / 60), until={"seconds": 300})
     events = [engine.next() for _ in range(3)]
     engine.say('"stop"')
-    events += engine.rest()[1]
-    assert added([event for event in events if isinstance(event, Interval)]) == added([whole(events)])
+    events += engine.read_remaining()[1]
+    assert add_histograms([event for event in events if isinstance(event, Interval)]) == add_histograms(
+        [single_summary(events)]
+    )
 
 
-def added(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
-    """All histograms of intervals or summaries, by operation, status and what they are of; without the censored."""
+def add_histograms(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], Histogram]:
+    """All histograms of intervals or summaries, without censored operations, by operation, status and latency."""
     parts: list[Interval | Earlier | Summary] = []
     for event in events:
         parts += [event, *(event.earlier if isinstance(event, Interval) else ())]
@@ -330,7 +336,7 @@ def added(events: list[Interval] | list[Summary]) -> dict[tuple[str, str, str], 
 
 def test_window_has_the_requested_length(start: Start) -> None:
     for pace in ({"mode": "closed"}, rate(1_000)):
-        summary = whole(start(pace=pace, warmup_seconds=0.5, until={"seconds": 1}).rest()[1])
+        summary = single_summary(start(pace=pace, warmup_seconds=0.5, until={"seconds": 1}).read_remaining()[1])
         borders = summary.borders
         assert (summary.measured_ns, borders.window_ns, borders.cutoff_ns) == (10**9, 10**9, 1_100_000_000)
         assert (borders.warmup_ns, borders.interval_ns) == (500_000_000, 10**9)
@@ -338,10 +344,10 @@ def test_window_has_the_requested_length(start: Start) -> None:
 
 
 def test_engine_reports_its_threads_and_clock(start: Start) -> None:
-    summary = whole(start(until={"seconds": 1}).rest()[1])
-    conductor = next(each for each in summary.executors if each.name == "conductor")
+    summary = single_summary(start(until={"seconds": 1}).read_remaining()[1])
+    conductor = next(executor for executor in summary.executors if executor.name == "conductor")
     assert (conductor.clients, decode_histogram(conductor.lag).count > 0) == (0, True)
-    assert all(each.busy == pytest.approx(each.cpu_ns / each.wall_ns) for each in summary.executors)
+    assert all(executor.busy == pytest.approx(executor.cpu_ns / executor.wall_ns) for executor in summary.executors)
     assert summary.clock.source in ("tsc", "kernel")
     assert (summary.unclosed, summary.saturated_values) == (0, 0)
 
@@ -349,7 +355,7 @@ def test_engine_reports_its_threads_and_clock(start: Start) -> None:
 def test_a_spec_of_version_1_is_still_read(program: Path) -> None:
     old = {name: value for name, value in spec(until={"operations": 100}).items() if name != "work"}
     with Running(program, {**old, "spec": 1, "workload": work(type="core")}) as engine:
-        assert whole(engine.rest()[1]).operations == 100
+        assert single_summary(engine.read_remaining()[1]).operations == 100
 
 
 def test_store_guarantees_are_reported_before_the_load(start: Start, tmp_path: Path) -> None:
@@ -364,14 +370,14 @@ def test_store_guarantees_are_reported_before_the_load(start: Start, tmp_path: P
 
 
 def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
-    assert whole(start(until={"operations": 10}).rest()[1]).profile == "release"
+    assert single_summary(start(until={"operations": 10}).read_remaining()[1]).profile == "release"
 
 
-# Specs that are refused.
+# Refused specs.
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("", "no TrialSpec"),
         ("not JSON", "line 1 column 2"),
@@ -386,12 +392,12 @@ def test_the_binary_under_test_is_a_release_build(start: Start) -> None:
         (json.dumps(spec(work=work(mix=dict.fromkeys(work()["mix"], 0)))), "above 0"),
     ],
 )
-def test_invalid_spec_is_refused_with_the_next_step(program: Path, line: str, words: str) -> None:
+def test_invalid_spec_is_refused_with_the_next_step(program: Path, line: str, message: str) -> None:
     result = subprocess.run([program, "trial"], input=f"{line}\n", capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (2, "")
     error, hint = result.stderr.splitlines()
     assert error.startswith("error: ")
-    assert words in error
+    assert message in error
     assert hint.startswith("hint: ")
 
 

@@ -1,4 +1,4 @@
-"""What was due in a window is measured or censored, whatever the server does, and nothing moves the window."""
+"""Every operation due in a window is measured or censored, whatever the server does; nothing changes the window."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from loadstone.engine.events import Earlier, Interval, Ready, Result, Summary, p
 from loadstone.judge.checks import rate as rate_not_held
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.figures import by_operation, figures
+from loadstone.runner.figures import figures, group_by_operation
 from scripted_relay import FakeRedis, Fault, Relay
 from trial_support import HANGS_SECONDS, rate, spec, work
-from window_support import CLOCKS_NS, percentiles, relayed, responses_of, sums, unix_less_monotonic_ns
+from window_support import CLOCKS_NS, percentiles, responses_of, run_relayed, sums, unix_less_monotonic_ns
 
 RECORDS = 200
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 
 
 def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: Any) -> tuple[Summary, list[Interval]]:
-    """Reads of records that are there, 500 a second for two seconds; the first operation begins the script."""
+    """Reads of existing records, 500 per second for two seconds; the first operation begins the script."""
     for number in range(RECORDS):
         server.hashes[b"user%d" % number] = {b"field%d" % field: b"x" * 100 for field in range(10)}
     where = {"redis.host": "127.0.0.1", "redis.port": str(server.port), "redis.timeout": str(timeout_ms)}
@@ -54,8 +54,8 @@ def trial(engine: Path, server: FakeRedis, timeout_ms: int = 10_000, **changes: 
     return summary, [event for event in events if isinstance(event, Interval)]
 
 
-def accused(summary: Summary) -> bool:
-    """Whether the judge says that the rate was not held."""
+def is_rate_missed(summary: Summary) -> bool:
+    """Whether the judge reports that the rate was not reached."""
     ready = Ready(2, "0", 1, "redis", "none", "", {}, 4, 0.0, 0.0)
     values = {value.metric: value for value in figures(Result(ready, (), summary), 0)}
     return bool([*rate_not_held.check_rate(TrialResult("t", {}, 1, values, loop="open"), Settings())])
@@ -65,20 +65,21 @@ def test_stall_until_the_end_is_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("stall", 1.0, 2.1)) as server:
         summary, intervals = trial(program, server)
     sums(summary, intervals, 1000)
-    # Half of all came while the server was silent; by brute force over them, censored ones at their bounds.
+    # Half of all operations became due while the server was silent; the quantile covers all of them, censored ones at
+    # their bounds.
     responses = responses_of(summary.outcomes)
     p99 = percentiles(summary, 0.99)[0]
     assert (p99.value, p99.bound in (None, "at_least")) == (responses.value_at_quantile(0.99), True)
     assert p99.value >= 1.0e9
-    # It is charged to the intervals in which they came: nobody had an answer before 2.1 s.
+    # They count in the intervals in which they were due: no operation was answered before 2.1 s.
     assert server.zero is not None
     zero_ns = round(server.zero * 1e9) + unix_less_monotonic_ns() - summary.start_unix_ns
-    for each in intervals:
-        end_ns = each.start_ns + each.length_ns
-        if each.start_ns >= zero_ns + 1.0e9:
+    for interval_of in intervals:
+        end_ns = interval_of.start_ns + interval_of.length_ns
+        if interval_of.start_ns >= zero_ns + 1.0e9:
             parts: list[Interval | Earlier] = [
-                each,
-                *(more for one in intervals for more in one.earlier if more.k == each.k),
+                interval_of,
+                *(more for interval in intervals for more in interval.earlier if more.k == interval_of.k),
             ]
             slow = responses_of([outcome for part in parts for outcome in part.outcomes])
             assert slow.count == 0 or slow.minimum >= zero_ns + 2.1e9 - end_ns - CLOCKS_NS
@@ -98,34 +99,35 @@ def test_broken_connections_are_failures_and_nothing_hangs(program: Path, fault:
     with FakeRedis(fault) as server:
         summary, intervals = trial(program, server)
     sums(summary, intervals, 1000)
-    assert summary.failed > 0
+    assert summary.failures > 0
 
 
 def test_a_late_answer_does_not_stretch_a_window(program: Path) -> None:
     closed: dict[str, Any] = {"pace": {"mode": "closed"}, "clients": 10, "until": {"seconds": 1}}
-    # Each answer takes a millisecond, a few take 1.8 s.
+    # Each answer takes a millisecond, except for a few that take 1.8 s.
     slow = Fault("late", seconds=1.8, start=0.3, end=0.31, every=5)
     with FakeRedis(slow, Fault("late", seconds=0.001)) as server:
         summary, intervals = trial(program, server, **closed)
     assert summary.measured_ns == 1_000_000_000
     assert summary.completed < summary.succeeded
     assert (
-        sum(each.completed for each in intervals) + sum(more.completed for each in intervals for more in each.earlier)
+        sum(interval.completed for interval in intervals)
+        + sum(more.completed for interval in intervals for more in interval.earlier)
         == summary.completed
     )
-    # By the server's log: what it answered before the end is the most there can be; and who asked again had an answer.
+    # From the server's log: its answers before the end are the maximum, and each later request follows an answer.
     end = (summary.start_unix_ns + summary.measured_ns - unix_less_monotonic_ns()) / 1e9
     assert server.zero is not None
-    asked = [log for log in server.log if log.received >= server.zero]
-    answered = sum(log.answered is not None and log.answered < end + CLOCKS_NS / 1e9 for log in asked)
-    assert len([log for log in asked if log.received < end - CLOCKS_NS / 1e9]) - 10 <= summary.completed <= answered
+    requests = [log for log in server.log if log.received >= server.zero]
+    answered = sum(log.answered is not None and log.answered < end + CLOCKS_NS / 1e9 for log in requests)
+    assert len([log for log in requests if log.received < end - CLOCKS_NS / 1e9]) - 10 <= summary.completed <= answered
 
 
 def test_unanswered_operations_are_failures_in_the_tail(program: Path) -> None:
     with FakeRedis(Fault("silent", every=200)) as server:
         summary, intervals = trial(program, server, timeout_ms=100, clients=50)
     sums(summary, intervals, 1000)
-    assert 3 <= summary.failed <= 9
+    assert 3 <= summary.failures <= 9
     p99, p999 = percentiles(summary, 0.99, 0.999)
     assert (p99.bound, p999.bound) == (None, "failed")
 
@@ -135,22 +137,24 @@ def test_a_pair_whose_update_fails_has_failed(program: Path) -> None:
     with FakeRedis() as server:
         server.refused_commands = {b"HMSET", b"HSET"}
         summary, _ = trial(program, server, mix=pairs, pace=rate(50), until={"seconds": 1})
-    statuses = {each.status for each in summary.outcomes if each.operation == "READ-MODIFY-WRITE" and each.count}
+    statuses = {
+        outcome.status for outcome in summary.outcomes if outcome.operation == "READ-MODIFY-WRITE" and outcome.count
+    }
     assert "OK" not in statuses
-    assert (summary.succeeded, summary.failed) == (0, summary.operations)
+    assert (summary.succeeded, summary.failures) == (0, summary.operations)
 
 
 def test_what_could_not_be_sent_is_censored(program: Path) -> None:
     with FakeRedis(Fault("late", seconds=0.001)) as server:
         summary, intervals = trial(program, server, pace=rate(20_000), until={"seconds": 1})
         sums(summary, intervals, 20_000)
-        # Four clients wait for a millisecond each: the server saw all that was sent.
+        # Four clients wait for a millisecond each: the server received all requests that were sent.
         assert summary.operations + summary.in_flight <= len(server.log)
         assert summary.unsent > 10_000
-    assert accused(summary)
+    assert is_rate_missed(summary)
     with FakeRedis() as server:
-        held, _ = trial(program, server, pace=rate(100), until={"seconds": 1})
-    assert (held.in_flight + held.unsent, accused(held)) == (0, False)
+        unsent_summary, _ = trial(program, server, pace=rate(100), until={"seconds": 1})
+    assert (unsent_summary.in_flight + unsent_summary.unsent, is_rate_missed(unsent_summary)) == (0, False)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -175,7 +179,7 @@ def test_warm_up_backlog_adds_no_window_throughput(program: Path) -> None:
         summary, intervals = trial(program, server, pace=rate(1_000), warmup_seconds=1.5, until={"seconds": 1})
     sums(summary, intervals, 1_000)
     assert summary.completed <= 1_000
-    # Most of 1,440 operations came over, unless the server worked them off within 10 ms.
+    # Most of 1,440 operations were carried over, unless the server completed them within 10 ms.
     carried = summary.carried
     assert (carried.unanswered, carried.unsent) == (0, 0)
     assert carried.ended > 0
@@ -215,12 +219,12 @@ def test_engine_pause_affects_response_but_not_lower_bound(program: Path, tmp_pa
     summary = parse_event(output.splitlines()[-1])
     assert isinstance(summary, Summary)
     kinds = ("response", "lower")
-    upper, lower = (by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
+    upper, lower = (group_by_operation(summary.outcomes, kind)["all"][0].read_percentiles([0.99])[0] for kind in kinds)
     assert upper.value > 0.2e9
-    # Whatever else this machine does to single threads.
+    # Regardless of delays of single threads on this machine.
     assert lower.value < upper.value / 4
     assert summary.late_generator > 500 > summary.late_client
-    assert max(each.held_ns for each in summary.executors) > 0.25e9
+    assert max(executor.held_ns for executor in summary.executors) > 0.25e9
 
 
 def test_tail_shorter_than_the_servers_log_is_detected(program: Path, engine: Engine) -> None:
@@ -228,9 +232,9 @@ def test_tail_shorter_than_the_servers_log_is_detected(program: Path, engine: En
         load = f"load redis -P workloads/workloada recordcount={RECORDS} redis.host=127.0.0.1 redis.port={server.port}"
         engine(load)
         where = {"redis.host": "127.0.0.1", "redis.port": str(relay.port), "redis.timeout": "10000"}
-        run = relayed(program, relay, {"name": "redis", "properties": where}, RECORDS)
+        run = run_relayed(program, relay, {"name": "redis", "properties": where}, RECORDS)
         run.check()
-        # Had the server been as slow as this, the engine would have told too little.
+        # If the server had been this slow, the engine would have understated it.
         for log in relay.log:
             log.answered = None if log.answered is None else log.answered + 10
         with pytest.raises(AssertionError):

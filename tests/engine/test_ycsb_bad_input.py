@@ -1,4 +1,4 @@
-"""Whatever is wrong, the YCSB front end says it in one line and what to do in another, and leaves nothing half done."""
+"""Bad input: the YCSB front end reports the problem in one line and a hint in another, and leaves no partial output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CommandResult, Engine, dump
-from ycsb_support import FAILED, INTERRUPTED, RUN, STORES, USAGE, A, refused
+from ycsb_support import FAILED, INTERRUPTED, RUN, STORES, USAGE, A, read_refusal
 
 LOAD = f"load rocksdb {A} rocksdb.dir=db"
 LONG_MAX = "9223372036854775807"
@@ -19,18 +19,18 @@ PROPORTIONS = [f"{kind}proportion" for kind in ("read", "update", "insert", "sca
 
 
 def everything(home: Path) -> dict[str, bytes | None]:
-    """Every file and directory below one, with contents."""
+    """Every file and directory below a directory, with contents."""
     return {str(p.relative_to(home)): p.read_bytes() if p.is_file() else None for p in sorted(home.rglob("*"))}
 
 
 def refuse(engine: Engine, line: str, *more: str, code: int = USAGE, stdin: str = "") -> tuple[str, str]:
-    """Runs what must fail before it has done anything."""
+    """Runs a command that must fail before it changes anything."""
     before = everything(engine.home)
     result = engine.run(line, *more, stdin=stdin, timeout=20)
-    words = refused(result, code)
+    refusal = read_refusal(result, code)
     assert result.out == ""
-    assert everything(engine.home) == before, "something was left behind"
-    return words
+    assert everything(engine.home) == before, "files were left behind"
+    return refusal
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_bad_usage_exits_2_before_anything_is_done(engine: Engine, line: str, er
 def test_a_property_without_a_name_is_refused(engine: Engine, pair: str) -> None:
     before = everything(engine.home)
     result = Engine(engine.program, engine.home).run(RUN, "-p", pair)
-    assert "NAME=VALUE" in refused(result, USAGE)[0]
+    assert "NAME=VALUE" in read_refusal(result, USAGE)[0]
     assert everything(engine.home) == before
 
 
@@ -189,7 +189,7 @@ def test_greatest_long_is_used_or_refused(engine: Engine, name: str, workload: s
     if result.code == 0:
         assert sum(result.value(m, "Operations") for m in result.metrics() if m != "CLEANUP") == 100
     else:
-        refused(result, USAGE)
+        read_refusal(result, USAGE)
 
 
 def test_operation_count_beyond_any_run_ends_on_time(engine: Engine) -> None:
@@ -198,7 +198,7 @@ def test_operation_count_beyond_any_run_ends_on_time(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("recordcount=10\n".encode("utf-16"), "UTF-16"),
         ("recordcount=10\n".encode("utf-16-le"), "UTF-16"),
@@ -207,10 +207,10 @@ def test_operation_count_beyond_any_run_ends_on_time(engine: Engine) -> None:
         (b"# one\nrecordcount=ten\n", "(broken:2)"),
     ],
 )
-def test_malformed_properties_file_is_named_with_its_line(engine: Engine, text: bytes, words: str) -> None:
+def test_malformed_properties_file_is_named_with_its_line(engine: Engine, text: bytes, message: str) -> None:
     (engine.home / "broken").write_bytes(text)
     error, _ = refuse(engine, "load null -P broken")
-    assert words in error
+    assert message in error
     assert "broken" in error
 
 
@@ -269,7 +269,7 @@ def test_bad_percentiles_are_warned_of_as_in_ycsb(engine: Engine) -> None:
 def test_options_given_twice_hold_the_last_value(engine: Engine) -> None:
     result = engine(f"{RUN} operationcount=10 -threads 2 -threads 3 -s -s operationcount=40 -P workloads/workloadc")
     assert result.value("CLEANUP", "Operations") == 3
-    assert result.value("READ", "Operations") == 40, "the last file holds, and -p over all of them"
+    assert result.value("READ", "Operations") == 40, "the last file wins, and -p overrides all files"
     assert engine(f"load null {A} -threads 4 threadcount=2").value("CLEANUP", "Operations") == 2
 
 
@@ -300,7 +300,7 @@ def test_run_on_garbage_fails_and_leaves_it_unchanged(engine: Engine, store: str
         (directory / name).write_bytes(b"garbage " * 1024)
     (directory / "keyspaces").mkdir()
     before = everything(directory)
-    error, _ = refused(engine.run(f"run {store} {A} {store}.dir=db"), FAILED)
+    error, _ = read_refusal(engine.run(f"run {store} {A} {store}.dir=db"), FAILED)
     assert "db" in error
     after = everything(directory)
     assert {name: after.get(name) for name in before} == before
@@ -334,15 +334,15 @@ def test_unusable_store_options_are_refused_before_any_change(engine: Engine, li
     before = everything(engine.home)
     result = engine.run(line)
     assert result.code in (FAILED, USAGE)
-    refused(result, result.code)
-    assert everything(engine.home) == before, "something was left behind"
-    assert "damaged" not in result.err, "a wrong word is not damage"
+    read_refusal(result, result.code)
+    assert everything(engine.home) == before, "files were left behind"
+    assert "damaged" not in result.err, "an invalid word is not damage"
 
 
 def test_data_integrity_detects_records_of_another_shape(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=200 fieldcount=5 dataintegrity=true")
     result = engine.run("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 dataintegrity=true")
-    error, _ = refused(result, FAILED)
+    error, _ = read_refusal(result, FAILED)
     assert "1000 operations" in error
     assert result.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
     assert result.returns("READ") == {"OK": 1000}
@@ -350,7 +350,7 @@ def test_data_integrity_detects_records_of_another_shape(engine: Engine) -> None
         "run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 fieldcount=5 fieldlength=99 "
         "dataintegrity=true"
     )
-    refused(result, FAILED)
+    read_refusal(result, FAILED)
     assert result.returns("VERIFY") == {"UNEXPECTED_STATE": 1000}
     engine("run rocksdb -P workloads/workloadc rocksdb.dir=db recordcount=200 fieldcount=5 dataintegrity=true")
 
@@ -374,22 +374,22 @@ def test_one_record_is_enough_for_every_distribution(engine: Engine, keys: str, 
 def test_zero_padding_is_kept_whole_or_refused(engine: Engine, digits: int) -> None:
     result = engine.run(f"{LOAD} recordcount=3 zeropadding={digits} insertorder=ordered")
     if result.code != 0:
-        refused(result, USAGE)
+        read_refusal(result, USAGE)
         return
     key = "user" + "2".zfill(digits)
     result = engine("shell rocksdb rocksdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
-    assert "Return code: OK" in result.out, "the padding was cut without a word"
+    assert "Return code: OK" in result.out, "the padding was cut silently"
 
 
 def test_too_long_keys_are_refused_by_the_store(engine: Engine) -> None:
     """LMDB's keys have at most 511 bytes."""
     result = engine.run(f"load lmdb {A} lmdb.dir=db recordcount=3 zeropadding=600")
     if result.code != 0:
-        refused(result, result.code)
+        read_refusal(result, result.code)
         return
     key = "user" + "6284781860667377211".zfill(600)
     result = engine("shell lmdb lmdb.dir=db recordcount=1 operationcount=1", stdin=f"read {key}\n")
-    assert "Return code: OK" in result.out, "the padding was cut without a word"
+    assert "Return code: OK" in result.out, "the padding was cut silently"
 
 
 def test_field_names_may_be_very_long(engine: Engine) -> None:
@@ -424,8 +424,8 @@ def test_special_export_file_is_written_but_not_replaced(engine: Engine) -> None
 
 def test_unprintable_report_is_a_failure(engine: Engine) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run(engine.words(RUN), stdout=full, stderr=subprocess.PIPE, text=True, cwd=engine.home)
-    assert done.returncode == FAILED, "the figures are lost, and the script that asked for them must notice"
+        done = subprocess.run(engine.arguments(RUN), stdout=full, stderr=subprocess.PIPE, text=True, cwd=engine.home)
+    assert done.returncode == FAILED, "the figures are lost, and the calling script must notice"
     assert "No space left" in done.stderr
 
 
@@ -444,12 +444,12 @@ def test_threads_beyond_the_memory_are_a_reported_failure(engine: Engine, store:
     result = engine.run(
         f"load {store} {A} recordcount=1000000 -threads 50000 lmdb.mapsize=64M lmdb.dir=db", prefix=limit, timeout=20
     )
-    assert result.code == 0 or refused(result, result.code)
+    assert result.code == 0 or read_refusal(result, result.code)
     result = engine.run(
         f"run {store} {A} operationcount=0 maxexecutiontime=1 -threads {LONG_MAX} lmdb.dir=db", prefix=limit, timeout=20
     )
-    assert result.code in (FAILED, USAGE), "there are not so many threads"
-    refused(result, result.code)
+    assert result.code in (FAILED, USAGE), "the host has fewer threads"
+    read_refusal(result, result.code)
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "fjall", "redb"])
@@ -458,7 +458,7 @@ def test_database_in_use_is_unchanged(engine: Engine, running: list[subprocess.P
     running.append(first)
     assert first.stderr
     assert any(line == "Starting test.\n" for line in first.stderr)
-    error, hint = refused(engine.run(f"load {store} {A} {store}.dir=db"), FAILED)
+    error, hint = read_refusal(engine.run(f"load {store} {A} {store}.dir=db"), FAILED)
     assert "db" in error
     assert "process" in hint
     first.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""How runs of the YCSB front end end: by a signal, by a failure, by a kill; and what they leave behind."""
+"""The ends of YCSB runs: by a signal, by a failure, by a kill; and the files that remain."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from conftest import CommandResult, Engine, dump, operations, report
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
 RUN = "run rocksdb rocksdb.dir=db"
-# The version of YCSB's own binding, and the newest that we pin.
+# The version of YCSB's own binding, and the newest pinned version.
 VERSIONS = ("5.11.3", "10.10.1")
 
 
 # Ends
 
 
-def started(process: subprocess.Popen[str]) -> str:
+def wait_for_load(process: subprocess.Popen[str]) -> str:
     """Waits until the load runs."""
     assert process.stderr
     text = ""
@@ -40,7 +40,7 @@ def test_interrupted_run_prints_its_report_and_exits_130(
     engine(f"{LOAD} recordcount=100")
     process = engine.start(f"{RUN} -P workloads/workloada operationcount=0 maxexecutiontime=60 -threads 3 {more}")
     running.append(process)
-    started(process)
+    wait_for_load(process)
     time.sleep(0.4)
     process.send_signal(number)
     sent = time.monotonic()
@@ -60,9 +60,9 @@ def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[s
     load = "load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000000 -target 1000"
     process = engine.start(f"{load} -s status.interval=1")
     running.append(process)
-    started(process)
+    wait_for_load(process)
     assert process.stderr
-    counts = (int(found[1]) for line in process.stderr if (found := re.search(r"sec: (\d+) operations", line)))
+    counts = (int(match[1]) for line in process.stderr if (match := re.search(r"sec: (\d+) operations", line)))
     reported = next(count for count in counts if count > 0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
@@ -73,12 +73,12 @@ def test_an_interrupted_load_keeps_what_it_wrote(engine: Engine, running: list[s
 
 
 def test_a_second_interrupt_ends_at_once(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
-    """The report goes to a pipe that nobody reads and that is full, so the first interrupt cannot end it."""
+    """The report goes to a full pipe without a reader, so the first interrupt cannot end the process."""
     process = engine.start(
         "run null -P workloads/workloadc operationcount=0 maxexecutiontime=60 -target 200000 measurementtype=raw"
     )
     running.append(process)
-    started(process)
+    wait_for_load(process)
     time.sleep(0.8)
     process.send_signal(signal.SIGINT)
     time.sleep(1)
@@ -94,7 +94,7 @@ def test_store_of_a_killed_load_is_loaded_again(
     options = f"{store}.dir=db dataintegrity=true"
     process = engine.start(f"load {store} -P workloads/workloada {options} recordcount=10000000 -threads 2")
     running.append(process)
-    started(process)
+    wait_for_load(process)
     time.sleep(0.3)
     process.kill()
     process.communicate()
@@ -104,7 +104,7 @@ def test_store_of_a_killed_load_is_loaded_again(
 
 
 def test_load_ends_at_the_first_failed_insert(engine: Engine) -> None:
-    """64 KiB of LMDB hold a handful of records."""
+    """64 KiB of LMDB contain only a few records."""
     line = "load lmdb -P workloads/workloada lmdb.dir=db lmdb.mapsize=64K recordcount=100"
     result = engine.run(line, "-threads", "3")
     assert result.code == 1
@@ -131,7 +131,7 @@ def test_every_attempt_of_an_insert_is_measured(engine: Engine) -> None:
     assert result.code == 1
     assert result.returns("INSERT")["NO_SPACE"] == 4
     assert result.value("INSERT-FAILED", "Operations") == 4
-    # Three sleeps; of the 3 s that they take unless told otherwise they would be 7.2 s at least.
+    # Three sleeps. With the default of 3 s they would take at least 7.2 s.
     assert 0.4 < result.seconds < 7
 
 
@@ -152,7 +152,7 @@ def test_failed_operations_exit_1_unless_tolerated(engine: Engine) -> None:
 
 
 def test_operation_fails_once_for_several_failed_steps(engine: Engine) -> None:
-    """A read-modify-write that finds nothing has a failed read, a failed update and a failed check."""
+    """A read-modify-write on a missing record has a failed read, a failed update and a failed check."""
     engine(f"{LOAD} recordcount=50 dataintegrity=true")
     run = f"{RUN} -P workloads/workloadf recordcount=200 insertstart=150 operationcount=50 dataintegrity=true"
     result = engine.run(run)

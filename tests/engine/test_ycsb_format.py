@@ -1,7 +1,7 @@
-"""The YCSB front end prints what YCSB 0.17.0 prints, line for line.
+"""The YCSB front end prints what YCSB 0.17.0 prints, line by line.
 
-tests/fixtures/ycsb holds outputs of the real one (JDK 17). A fixture and our output are compared as skeletons: the same
-lines in the same order, each number replaced by the name of its kind.
+tests/fixtures/ycsb has outputs of the original (JDK 17). A fixture and the front end's output are compared as
+skeletons: the same lines in the same order, with each number replaced by its type.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, CommandResult, Engine, on_time, report
+from conftest import FIXTURES, CommandResult, Engine, check_on_time, report
 
 SAMPLES = FIXTURES / "ycsb"
-# Restores YCSB's own percentiles: ours are 50, 95 and 99.
+# Restores YCSB's percentiles: Loadstone's default is 50, 95 and 99.
 YCSB = "hdrhistogram.percentiles=95,99"
-# A line per percentile stands only where the figure lies within the buckets.
+# YCSB prints a percentile only if it is within the buckets.
 CUT = re.compile(r"percentile", re.IGNORECASE)
 
 SUMMARY = (
@@ -36,7 +36,7 @@ STATUS = (
 
 
 def java_double(value: float) -> str:
-    """`Double.toString`, by way of Python's shortest digits."""
+    """`Double.toString`, based on Python's shortest digits."""
     if value != value or value in (float("inf"), float("-inf")):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -48,7 +48,7 @@ def java_double(value: float) -> str:
 
 
 def kind(value: str) -> str:
-    """What a value of a report is, to whoever reads it."""
+    """The type of a report's value, for a parser."""
     if re.fullmatch(r"-?\d+", value):
         return "whole"
     assert java_double(float(value)) == value, f"Java would not write {value}"
@@ -56,7 +56,7 @@ def kind(value: str) -> str:
 
 
 def skeleton(text: str) -> list[tuple[str, str, str]]:
-    """A report without its numbers: bucket and time lines of a metric are one, however many there are."""
+    """A report without its numbers: all bucket and time lines of a metric count as one."""
     lines = [(m, re.sub(r"^>?\d+$", "N", k), kind(v)) for m, k, v in report(text)]
     return [line for line, _ in groupby(lines)]
 
@@ -72,16 +72,16 @@ def blocks(text: str) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def plain(text: str) -> set[str]:
-    """The lines that are not part of a report."""
+    """The lines outside reports."""
     return {re.sub(r"\d+(\.\d+)?", "0", line) for line in text.splitlines() if line and not line.startswith("[")}
 
 
 @pytest.fixture(scope="module")
-def loaded(shared: Engine) -> Engine:
-    """A RocksDB with the 1,000 records of `load`, and one with 500 that runs will take for 1,000."""
-    shared("load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000")
-    shared("load rocksdb -P workloads/workloada rocksdb.dir=half recordcount=500")
-    return shared
+def engine_with_data(module_engine: Engine) -> Engine:
+    """A RocksDB with the 1,000 records of `load`, and one with 500 records that runs treat as 1,000."""
+    module_engine("load rocksdb -P workloads/workloada rocksdb.dir=db recordcount=1000")
+    module_engine("load rocksdb -P workloads/workloada rocksdb.dir=half recordcount=500")
+    return module_engine
 
 
 @pytest.mark.parametrize(
@@ -111,25 +111,25 @@ def loaded(shared: Engine) -> Engine:
         ("integ", "run null -P workloads/workloadc operationcount=5 dataintegrity=true failures.tolerated=1"),
     ],
 )
-def test_report_lines_have_the_order_of_ycsb(loaded: Engine, name: str, command: str) -> None:
-    assert skeleton(loaded(command, YCSB).out) == skeleton(sample(f"{name}.out"))
+def test_report_lines_have_the_order_of_ycsb(engine_with_data: Engine, name: str, command: str) -> None:
+    assert skeleton(engine_with_data(command, YCSB).out) == skeleton(sample(f"{name}.out"))
 
 
-def test_the_histogram_type_has_ycsbs_lines_and_buckets(loaded: Engine) -> None:
-    result = loaded(
+def test_the_histogram_type_has_ycsbs_lines_and_buckets(engine_with_data: Engine) -> None:
+    result = engine_with_data(
         "run null -P workloads/workloada measurementtype=histogram histogram.buckets=12 "
         "measurement.histogram.verbose=true operationcount=600"
     )
-    ours = [line for line in skeleton(result.out) if not CUT.search(line[1])]
-    assert ours == [line for line in skeleton(sample("hist.out")) if not CUT.search(line[1])]
+    lines = [line for line in skeleton(result.out) if not CUT.search(line[1])]
+    assert lines == [line for line in skeleton(sample("hist.out")) if not CUT.search(line[1])]
     buckets = [k for m, k, _ in result.report() if m == "READ" and re.fullmatch(r">?\d+", k)]
     assert buckets == [*map(str, range(12)), ">12"]
     counts = [int(v) for m, k, v in result.report() if m == "READ" and k in buckets]
     assert sum(counts) == result.value("READ", "Operations")
 
 
-def test_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None:
-    result = loaded(
+def test_percentile_beyond_the_last_bucket_has_no_line(engine_with_data: Engine) -> None:
+    result = engine_with_data(
         "run rocksdb -P workloads/workloadc rocksdb.dir=db measurementtype=histogram histogram.buckets=1 "
         "measurement.interval=intended -target 1000000000 operationcount=50000"
     )
@@ -162,49 +162,49 @@ def test_percentile_beyond_the_last_bucket_has_no_line(loaded: Engine) -> None:
         ),
     ],
 )
-def test_failures_stand_where_ycsb_puts_them(loaded: Engine, name: str, options: str) -> None:
-    result = loaded.run(f"run rocksdb {options}", YCSB)
+def test_failures_stand_where_ycsb_puts_them(engine_with_data: Engine, name: str, options: str) -> None:
+    result = engine_with_data.run(f"run rocksdb {options}", YCSB)
     assert result.code == 1
-    # Metrics that share a bucket of Java's hash map stand there in the order of their first operation.
+    # Metrics that share a bucket of Java's hash map are printed in the order of their first operation.
     assert blocks(result.out) == blocks(sample(f"{name}.out"))
 
 
-def test_metric_without_successes_has_the_values_of_ycsb(loaded: Engine) -> None:
+def test_metric_without_successes_has_the_values_of_ycsb(engine_with_data: Engine) -> None:
     for name in ("missing_c", "missing_c_hist", "missing_c_series", "missing_c_raw"):
         kind = {"hist": "histogram", "series": "timeseries", "raw": "raw"}.get(name.removeprefix("missing_c_"))
         more = [f"measurementtype={kind}"] if kind else []
-        result = loaded.run(
+        result = engine_with_data.run(
             "run rocksdb -P workloads/workloadc rocksdb.dir=half recordcount=6000 insertstart=5000 operationcount=100",
             YCSB,
             *more,
         )
-        ours = [line for line in result.report() if line[0] == "READ"]
-        theirs = [line for line in report(sample(f"{name}.out")) if line[0] == "READ"]
-        assert [o[1:] for o in ours if "Return" not in o[1]] == [t[1:] for t in theirs if "Return" not in t[1]], name
+        lines = [line for line in result.report() if line[0] == "READ"]
+        expected = [line for line in report(sample(f"{name}.out")) if line[0] == "READ"]
+        assert [o[1:] for o in lines if "Return" not in o[1]] == [t[1:] for t in expected if "Return" not in t[1]], name
 
 
-def test_both_intervals_are_listed_consecutively(loaded: Engine) -> None:
-    result = loaded(
+def test_both_intervals_are_listed_consecutively(engine_with_data: Engine) -> None:
+    result = engine_with_data(
         "run null -P workloads/workloadf operationcount=800 -target 8000 -threads 2 -s measurement.interval=both "
         "hdrhistogram.percentiles=50,95,99,99.9,99.99,1,2,3,11,21,100"
     )
     assert skeleton(result.out) == skeleton(sample("gbu_both.out"))
 
 
-def test_percentiles_default_to_50_95_and_99(loaded: Engine) -> None:
+def test_percentiles_default_to_50_95_and_99(engine_with_data: Engine) -> None:
     def labels(result: CommandResult) -> list[str]:
         return [k for m, k, _ in result.report() if m == "READ" and k.endswith("PercentileLatency(us)")]
 
-    ours = ["50thPercentileLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)"]
-    assert labels(loaded("run null -P workloads/workloadc")) == ours
-    assert labels(loaded("run null -P workloads/workloadc", YCSB)) == ours[1:]
-    assert labels(loaded("run null -P workloads/workloadc", "hdrhistogram.percentiles=abc")) == ours
+    names = ["50thPercentileLatency(us)", "95thPercentileLatency(us)", "99thPercentileLatency(us)"]
+    assert labels(engine_with_data("run null -P workloads/workloadc")) == names
+    assert labels(engine_with_data("run null -P workloads/workloadc", YCSB)) == names[1:]
+    assert labels(engine_with_data("run null -P workloads/workloadc", "hdrhistogram.percentiles=abc")) == names
 
 
-def test_raw_operations_are_listed_before_the_report(loaded: Engine) -> None:
-    result = loaded("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
+def test_raw_operations_are_listed_before_the_report(engine_with_data: Engine) -> None:
+    result = engine_with_data("run null -P workloads/workloada operationcount=10 seed=1 measurementtype=raw")
     lines = result.out.splitlines()
-    # YCSB says so once per metric, the first time that it occurs.
+    # YCSB prints it at the first occurrence for each metric.
     announced = [line for line in lines if line.startswith("Raw data measurement: ")]
     assert announced == ["Raw data measurement: will output to stdout."] * 3
     assert lines[:3] == announced
@@ -216,19 +216,19 @@ def test_raw_operations_are_listed_before_the_report(loaded: Engine) -> None:
     assert len(points) == len(heads) + 10 + 1
 
 
-def test_a_raw_file_is_named_and_appended_to(loaded: Engine) -> None:
+def test_a_raw_file_is_named_and_appended_to(engine_with_data: Engine) -> None:
     command = "run null -P workloads/workloada operationcount=10 seed=1 measurementtype=hdrhistogram+raw"
     for times in (1, 2):
-        result = loaded(command, "measurement.raw.output_file=appended.txt")
+        result = engine_with_data(command, "measurement.raw.output_file=appended.txt")
         assert result.out.splitlines()[:3] == ["Raw data measurement: will output to result file: appended.txt"] * 3
-        text = (loaded.home / "appended.txt").read_text()
+        text = (engine_with_data.home / "appended.txt").read_text()
         assert len(re.findall(r"^Raw(READ|UPDATE|CLEANUP),\d{13},\d+$", text, re.M)) == times * 11
         assert len(re.findall(r"^RawREAD latency raw data: op, timestamp\(ms\), latency\(us\)$", text, re.M)) == times
         assert len(text.splitlines()) == times * 14
 
 
-def test_series_are_means_from_the_first_operation_on(loaded: Engine) -> None:
-    def in_units(result: CommandResult) -> None:
+def test_series_are_means_from_the_first_operation_on(engine_with_data: Engine) -> None:
+    def check_units(result: CommandResult) -> None:
         for metric in ("READ", "UPDATE"):
             units = [int(k) for m, k, _ in result.report() if m == metric and k.isdigit()]
             assert units[0] == 0
@@ -240,12 +240,12 @@ def test_series_are_means_from_the_first_operation_on(loaded: Engine) -> None:
             ]
 
     command = "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=600 -target 1000"
-    on_time(loaded, f"{command} measurementtype=timeseries timeseries.granularity=200", in_units)
+    check_on_time(engine_with_data, f"{command} measurementtype=timeseries timeseries.granularity=200", check_units)
 
 
 @pytest.mark.parametrize(("exporter", "name"), [("JSON", "json.txt"), ("JSONArray", "jsonarr.out")])
-def test_json_equals_the_bytes_of_ycsb(loaded: Engine, exporter: str, name: str) -> None:
-    result = loaded(
+def test_json_equals_the_bytes_of_ycsb(engine_with_data: Engine, exporter: str, name: str) -> None:
+    result = engine_with_data(
         "run null -P workloads/workloadc operationcount=10",
         YCSB,
         f"exporter=site.ycsb.measurements.exporter.{exporter}MeasurementsExporter",
@@ -257,63 +257,63 @@ def test_json_equals_the_bytes_of_ycsb(loaded: Engine, exporter: str, name: str)
     assert scrub(result.out) == scrub(sample(name))
 
 
-def test_json_array_is_valid_without_numbers(loaded: Engine) -> None:
-    result = loaded.run(
+def test_json_array_is_valid_without_numbers(engine_with_data: Engine) -> None:
+    result = engine_with_data.run(
         "run rocksdb -P workloads/workloadc rocksdb.dir=half recordcount=6000 insertstart=5000 operationcount=5",
         YCSB,
         "exporter=site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter",
     )
     objects = json.loads(result.out)
-    theirs = json.loads(sample("missing_c_json.out"))
+    expected = json.loads(sample("missing_c_json.out"))
     assert [(o["metric"], o["measurement"], type(o["value"])) for o in objects] == [
-        (o["metric"], o["measurement"], type(o["value"])) for o in theirs
+        (o["metric"], o["measurement"], type(o["value"])) for o in expected
     ]
     (mean,) = [o["value"] for o in objects if (o["metric"], o["measurement"]) == ("READ", "AverageLatency(us)")]
     assert mean == "NaN"
 
 
 @pytest.mark.parametrize(("exporter", "same"), [("json", "JSON"), ("jsonarray", "JSONArray"), ("text", "Text")])
-def test_exporters_have_short_names(loaded: Engine, exporter: str, same: str) -> None:
+def test_exporters_have_short_names(engine_with_data: Engine, exporter: str, same: str) -> None:
     def shape(name: str) -> str:
-        return re.sub(r"[\d.E-]+", "0", loaded("run null -P workloads/workloadc", f"exporter={name}").out)
+        return re.sub(r"[\d.E-]+", "0", engine_with_data("run null -P workloads/workloadc", f"exporter={name}").out)
 
     assert shape(exporter) == shape(f"site.ycsb.measurements.exporter.{same}MeasurementsExporter")
 
 
-def test_unknown_exporter_is_a_warning_and_text_results(loaded: Engine) -> None:
-    result = loaded("run null -P workloads/workloadc exporter=com.example.Mine")
+def test_unknown_exporter_is_a_warning_and_text_results(engine_with_data: Engine) -> None:
+    result = engine_with_data("run null -P workloads/workloadc exporter=com.example.Mine")
     assert result.out.startswith("[OVERALL], RunTime(ms), ")
     assert any("com.example.Mine" in warning for warning in result.messages("warning: "))
 
 
 def test_status_lines_of_fixtures_match_the_patterns() -> None:
-    """So that the patterns say what YCSB does, and not what we do."""
-    found = 0
+    """Shows that the patterns describe YCSB's output."""
+    result = 0
     for name in ("load.err", "maxtime.err", "hdrfile.err", "gbu_both.err", "err.err"):
         for line in sample(name).splitlines():
             if " operations; " in line:
-                found += 1
+                result += 1
                 assert re.fullmatch(rf"(LBL )?{STATUS}({SUMMARY} )*", line), line
-    assert found > 10
+    assert result > 10
 
 
-def test_status_lines_are_ycsbs(loaded: Engine) -> None:
+def test_status_lines_are_ycsbs(engine_with_data: Engine) -> None:
     def ycsbs(result: CommandResult) -> None:
         lines = [line for line in result.err.splitlines() if " operations; " in line]
-        assert len(lines) == 4, "one at the start, one after each whole second, one at the end"
+        assert len(lines) == 4, "a line at the start, after each full second, and at the end"
         for line in lines:
-            assert line.startswith("my label:20"), "YCSB puts nothing behind the label"
+            assert line.startswith("my label:20"), "YCSB prints nothing after the label"
             assert re.fullmatch(rf"my label:{STATUS}({SUMMARY} )*", line), line
-            assert line.endswith(" "), "YCSB leaves a blank at the end"
+            assert line.endswith(" "), "YCSB prints a space at the end"
         done = [int(re.search(r"sec: (\d+) operations", line)[1]) for line in lines]  # type: ignore[index]
         assert done == sorted(done)
         assert done[-1] == 5000
         intervals = [sum(map(int, re.findall(r"\[(?:READ|UPDATE): Count=(\d+)", line))) for line in lines]
-        assert sum(intervals) == 5000, "each line tells of its own interval only"
+        assert sum(intervals) == 5000, "each line covers only its interval"
         assert "est completion" not in lines[-1]
 
     command = "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=5000 -target 2000"
-    on_time(loaded, f"{command} -s status.interval=1 -l", ycsbs, "my label:")
+    check_on_time(engine_with_data, f"{command} -s status.interval=1 -l", ycsbs, "my label:")
 
 
 @pytest.mark.parametrize(
@@ -326,38 +326,44 @@ def test_status_lines_are_ycsbs(loaded: Engine) -> None:
         ("hdrhistogram+raw", rf"({SUMMARY}\n(Raw[\w-]+ count: \d+, average latency\(us\): \d+\.\d\d)? )*"),
     ],
 )
-def test_measurement_types_have_their_own_status_summaries(loaded: Engine, kind: str, pattern: str) -> None:
-    def summed_up(result: CommandResult) -> None:
+def test_measurement_types_have_their_own_status_summaries(engine_with_data: Engine, kind: str, pattern: str) -> None:
+    def check_summaries(result: CommandResult) -> None:
         text = result.err[result.err.index("Starting test.\n") :].removeprefix("Starting test.\n")
         text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("note: "))
         assert re.fullmatch(rf"({STATUS}{pattern}\n)+", text), text
         assert text.count(" operations; ") == 3
 
     command = "run null -P workloads/workloada operationcount=1500 -target 1000 -s status.interval=1"
-    on_time(loaded, command, summed_up, f"measurementtype={kind}", "measurement.raw.output_file=status-raw.txt")
+    check_on_time(
+        engine_with_data,
+        command,
+        check_summaries,
+        f"measurementtype={kind}",
+        "measurement.raw.output_file=status-raw.txt",
+    )
 
 
-def test_timeseries_puts_its_status_lines_on_stdout_too(loaded: Engine) -> None:
-    result = loaded("run null -P workloads/workloada measurementtype=timeseries -s")
+def test_timeseries_puts_its_status_lines_on_stdout_too(engine_with_data: Engine) -> None:
+    result = engine_with_data("run null -P workloads/workloada measurementtype=timeseries -s")
     lines = [line for line in result.err.splitlines() if " operations; " in line]
     assert lines
     assert result.out.splitlines()[: len(lines)] == lines
-    theirs = sample("timeseries.err").splitlines()[-2:]
-    assert sample("timeseries.out").splitlines()[:2] == theirs, "as YCSB does"
+    expected = sample("timeseries.err").splitlines()[-2:]
+    assert sample("timeseries.out").splitlines()[:2] == expected, "as YCSB does"
 
 
-def test_nothing_but_the_report_is_on_stdout(loaded: Engine) -> None:
+def test_nothing_but_the_report_is_on_stdout(engine_with_data: Engine) -> None:
     for command in (
         "load rocksdb -P workloads/workloada rocksdb.dir=db -s -threads 3",
         "run rocksdb -P workloads/workloadd rocksdb.dir=db -s -threads 2000",
         "run null -P workloads/workloada maxexecutiontime=1 threads=10",
     ):
-        result = loaded.run(command)
+        result = engine_with_data.run(command)
         assert plain(result.out) == set(), command
 
 
-def test_the_banner_comes_in_ycsbs_order_on_stderr(loaded: Engine) -> None:
-    result = loaded("run rocksdb -P workloads/workloadc rocksdb.dir=db -s")
+def test_the_banner_comes_in_ycsbs_order_on_stderr(engine_with_data: Engine) -> None:
+    result = engine_with_data("run rocksdb -P workloads/workloadc rocksdb.dir=db -s")
     starts = ("Command line: ", "Loadstone ", "Loading workload...", "Starting test.", "20")
     at = [next(i for i, line in enumerate(result.err.splitlines()) if line.startswith(start)) for start in starts]
     assert at == sorted(at)
@@ -365,26 +371,26 @@ def test_the_banner_comes_in_ycsbs_order_on_stderr(loaded: Engine) -> None:
     assert "rocksdb.dir=db" in result.err.splitlines()[0]
 
 
-def test_run_time_and_throughput_agree_with_the_operations(loaded: Engine) -> None:
+def test_run_time_and_throughput_agree_with_the_operations(engine_with_data: Engine) -> None:
     def agreeing(result: CommandResult) -> None:
         ms, rate = result.value("OVERALL", "RunTime(ms)"), result.value("OVERALL", "Throughput(ops/sec)")
         assert 980 <= ms <= 1100
         assert abs(rate * ms / 1000 - 1000) < 2
 
-    on_time(loaded, "run null -P workloads/workloadc operationcount=1000 -target 1000", agreeing)
+    check_on_time(engine_with_data, "run null -P workloads/workloadc operationcount=1000 -target 1000", agreeing)
 
 
-def test_export_file_holds_the_whole_report(loaded: Engine) -> None:
-    target = loaded.home / "report.txt"
+def test_export_file_holds_the_whole_report(engine_with_data: Engine) -> None:
+    target = engine_with_data.home / "report.txt"
     target.write_text("old\n" * 10_000)
-    result = loaded("run null -P workloads/workloadc exportfile=report.txt", YCSB)
+    result = engine_with_data("run null -P workloads/workloadc exportfile=report.txt", YCSB)
     assert result.out == ""
     assert skeleton(target.read_text()) == skeleton(sample("run_c.out"))
-    assert [path.name for path in loaded.home.glob("report.txt*")] == ["report.txt"]
+    assert [path.name for path in engine_with_data.home.glob("report.txt*")] == ["report.txt"]
 
 
-# A histogram in HdrHistogram's V2 form: a cookie, the length of a deflated body, and in it a header and counts as
-# ZigZag LEB128, negative ones being runs of zeros. Source: HdrHistogram's AbstractHistogram.java.
+# A histogram in HdrHistogram's V2 form: a cookie, the length of a deflated body, and in it a header and counts in
+# ZigZag LEB128, with runs of zeros as negative counts. Source: HdrHistogram's AbstractHistogram.java.
 def hdr_counts(text: str) -> dict[int, int]:
     """Counts by lowest value, with 3 significant digits."""
     data = base64.b64decode(text)
@@ -417,28 +423,28 @@ def hdr_counts(text: str) -> dict[int, int]:
 
 
 def test_test_decoder_reads_the_output_of_hdrhistogram() -> None:
-    """By HdrHistogram 2.2.2 for Java: 0, 1, 2047, 2048, three times 5000, and 1234567; then 300 million times 7."""
+    """HdrHistogram 2.2.2 for Java wrote 0, 1, 2047, 2048, 5000 three times, and 1234567; then 7, 300 million times."""
     few = {0: 1, 1: 1, 2047: 1, 2048: 1, 5000: 3, 1233920: 1}
     assert hdr_counts("HISTFAAAACt42pNpmSzMwMDAwwABzFCaEUzK//9v/wEiwMT0U56J6aAw2+J6JgCajgfB") == few
     many = "HISTFAAAADN42pNpmSzMwMAgxAABzFCaEch0M9ixgMH+A0SAiYmzoad3HtNbeSamg8Jsi+uZANAXCbE="
     assert hdr_counts(many) == {**few, 7: 300_000_000}
 
 
-def test_hdr_files_follow_the_published_format(loaded: Engine) -> None:
-    result = loaded(
+def test_hdr_files_follow_the_published_format(engine_with_data: Engine) -> None:
+    result = engine_with_data(
         "run rocksdb -P workloads/workloada rocksdb.dir=db operationcount=2500 -target 1000 -s status.interval=1 "
         "hdrhistogram.fileoutput=true hdrhistogram.output.path=log_"
     )
-    assert sorted(path.name for path in loaded.home.glob("log_*")) == [
+    assert sorted(path.name for path in engine_with_data.home.glob("log_*")) == [
         *("log_CLEANUP.hdr", "log_READ.hdr", "log_UPDATE.hdr")
     ]
-    theirs = sample("hdr_READ.hdr").splitlines()
+    expected = sample("hdr_READ.hdr").splitlines()
     for metric in ("READ", "UPDATE", "CLEANUP"):
-        head, lines = split_log(loaded.home / f"log_{metric}.hdr")
+        head, lines = split_log(engine_with_data.home / f"log_{metric}.hdr")
         assert head[0] == f"#[Logging for: {metric}]"
         assert re.fullmatch(r"#\[Histogram log format version 1\.[1-3]\]", head[1])
         assert re.match(r"#\[StartTime: \d{10}\.\d{3} \(seconds since epoch\)", head[2])
-        assert head[3] == theirs[3]
+        assert head[3] == expected[3]
         assert len(head) == 4
         total = 0
         start = 0.0
@@ -459,7 +465,7 @@ def split_log(path: Path) -> tuple[list[str], list[str]]:
 
 
 def test_numbers_are_written_as_java_writes_them() -> None:
-    """The oracle of this file, on values that a JDK 17 printed."""
+    """The reference implementation of this file, on values printed by JDK 17."""
     for text in ("0.0", "1.0", "100.0", "0.001", "1.0E-4", "9.999E-4", "1.0E7", "1.23456789E7", "9999999.999", "NaN"):
         assert java_double(float(text)) == text
     for path in SAMPLES.glob("*.out"):

@@ -1,4 +1,4 @@
-"""Whatever cannot be written any more, the YCSB front end says so and keeps what it has."""
+"""On a full disk, the YCSB front end reports the failure and keeps the data written so far."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from conftest import Engine
-from ycsb_support import FAILED, RUN, STORES, USAGE, A, refused
+from ycsb_support import FAILED, RUN, STORES, USAGE, A, read_refusal
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MiB, where the test may mount one."""
+    """A file system of 16 MiB, if the test may mount it."""
     directory = tmp_path / "disk"
     directory.mkdir()
     mount = shutil.which("mount")
@@ -32,7 +32,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("store", STORES)
 def test_full_disk_ends_a_load_with_its_progress(engine: Engine, small_disk: Path, store: str) -> None:
     result = engine.run(f"load {store} {A} {store}.dir={small_disk}/db recordcount=30000 -threads 3")
-    error, hint = refused(result, FAILED)
+    error, hint = read_refusal(result, FAILED)
     loaded = int(result.value("INSERT", "Operations"))
     assert 100 < loaded < 30000
     assert f"stopped after {loaded} of 30000" in error, "the cause, not what closing the store then ran into"
@@ -45,13 +45,13 @@ def test_full_export_disk_preserves_the_printed_report(engine: Engine, small_dis
         (small_disk / "filler").write_bytes(bytes(32 << 20))
     result = engine.run(f"{RUN} exportfile={small_disk}/report")
     assert result.code in (FAILED, USAGE)
-    refused(result, result.code)
+    read_refusal(result, result.code)
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
 
 
 def test_a_read_only_file_system_is_named(engine: Engine, small_disk: Path) -> None:
     subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
     for store in STORES:
-        error, _ = refused(engine.run(f"load {store} {A} {store}.dir={small_disk}/db"), FAILED)
+        error, _ = read_refusal(engine.run(f"load {store} {A} {store}.dir={small_disk}/db"), FAILED)
         assert "Read-only file system" in error
-    assert "Read-only" in refused(engine.run(f"{RUN} exportfile={small_disk}/report"), USAGE)[0]
+    assert "Read-only" in read_refusal(engine.run(f"{RUN} exportfile={small_disk}/report"), USAGE)[0]

@@ -1,4 +1,4 @@
-"""Every YCSB command line of the hand-written reports runs, with another store and smaller counts and nothing else."""
+"""Every YCSB command line of the hand-written reports runs with another store and smaller counts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import pytest
 from conftest import FIXTURES, Engine
 
 COMMANDS = (FIXTURES / "seeds/commands.txt").read_text().splitlines()
-# The shell's part of a line is not ours.
+# The part of a line for the shell.
 LINES = [re.split(r" [>|] ", line)[0].removeprefix("bin/ycsb ") for line in COMMANDS]
 SMALL = ("recordcount=2000", "operationcount=2000")
 
 
 @pytest.fixture(scope="module")
-def tables(shared: Engine) -> Engine:
-    """A RocksDB with the reports' tables, in a directory laid out as the reports' authors had it."""
-    (shared.home / "pointdata").mkdir()
-    (shared.home / "workloads").mkdir()
-    for file in [*shared.workloads.iterdir(), *(FIXTURES / "seeds").glob("workload_*")]:
-        (shared.home / "workloads" / file.name).write_bytes(file.read_bytes())
+def tables(module_engine: Engine) -> Engine:
+    """A RocksDB with the reports' tables, in a directory with the layout of the reports' authors."""
+    (module_engine.home / "pointdata").mkdir()
+    (module_engine.home / "workloads").mkdir()
+    for file in [*module_engine.workloads.iterdir(), *(FIXTURES / "seeds").glob("workload_*")]:
+        (module_engine.home / "workloads" / file.name).write_bytes(file.read_bytes())
     for table in ("usertable", "usertableSplit"):
-        shared(f"load rocksdb -P workloads/workloada rocksdb.dir=db table={table}", *SMALL)
-    return shared
+        module_engine(f"load rocksdb -P workloads/workloada rocksdb.dir=db table={table}", *SMALL)
+    return module_engine
 
 
-def untouched(engine: Engine, line: str, *more: str) -> list[str]:
-    """A line's words as the shell would hand them over, with what the test adds at the end."""
+def split_line(engine: Engine, line: str, *more: str) -> list[str]:
+    """A line's words as the shell passes them, with the test's additions at the end."""
     return [str(engine.program), "ycsb", *shlex.split(line), *(word for pair in more for word in ("-p", pair))]
 
 
@@ -38,8 +38,8 @@ def test_seed_command_runs_with_rocksdb_instead_of_hbase(
     tables: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     directory = tmp_path / "db" if line.startswith("load") else tables.home / "db"
-    words = untouched(tables, re.sub(r"hbase1\d", "rocksdb", line), f"rocksdb.dir={directory}", *SMALL)
-    monkeypatch.setattr(tables, "words", lambda *_: words)
+    arguments = split_line(tables, re.sub(r"hbase1\d", "rocksdb", line), f"rocksdb.dir={directory}", *SMALL)
+    monkeypatch.setattr(tables, "words", lambda *_: arguments)
     result = tables(line)
     operations = "Total Operations" if "=raw" in line else "Operations"
     done = sum(result.value(metric, operations) for metric in result.metrics() if metric != "CLEANUP")
@@ -47,7 +47,7 @@ def test_seed_command_runs_with_rocksdb_instead_of_hbase(
     threads = re.search(r"thread(?:s|count)[ =](\d+)", line.replace("-p threads=10", ""))
     assert result.value("CLEANUP", operations) == (int(threads[1]) if threads else 1)
     assert not result.messages("error: ")
-    # One warning for each word that HBase's binding knew and RocksDB's does not, and no other.
+    # One warning for each property that only HBase's binding knows, and no other warning.
     strange = [word for word in ("-p columnfamily=", "-p threads=", "-cp ") if word in line]
     # Runs on the same data insert over the records of earlier runs, with a separate warning.
     warnings = [

@@ -1,4 +1,4 @@
-"""What the YCSB front end does to a store: the right operations and keys, at the right time, counted right."""
+"""The YCSB front end's effects on a store: operations and keys, their times, and their counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from conftest import FIXTURES, CommandResult, Engine, dump, on_time, operations
+from conftest import FIXTURES, CommandResult, Engine, check_on_time, dump, operations
 
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 LOAD = "load rocksdb -P workloads/workloada rocksdb.dir=db"
 RUN = "run rocksdb rocksdb.dir=db"
-# The version of YCSB's own binding, and the newest that we pin.
+# The version of YCSB's own binding, and the newest pinned version.
 VERSIONS = ("5.11.3", "10.10.1")
 
 
@@ -32,7 +32,7 @@ def fnv(number: int) -> int:
 
 
 def integrity(key: str, field: str, length: int) -> str:
-    """What YCSB stores in a field with dataintegrity."""
+    """YCSB's content of a field with dataintegrity."""
     text = f"{key}:{field}"
     while len(text) < length:
         text += ":"
@@ -61,14 +61,14 @@ def test_ordered_keys_are_padded_numbers(engine: Engine) -> None:
 def test_values_have_ycsbs_letters_and_length(engine: Engine) -> None:
     engine(f"{LOAD} recordcount=200 fieldcount=3 fieldlength=50")
     digits, capitals, small = set(range(0x20, 0x40)), set(range(0x20, 0x60)), {*range(0x20, 0x40), *range(0x60, 0x80)}
-    seen: list[set[int]] = [set() for _ in range(6)]
+    results: list[set[int]] = [set() for _ in range(6)]
     for fields in dump(engine).values():
         assert sorted(fields) == ["field0", "field1", "field2"]
         for value in fields.values():
             assert len(value) == 50
             for at, letter in enumerate(value):
-                seen[at % 6].add(ord(letter))
-    assert seen == [digits, capitals, small, digits, capitals, small]
+                results[at % 6].add(ord(letter))
+    assert results == [digits, capitals, small, digits, capitals, small]
 
 
 def test_values_with_integrity_are_ycsbs_byte_for_byte(engine: Engine) -> None:
@@ -87,7 +87,7 @@ def test_database_of_the_ycsb_binding_is_verified_completely(engine: Engine, ver
     result = engine(f"run rocksdb -P workloads/workloadc {options} operationcount=2000 requestdistribution=sequential")
     assert result.returns("VERIFY") == {"OK": 2000}
     assert f"version {version}" in result.err
-    # A newer RocksDB would write what the older one cannot read.
+    # A newer RocksDB would write a format that the older one cannot read.
     assert len(dump(engine, "rocksdb", "visible", f"rocksdb.version={version}")) == 2000
     result = engine(f"run rocksdb -P workloads/workloadf {options} operationcount=2000 -threads 3")
     assert result.returns("VERIFY") == {"OK": 2000}
@@ -107,7 +107,7 @@ def test_every_store_gives_back_what_was_written(engine: Engine, store: str) -> 
 
 
 def test_absent_record_is_not_verified(engine: Engine) -> None:
-    """There is nothing to compare, and the store did nothing wrong."""
+    """A missing record cannot be compared, and is not a fault of the store."""
     engine(f"{LOAD} recordcount=100 dataintegrity=true")
     result = engine(
         f"{RUN} -P workloads/workloadd recordcount=100 operationcount=30000 insertlag=0 -threads 8 dataintegrity=true "
@@ -196,7 +196,7 @@ def test_second_run_warns_of_overwritten_inserts(engine: Engine) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_quotas_are_exact_for_run_length(engine: Engine, seed: int) -> None:
-    # 0.05 of 1.05, as updateproportion keeps its default.
+    # 0.05 of 1.05, because updateproportion keeps its default.
     result = engine(f"run null recordcount=10 operationcount=1000 readproportion=1 seed={seed}")
     assert result.value("UPDATE", "Operations") in (47, 48)
 
@@ -210,7 +210,7 @@ def test_deletes_remove_the_oldest_records(engine: Engine) -> None:
         result = engine(f"{run} -threads {threads}")
         assert result.returns("DELETE") == {"OK": 200}
         assert result.returns("INSERT") == {"OK": 200}
-        # One client cannot be overtaken by another.
+        # A single client's operations cannot overtake each other.
         assert set(result.returns("READ")) <= ({"OK"} if threads == 1 else {"OK", "NOT_YET"})
         assert set(dump(engine, "rocksdb", directory)) == {f"user{fnv(number)}" for number in range(200, 1200)}
 
@@ -226,7 +226,7 @@ def test_deletes_remove_the_oldest_records(engine: Engine) -> None:
     ],
 )
 def test_constant_occupancy_counts_records_as_ycsb_does(engine: Engine, options: str, records: int) -> None:
-    """The numbers are what YCSB 0.17.0 loaded."""
+    """The numbers are from a load by YCSB 0.17.0."""
     (engine.home / "h").write_text("BlockSize\t10\n0\t5\n1\t3\n2\t2\n")
     workload = "workload=site.ycsb.workloads.ConstantOccupancyWorkload"
     assert engine(f"load rocksdb rocksdb.dir=db {workload} {options}").value("INSERT", "Operations") == records
@@ -263,14 +263,14 @@ def test_inserts_of_segments_do_not_collide(engine: Engine) -> None:
         )
         inserted.append(set(dump(engine, "lmdb", f"db{k}")) - before)
         assert result.value("INSERT", "Operations") == len(inserted[-1])
-        # The other segments' inserts are not in this database, and not a failure.
+        # The other segments' inserts are absent from this database, which is not a failure.
         assert set(result.returns("READ")) <= {"OK", "NOT_YET"}
     assert sum(map(len, inserted)) == 150
     assert set.union(*inserted) == {f"user{fnv(number)}" for number in range(1000, 1150)}
 
 
 def test_concurrent_segments_share_clients_and_rate(engine: Engine) -> None:
-    """LMDB takes several processes at once."""
+    """LMDB accepts several processes."""
     rates = []
     for attempt in range(10):
         load = f"load lmdb -P workloads/workloada lmdb.dir=db{attempt} recordcount=3000 -threads 5 -target 3000"
@@ -278,9 +278,9 @@ def test_concurrent_segments_share_clients_and_rate(engine: Engine) -> None:
         results = [CommandResult(0, *process.communicate(timeout=60), 0) for process in processes]
         assert [process.returncode for process in processes] == [0, 0, 0]
         assert len(dump(engine, "lmdb", f"db{attempt}")) == 3000
-        assert [each.value("CLEANUP", "Operations") for each in results] == [2, 2, 1]
-        rates = [each.value("OVERALL", "Throughput(ops/sec)") for each in results]
-        if not any(each.late() for each in results):
+        assert [result.value("CLEANUP", "Operations") for result in results] == [2, 2, 1]
+        rates = [result.value("OVERALL", "Throughput(ops/sec)") for result in results]
+        if not any(result.is_late() for result in results):
             break
     assert rates == [pytest.approx(1000, abs=100)] * 3
 
@@ -318,7 +318,7 @@ def test_the_seed_that_is_told_repeats_the_run(engine: Engine) -> None:
 
 def test_run_without_operation_count_lasts_its_time(engine: Engine) -> None:
     result = engine("run null -P workloads/workloadc operationcount=0 maxexecutiontime=2")
-    # Without a rate nothing says that the last operation was late; where the end is, runs with one show.
+    # Without a rate nothing reports that the last operation was late; a run with a rate shows the end.
     assert 1000 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * result.seconds
     assert result.value("READ", "Operations") > 10_000
     assert 2 <= result.seconds < 20
@@ -327,27 +327,31 @@ def test_run_without_operation_count_lasts_its_time(engine: Engine) -> None:
 def test_a_run_ends_at_whichever_limit_comes_first(engine: Engine) -> None:
     assert operations(engine("run null -P workloads/workloadc operationcount=50 maxexecutiontime=30")) == 50
 
-    def by_time(result: CommandResult) -> None:
+    def check_end(result: CommandResult) -> None:
         assert 95 <= operations(result) <= 101
 
-    on_time(engine, "run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100", by_time)
+    check_on_time(
+        engine, "run null -P workloads/workloadc operationcount=1000000 maxexecutiontime=1 -target 100", check_end
+    )
 
 
 def test_load_stops_when_its_time_is_over(engine: Engine) -> None:
-    def by_time(result: CommandResult) -> None:
+    def check_end(result: CommandResult) -> None:
         assert 195 <= result.value("INSERT", "Operations") <= 201
 
-    on_time(engine, "load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200", by_time)
+    check_on_time(
+        engine, "load null -P workloads/workloada recordcount=100000 maxexecutiontime=1 -target 200", check_end
+    )
 
 
 def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
-    def paced(result: CommandResult) -> None:
+    def check_pace(result: CommandResult) -> None:
         assert operations(result) == 1000
         assert 950 <= result.value("OVERALL", "RunTime(ms)") <= 1060
         assert result.seconds >= 1.9
 
     command = "run null -P workloads/workloada operationcount=1000 -target 1000 warmuptime=1 -s status.interval=1"
-    on_time(engine, command, paced)
+    check_on_time(engine, command, check_pace)
     result = engine("run null -P workloads/workloada operationcount=0 maxexecutiontime=1 warmuptime=1")
     assert 500 <= result.value("OVERALL", "RunTime(ms)") <= 1000 * (result.seconds - 1)
     assert result.seconds > 1.9
@@ -357,55 +361,55 @@ def test_the_warm_up_is_in_no_figure(engine: Engine) -> None:
 
 @pytest.mark.parametrize("options", ["-threads 1", "-threads 5", "-threads 5 spin.sleep=true", "-threads 100"])
 def test_a_target_holds_the_rate(engine: Engine, options: str) -> None:
-    def held(result: CommandResult) -> None:
+    def check_rate(result: CommandResult) -> None:
         assert 1480 <= result.value("OVERALL", "RunTime(ms)") <= 1560
         assert 960 <= result.value("OVERALL", "Throughput(ops/sec)") <= 1015
 
-    on_time(engine, f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}", held)
+    check_on_time(engine, f"run null -P workloads/workloada operationcount=1500 -target 1000 {options}", check_rate)
 
 
 @pytest.mark.parametrize(("arrival", "low", "high"), [("uniform", 0.0, 0.03), ("poisson", 0.07, 0.2)])
 def test_arrivals_are_spaced_as_asked(engine: Engine, arrival: str, low: float, high: float) -> None:
-    def spaced(result: CommandResult) -> None:
+    def check_spacing(result: CommandResult) -> None:
         gaps = [b - a for a, b in itertools.pairwise(reads_at(result))]
         assert abs(statistics.mean(gaps) - 2.5) < 0.35
-        # An exponential gap is more than twice its mean in e^-2 = 13.5 % of all cases.
+        # An exponential gap exceeds twice its mean with a probability of e^-2 = 13.5 %.
         assert low <= sum(1 for gap in gaps if gap > 5) / len(gaps) <= high
 
     command = "run null -P workloads/workloadc operationcount=1000 -target 400 measurementtype=raw seed=5"
-    on_time(engine, f"{command} arrival={arrival}", spaced)
+    check_on_time(engine, f"{command} arrival={arrival}", check_spacing)
 
 
 def test_a_ramp_climbs_and_then_stays(engine: Engine) -> None:
     def climbing(result: CommandResult) -> None:
         assert 1850 <= result.value("READ", "Total Operations") <= 1910
-        assert [round(count, -2) for count in by_second(result)] == [300, 700, 900]
+        assert [round(count, -2) for count in reads_per_second(result)] == [300, 700, 900]
 
     command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
-    on_time(engine, f"{command} rate.ramp=100:900:2", climbing)
+    check_on_time(engine, f"{command} rate.ramp=100:900:2", climbing)
 
 
 def test_steps_follow_one_another(engine: Engine) -> None:
     def stepping(result: CommandResult) -> None:
-        for count, wanted in zip(by_second(result), (100, 500, 200), strict=True):
-            assert abs(count - wanted) <= 12
+        for count, expected in zip(reads_per_second(result), (100, 500, 200), strict=True):
+            assert abs(count - expected) <= 12
 
     command = "run null -P workloads/workloadc operationcount=0 maxexecutiontime=3 measurementtype=raw"
-    on_time(engine, f"{command} rate.steps=100:1,500:1,200:1", stepping)
+    check_on_time(engine, f"{command} rate.steps=100:1,500:1,200:1", stepping)
 
 
 def reads_at(result: CommandResult) -> list[int]:
-    """When reads began, in milliseconds, by raw measurements."""
+    """The start times of reads, in milliseconds, from raw measurements."""
     return sorted(int(ms) for ms in re.findall(r"^READ,(\d+),\d+$", result.out, re.M))
 
 
-def by_second(result: CommandResult) -> list[int]:
-    """How many reads began in each of three seconds."""
+def reads_per_second(result: CommandResult) -> list[int]:
+    """The number of reads that began in each of three seconds."""
     at = reads_at(result)
     return [sum(1 for ms in at if second <= (ms - at[0]) / 1000 < second + 1) for second in range(3)]
 
 
-# Other ways in
+# Other entry points.
 
 
 def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
@@ -415,7 +419,7 @@ def test_a_printed_spec_runs_the_same_trial(engine: Engine) -> None:
     assert list(engine.home.iterdir()) == []
     spec = json.loads(result.out)
     assert (spec["spec"], spec["phase"], spec["seed"], spec["clients"]) == (2, "load", 9, 3)
-    # Nothing comes after the spec and the pipe closes: there is no lease to lose.
+    # Nothing follows the spec and the pipe closes: there is no lease to lose.
     done = subprocess.run(
         [engine.program, "trial"], input=result.out, capture_output=True, text=True, cwd=engine.home, timeout=30
     )

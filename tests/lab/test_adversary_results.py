@@ -1,4 +1,4 @@
-"""Results that are damaged, empty, mixed up or beyond all numbers: no traceback, and nothing false."""
+"""Damaged, empty, mixed or extreme results: no traceback, and no false statement."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ CSV = "variant,repeat,clients,metric,unit,value,n\n"
 
 
 def folder(path: Path) -> Path:
-    """A folder with two trials, everything optional in them, and its plan."""
-    made = Folder.create_folder(
+    """A folder with two trials, all optional content, and its plan."""
+    folder_of = Folder.create_folder(
         path / "results/made/1",
         "made",
         Question("?", "system", "a", ("throughput",), 1, 2, 0.1, "device", True, {"noisy": {}}),
         interleaved=True,
     )
-    made.record_block(1, {f"t-{system}": {"system": system} for system in "ab"})
+    folder_of.record_block(1, {f"t-{system}": {"system": system} for system in "ab"})
     for order, system in enumerate("ab"):
         more: dict[str, Any] = {
             "clients": 2,
@@ -52,10 +52,10 @@ def folder(path: Path) -> Path:
             "notes": (Note("odd", "something", "see there"),),
         }
         result = trial(f"t-{system}", {"system": system}, 1000.0, order=order, start_unix_ns=1, **more)
-        with made.open_attempt(result.trial) as files:
+        with folder_of.open_attempt(result.trial) as files:
             (files / "series.json").write_text(json.dumps(SERIES.to_json()))
-        made.append_trial(result)
-    return made.path
+        folder_of.append_trial(result)
+    return folder_of.path
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -68,19 +68,19 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
             yield (*path, key)
 
 
-def damaged(document: Any, path: tuple[Any, ...], part: Any) -> Any:
-    """The document with another part; `...` takes it out."""
+def damage_document(document: Any, path: tuple[Any, ...], part: Any) -> Any:
+    """The document with another part; `...` deletes it."""
     if not path:
         return part
-    made = copy.deepcopy(document)
-    inner = made
+    result = copy.deepcopy(document)
+    inner = result
     for key in path[:-1]:
         inner = inner[key]
     if part is ...:
         del inner[path[-1]]
     else:
         inner[path[-1]] = part
-    return made
+    return result
 
 
 @pytest.mark.parametrize("name", ["values.jsonl", "plan.jsonl", "folder.json", "trials/t-a/series.json"])
@@ -90,11 +90,11 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
     document = json.loads(first)
     commands = [(check, [str(path)]), (show, [str(path), "--json"]), (list_all, ["--results", str(path.parent.parent)])]
     for number, place in enumerate(places(document)):
-        # Each place gets some of what is wrong, and all of it comes in each file.
-        for part in (..., *(WRONG[(number + each) % len(WRONG)] for each in range(3))):
+        # Each place has some of the wrong values, and each file has all of them.
+        for part in (..., *(WRONG[(number + offset) % len(WRONG)] for offset in range(3))):
             if part is ... and not place:
                 continue
-            (path / name).write_text("\n".join([json.dumps(damaged(document, place, part)), *rest]) + "\n")
+            (path / name).write_text("\n".join([json.dumps(damage_document(document, place, part)), *rest]) + "\n")
             for run, arguments in commands:
                 assert run(arguments) in (0, 1, 2), (place, part)
     capsys.readouterr()
@@ -102,10 +102,10 @@ def test_damaged_file_causes_no_traceback(tmp_path: Path, name: str, capsys: pyt
 
 def test_names_are_no_markup_and_no_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     question = Question("Is [/dev/sda] [red]fast :x:?", "x", metrics=("throughput",))
-    made = Folder.create_folder(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
+    result = Folder.create_folder(tmp_path / "made/1", "[/b] :x:", question, interleaved=True)
     for name in ("[/foo]", ":x:"):
-        made.append_trial(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
-    for run, arguments in ((list_all, ["--results", str(tmp_path)]), (show, [str(made.path)])):
+        result.append_trial(trial(f"t{name}", {"x": name, "[/y]": 1}, 1000.0))
+    for run, arguments in ((list_all, ["--results", str(tmp_path)]), (show, [str(result.path)])):
         assert run(arguments) == 0
         output = " ".join(capsys.readouterr().out.split())
         assert question.text in output
@@ -129,37 +129,37 @@ def test_without_a_figure_nothing_is_valid(tmp_path: Path, capsys: pytest.Captur
 
 def test_untrusted_answer_of_a_single_figure_has_warning() -> None:
     results = experiment(facts(file_system="tmpfs"))
-    one = replace(results, trials=[each for each in results.trials if each.config["system"] == "lmdb"])
-    assert judge_results(one).answer.endswith(", n=6)")
-    claimed = replace(one, question=asking(claims="device"))
+    single_side = replace(results, trials=[trial for trial in results.trials if trial.config["system"] == "lmdb"])
+    assert judge_results(single_side).answer.endswith(", n=6)")
+    claimed = replace(single_side, question=asking(claims="device"))
     assert judge_results(claimed).answer.endswith(", n=6, invalid)")
 
 
 def test_sides_with_other_clients_are_no_valid_comparison() -> None:
-    rates = [1000.0 + each for each in range(7)]
-    one, eight = (
-        matrix({(name,): [factor * each for each in rates]}, ("variant",), name=name)
+    rates = [1000.0 + number for number in range(7)]
+    one_client, eight = (
+        matrix({(name,): [factor * number for number in rates]}, ("variant",), name=name)
         for name, factor in (("old", 1), ("new", 8))
     )
     sets = [
-        replace(each, trials=[replace(trial, clients=clients) for trial in each.trials])
-        for each, clients in ((one, 1), (eight, 8))
+        replace(number, trials=[replace(trial, clients=clients) for trial in number.trials])
+        for number, clients in ((one_client, 1), (eight, 8))
     ]
     judgement = judge_results(join_results(sets))
-    assert [each.verdict for each in judgement.comparisons] == [Verdict.SUSPECT] * len(judgement.comparisons)
-    assert "old and new differ in number of clients (1 against 8)" in [each.message for each in judgement.findings]
-    alike = judge_results(join_results([one, eight])).findings
-    assert not any("number of clients (" in each.message for each in alike)
+    assert [number.verdict for number in judgement.comparisons] == [Verdict.SUSPECT] * len(judgement.comparisons)
+    assert "old and new differ in number of clients (1 against 8)" in [number.message for number in judgement.findings]
+    alike = judge_results(join_results([one_client, eight])).findings
+    assert not any("number of clients (" in number.message for number in alike)
 
 
 def test_omitted_dimension_is_named_even_without_pooling() -> None:
     rates: dict[tuple[Scalar, ...], list[float]] = {("a", 1): [1.0] * 6, ("b", 8): [8.0] * 6}
     results = matrix(rates, ("system", "size"), planned={"gone": {"system": "a", "size": 1}})
     left = project_results(results, Projection(row=(), col=("system",))).results
-    assert left.warnings == ("left out size: variants differ in it as well, so a difference may be due to it",)
+    assert left.warnings == ("omitted size: variants also differ in it, so it may cause the difference",)
     assert left.planned == {}
-    kept = project_results(results, Projection()).results
-    assert (kept.warnings, kept.planned) == ((), {"gone": {"size": 1, "system": "a"}})
+    retained = project_results(results, Projection()).results
+    assert (retained.warnings, retained.planned) == ((), {"gone": {"size": 1, "system": "a"}})
 
 
 def test_json_has_no_infinity_and_no_nan(tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ def test_a_table_beyond_all_numbers_is_refused(tmp_path: Path, row: str, message
 def test_duplicate_or_non_file_imports_are_refused(tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text(f"{CSV}a,1,4,throughput,op/s,1,\n")
     subprocess.run(["mkfifo", tmp_path / "pipe"], check=True)
-    for words, message in (
+    for arguments, message in (
         (["one.csv", "./one.csv"], "one.csv is named twice"),
         (["pipe"], "pipe is not a file"),
         (["."], "cannot read .: Is a directory"),
     ):
-        assert message in loadstone(tmp_path, "import", *words, code=1, timeout=20).stderr
+        assert message in loadstone(tmp_path, "import", *arguments, code=1, timeout=20).stderr
 
 
 @pytest.mark.parametrize("nested", ["(" * 5000 + "a:b" + ")" * 5000, "-" * 5000 + "a:b"], ids=["parentheses", "minus"])

@@ -1,4 +1,4 @@
-"""Valid experiments that behave badly: their errors, interruptions and ends."""
+"""Valid experiments with bad behaviour: their errors, interruptions and ends."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, start, trials
+from lab_support import experiment, loadstone, single_folder, start, trials
 from loadstone.runner import hooks
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 HEAD = """
 systems: {first: {store: lmdb}}
@@ -25,7 +25,7 @@ TORN = r"head -c 100000 /dev/zero; printf '\377\376 the end\303'; exit 3"
 
 
 def run(home: Path, more: str, *arguments: str, code: int = 0, head: str = HEAD) -> str:
-    """Runs HEAD with more keys; returns its output."""
+    """Runs HEAD with additional keys; returns its output."""
     file = experiment(home, head + more)
     return loadstone(home, "run", file, "--no-report", *arguments, code=code).stderr
 
@@ -64,7 +64,7 @@ def test_failing_hook_does_not_swallow_ctrl_c(tmp_path: Path) -> None:
     _, stderr = process.communicate(timeout=15)
     assert process.returncode == 130
     assert "interrupted" in stderr
-    assert trials(only_folder(tmp_path)) == []
+    assert trials(single_folder(tmp_path)) == []
 
 
 def test_hook_killed_by_ctrl_c_preserves_it(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_interrupted_run_waits_only_briefly_for_a_hook(tmp_path: Path, monkeypat
     loaded = load_experiment(experiment(tmp_path, HEAD + 'hooks: {after: ["sleep 60"]}'), None, [])
     (planned, *_), *_ = plan_experiment(loaded.experiment).plan_blocks()
     with DataSpaces("test") as spaces:
-        shown = PlainLines.__new__(PlainLines)
-        conductor = trial.Conductor(loaded.experiment, spaces, shown, Local(), RunServers())
-        begun = time.monotonic()
-        with pytest.raises(KeyboardInterrupt), conductor._hooked(planned, tmp_path, tmp_path):
+        text = PlainLines.__new__(PlainLines)
+        conductor = trial.Conductor(loaded.experiment, spaces, text, Local(), RunServers())
+        start_s = time.monotonic()
+        with pytest.raises(KeyboardInterrupt), conductor._run_hooks(planned, tmp_path, tmp_path):
             raise KeyboardInterrupt
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - start_s < 30
 
 
 def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
@@ -111,27 +111,27 @@ def test_a_workload_file_need_not_set_an_end(tmp_path: Path) -> None:
 
 def test_overdue_last_operation_does_not_change_the_rate(tmp_path: Path) -> None:
     run(tmp_path, "rate: 0.5")
-    found = trials(only_folder(tmp_path))
-    assert [(each.value("operations"), each.value("runtime")) for each in found] == [(1, 1e8)] * 2
-    assert [each.value("throughput") for each in found] == [10.0] * 2
+    results = trials(single_folder(tmp_path))
+    assert [(result.value("operations"), result.value("runtime")) for result in results] == [(1, 1e8)] * 2
+    assert [result.value("throughput") for result in results] == [10.0] * 2
 
 
 def test_a_changing_rate_is_an_open_loop(tmp_path: Path) -> None:
     run(tmp_path, "", head=HEAD.replace("fieldcount: 1", 'fieldcount: 1, rate.ramp: "100:1000:1"'))
-    (first, _) = trials(only_folder(tmp_path))
+    (first, _) = trials(single_folder(tmp_path))
     assert first.loop == "open"
     assert first.value("all.service.mean") is not None
 
 
 def test_hook_may_hide_the_directory_for_any_seed(tmp_path: Path) -> None:
-    # Previous contents are hidden, as if something had been mounted over the directory.
+    # Previous contents are hidden, as by a mount over the directory.
     run(tmp_path, 'load: {reuse: copy}\nseed: 99999999999999999999999\nhooks: {before: ["rm -rf data/*"]}')
-    assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
+    assert {trial.end for trial in trials(single_folder(tmp_path))} == {"done"}
 
 
 def test_trials_of_another_run_are_named(tmp_path: Path) -> None:
     run(tmp_path, "")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert folder.load_results().warnings == ()
     lines = (folder.path / "values.jsonl").read_text().replace('"first"', '"second"')
     (folder.path / "values.jsonl").write_text(lines)

@@ -1,4 +1,4 @@
-"""Archives of result folders: they open like the folder, hold no name after redaction, and cannot climb out."""
+"""Archives of result folders open like the folder, contain no name after redaction, and cannot escape their target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ("bench-7", "example.org", "db-1", "10.1.2.3", "fd00::7", "/srv/data", "
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    """A folder with names of hosts and paths wherever results may have them."""
+    """A folder with names of hosts and paths in every place where results may contain them."""
     created = Folder.create_folder(
         tmp_path / "results/shared/2026-01-01T00-00-00Z",
         "shared",

@@ -1,4 +1,4 @@
-"""The workload kind `command`: figures of any command, its phases and names, and what becomes of its failures."""
+"""The workload kind `command`: figures of any command, its phases and names, and its failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab_support import ROOT, experiment, loadstone, only_folder, start, trials
+from lab_support import ROOT, experiment, loadstone, single_folder, start, trials
 from loadstone.engine.histogram import Histogram, decode_histogram, encode_histogram
 from loadstone.errors import LoadstoneError
 from loadstone.experiment.file import load_experiment
@@ -45,11 +45,11 @@ def run_command(home: Path, command: dict[str, Any], code: int = 0, **keys: Any)
     path = experiment(home, yaml.safe_dump(document).replace("%", "%%"))
     path.write_text(yaml.safe_dump(document))
     loadstone(home, "run", path, "--no-report", code=code)
-    return trials(only_folder(home))
+    return trials(single_folder(home))
 
 
 def failure(home: Path, command: dict[str, Any], **keys: Any) -> tuple[str, str]:
-    """Message and hint of the first trial, which fails."""
+    """The message and the hint of the first trial, which fails."""
     trial = run_command(home, command, code=1, **keys)[0]
     assert trial.end == "failed"
     return trial.notes[-1].message, trial.notes[-1].hint
@@ -71,7 +71,7 @@ def test_redis_benchmark_ends_with_a_verdict(tmp_path: Path) -> None:
     path = experiment(tmp_path, REDIS.replace("100000", "2000"))
     port = f"systems.redis.start.settings.port={free_port()}"
     loadstone(tmp_path, "run", path, "--no-report", "--set", "systems.redis.start.system=redis", "--set", port)
-    results = only_folder(tmp_path).load_results()
+    results = single_folder(tmp_path).load_results()
     assert [trial.end for trial in results.trials] == ["done"] * 12
     judgement = judge_results(results)
     (comparison,) = [pair for pair in judgement.comparisons if pair.metric == "throughput"]
@@ -97,7 +97,7 @@ def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
     }
     changed = [part for key, value in changes.items() for part in ("--set", f"{key}={value}")]
     loadstone(tmp_path, "run", path, "--no-report", *changed)
-    results = trials(only_folder(tmp_path))
+    results = trials(single_folder(tmp_path))
     assert [trial.end for trial in results] == ["done"] * 2
     for trial in results:
         assert trial.clients == trial.config["clients"]
@@ -112,7 +112,7 @@ def test_pgbench_runs_on_a_started_server(tmp_path: Path) -> None:
 def test_time_is_measured_without_figures(tmp_path: Path) -> None:
     path = experiment(tmp_path, GZIP)
     loadstone(tmp_path, "run", path, "--no-report", "--set", "repeats=2")
-    results = only_folder(tmp_path).load_results()
+    results = single_folder(tmp_path).load_results()
     assert results.headline_metrics == ("time", "cpu_time")
     for trial in results.trials:
         assert (trial.end, trial.requested["work.run"]) == ("done", "gzip -{level} -c data > data.gz")
@@ -130,15 +130,15 @@ def test_peak_memory_is_the_commands_own(tmp_path: Path) -> None:
     assert memory[50] < 80e6
 
 
-def parse_output(home: Path, text: str, figures: Any) -> ImportedRun:
-    """The figures in the output of a command. Raises CommandError."""
+def parse_output(home: Path, text: str, figures: Any, warmup: float = 0.0) -> ImportedRun:
+    """The figures in the output of a command, without a warm-up in s. Raises CommandError."""
     context = CommandContext(home, home)
     ended = Ended(0, home / "command.stdout", home / "command.stderr", CommandUse(1, 1, None), context)
     with ended.stdout.open("wb") as out, ended.stderr.open("wb") as errors:
         subprocess.run(shell(text, context), stdout=out, stderr=errors, check=True)
     work = Command.model_validate({"run": text, "figures": figures})
-    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None))
-    return phase_result.parsed(phase, ended)
+    phase = ObservedCommand("command", lambda _: [], partial(read_figures, work, "command", None, warmup))
+    return phase_result.parse_output(phase, ended)
 
 
 def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
@@ -151,6 +151,44 @@ def test_figures_are_read_by_path_and_pattern(tmp_path: Path) -> None:
     run = parse_output(tmp_path, "echo load 22 5 %", {"regex": {"miss": ["2{2} ([0-9]) %", "%"]}})
     assert run.values[0].value == 0.05
     assert parse_output(tmp_path, "true", None).facts["work"] == "command"
+
+
+IMPORTS = ROOT / "tests/fixtures/imports"
+
+
+def test_warmup_is_excluded_from_a_series(tmp_path: Path) -> None:
+    command = f"cat {IMPORTS / 'pgbench-progress.txt'}"
+    whole, run = (parse_output(tmp_path, command, "pgbench", warmup) for warmup in (0.0, 1.0))
+    assert (whole.series, run.series) != (None, None)
+    known = {value.metric: value.value for value in run.values}
+    # The second and the third second: 312.9 and 385.1 transactions.
+    assert known["throughput"] == pytest.approx((312.9 + 385.1) / 2)
+    assert (known["operations"], known["runtime"]) == (698, 2e9)
+    assert run.series is not None
+    assert run.series.start_seconds == (0.0, 1.0)
+    # The mean of pgbench covers the warm-up.
+    assert "all.mean" in {value.metric for value in whole.values}
+    assert "all.mean" not in known
+    assert [note.name for note in run.notes if note not in whole.notes] == ["warmup-excluded"]
+
+
+def test_latencies_after_the_warmup_are_read_from_histograms(tmp_path: Path) -> None:
+    log = IMPORTS / "cassandra-stress.hlog"
+    runs = [parse_output(tmp_path, f"cat {log}", "hlog", warmup) for warmup in (0.0, 1.0)]
+    counts = [{value.metric: value.value for value in run.values} for run in runs]
+    assert [known["operations"] for known in counts] == [6000, 4000]
+    assert [known["runtime"] for known in counts] == pytest.approx([3e9, 2e9])
+    (tmp_path / "tool.hlog").write_bytes(log.read_bytes())
+    run = parse_output(tmp_path, f"cat {IMPORTS / 'pgbench-progress.txt'}", "pgbench", 1.0)
+    known = {value.metric: value.value for value in run.values}
+    assert known["read.p99"] == counts[1]["read.p99"]
+    assert known["throughput"] == pytest.approx(349)
+
+
+@pytest.mark.parametrize(("name", "warmup"), [("pgbench-scripts.txt", 1.0), ("pgbench-progress.txt", 60.0)])
+def test_warmup_without_a_series_fails(name: str, warmup: float, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="no time series after the warm-up"):
+        parse_output(tmp_path, f"cat {IMPORTS / name}", "pgbench", warmup)
 
 
 FAILURES = [
@@ -179,9 +217,9 @@ def test_missing_figures_are_named(tmp_path: Path, text: str, figures: Any, mess
 def test_exit_status_fails_the_trial(tmp_path: Path) -> None:
     message, hint = failure(tmp_path, {"run": "echo tps = 5; echo broken >&2; exit 3", "figures": TPS})
     assert (message, hint) == ("command ended with exit status 3", "the end of its output: broken")
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         assert trial.value("throughput") is None
-        assert (only_folder(tmp_path).path / "trials" / trial.trial / "command.stderr").read_text() == "broken\n"
+        assert (single_folder(tmp_path).path / "trials" / trial.trial / "command.stderr").read_text() == "broken\n"
 
 
 def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
@@ -189,9 +227,9 @@ def test_missing_figure_of_one_repeat_is_one_failure(tmp_path: Path) -> None:
     text = f"echo x >> {count}; [ $(wc -l < {count}) = 2 ] || echo tps = 5"
     results = run_command(tmp_path, {"run": text, "figures": TPS}, code=1, repeats=6)
     assert sorted(trial.end for trial in results) == ["done"] * 5 + ["failed"]
-    # The next run repeats what failed.
+    # The next run repeats failed trials.
     loadstone(tmp_path, "run", tmp_path / "small.yaml", "--no-report", "--resume")
-    resumed = trials(only_folder(tmp_path))
+    resumed = trials(single_folder(tmp_path))
     assert [trial.end for trial in resumed] == ["done"] * 6
     assert [trial.attempt for trial in resumed].count(2) == 1
     assert len(count.read_text().splitlines()) == 7
@@ -216,7 +254,7 @@ def test_daemon_is_killed_and_named(tmp_path: Path) -> None:
 
 def test_middle_of_a_large_output_is_cut(tmp_path: Path) -> None:
     first, _ = run_command(tmp_path, {"run": "echo begin; head -c 80000000 /dev/zero; echo end"})
-    output = only_folder(tmp_path).path / "trials" / first.trial / "command.stdout"
+    output = single_folder(tmp_path).path / "trials" / first.trial / "command.stdout"
     assert 32 << 20 < output.stat().st_size < 33 << 20
     data = output.read_bytes()
     assert data.startswith(b"begin")
@@ -236,7 +274,7 @@ def test_phases_run_in_order(tmp_path: Path) -> None:
     results = run_command(tmp_path, command, hooks={"before": [f"echo before >> {log}"]})
     lines = [line.split()[0] for line in log.read_text().splitlines()]
     assert lines == ["before", "prepare", "run", "run", "run"] * 2
-    # The trials of a block have equal seeds, and other blocks have others.
+    # The trials of a block have equal seeds; blocks have different seeds.
     assert len({trial.value("x") for trial in results}) == 2
     assert all(trial.value("load.time") for trial in results)
 
@@ -257,7 +295,7 @@ def test_histograms_of_the_tool_are_kept(tmp_path: Path) -> None:
     )
     for trial in results:
         assert trial.value("read.p50") == pytest.approx(2000, rel=0.001)
-        log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
+        log_file = single_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
         assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == histogram
 
 
@@ -270,12 +308,12 @@ def test_histograms_of_processes_are_merged(tmp_path: Path) -> None:
     trial, _ = run_command(tmp_path, {"run": f"{copies}; echo tps = 5", "figures": TPS})
     assert trial.value("read.count") == trial.value("all.count") == 400
     assert trial.value("read.p50") == pytest.approx(9000, rel=0.001)
-    log_file = only_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
+    log_file = single_folder(tmp_path).path / "trials" / trial.trial / "command.hlog"
     merged = Histogram()
     for part in parts:
         merged.add_histogram(part)
     assert decode_histogram(log_file.read_text().rstrip().rpartition(",")[2]) == merged
-    # The second began half a second later.
+    # The second trial began half a second later.
     assert trial.value("runtime") == pytest.approx(1.5e9)
 
 
@@ -355,7 +393,7 @@ def test_results_of_several_tests_are_one_run() -> None:
     assert len(runs) > 1
     assert {f"{str(run.config['test']).lower()}.throughput" for run in runs[:2]} <= names
     doubled = [*chosen.read_runs(Source(source, source.read_text(), {})) * 2]
-    with pytest.raises(LoadstoneError, match="results of redis-benchmark, and a trial has one"):
+    with pytest.raises(LoadstoneError, match="results of redis-benchmark, but a trial has one"):
         single_run(doubled, chosen)
 
 

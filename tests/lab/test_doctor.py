@@ -1,4 +1,4 @@
-"""`loadstone doctor`: each check both ways on machines that are made up, then this machine through the command."""
+"""`loadstone doctor`: each check in both directions on invented machines, then this machine through the command."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from lab_support import ROOT, loadstone
-from loadstone.doctor.check import Directory, Limit, Machine, Program, Seen
+from loadstone.doctor.check import CheckResult, Directory, Limit, Machine, Program
 from loadstone.doctor.diagnosis import CHECKS, CLIENTS, examine_machine, is_fit, render_report
 from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
 from loadstone.doctor.snapshot import take_snapshot
 from loadstone.observe.listeners import Listener
 
 GB = 1_000_000_000
-# A machine on which all is as it should be.
+# A machine without problems.
 FIT = Machine(
     open_files=Limit(65_536, 65_536),
     processes=Limit(95_000, 95_000),
@@ -43,7 +43,7 @@ FIT = Machine(
         **{name: Program(f"/usr/bin/{name}", 17) for name in ("java", "javac")},
     },
 )
-# A machine on which nothing is as it should be: its commands are the examples of the page.
+# A machine with every problem: its commands are the examples of the page.
 WORST = Machine(
     open_files=Limit(1024, 4096),
     processes=Limit(4096, 4096),
@@ -68,49 +68,52 @@ WORST = Machine(
 NO_LIMIT = Limit(None, None)
 
 
-def seen(check: str, machine: Machine, clients: int = CLIENTS) -> Seen:
-    """What one check finds."""
-    (found,) = [each.seen for each in examine_machine(machine, clients) if each.check.name == check]
-    return found
+def examine_check(check: str, machine: Machine, clients: int = CLIENTS) -> CheckResult:
+    """The finding of one check."""
+    (results,) = [finding.result for finding in examine_machine(machine, clients) if finding.check.name == check]
+    return results
 
 
-def without(*names: str) -> dict[str, Program]:
-    """The fit machine's programs but for some."""
+def remove_programs(*names: str) -> dict[str, Program]:
+    """The fit machine's programs without some."""
     return {name: program for name, program in FIT.programs.items() if name not in names}
 
 
 def test_a_fit_machine_has_nothing_to_do() -> None:
-    found = examine_machine(FIT)
-    assert {each.check.name: each.seen.state for each in found} == {check.name: "ok" for check in CHECKS}
-    assert all(each.seen.found and not each.seen.fix for each in found)
-    assert is_fit(found)
-    assert "to do" not in render_report(found)
+    rows = examine_machine(FIT)
+    assert {row.check.name: row.result.state for row in rows} == {check.name: "ok" for check in CHECKS}
+    assert all(row.result.text and not row.result.fix for row in rows)
+    assert is_fit(rows)
+    assert "to do" not in render_report(rows)
 
 
 def test_worst_machine_gets_a_command_from_every_check() -> None:
-    for each in examine_machine(WORST):
-        assert each.seen.state in ("warn", "fail"), each.check.name
-        assert each.seen.fix, each.check.name
+    for finding in examine_machine(WORST):
+        assert finding.result.state in ("warn", "fail"), finding.check.name
+        assert finding.result.fix, finding.check.name
     assert not is_fit(examine_machine(WORST))
 
 
 def test_unknown_facts_cause_no_complaint() -> None:
-    states = {each.check.name: each.seen.state for each in examine_machine(replace(Machine(), programs=FIT.programs))}
+    states = {
+        finding.check.name: finding.result.state
+        for finding in examine_machine(replace(Machine(), programs=FIT.programs))
+    }
     assert set(states.values()) == {"ok"}
 
 
 def with_program(name: str, program: Program) -> dict[str, Program]:
-    """The fit machine's programs, one of them another."""
+    """The fit machine's programs with one replaced."""
     return {**FIT.programs, name: program}
 
 
 def with_dnf(*names: str) -> dict[str, Program]:
-    """The programs of a machine of the other family, but for some."""
-    return {**without("apt-get", *names), "dnf": Program("/usr/bin/dnf")}
+    """The programs of a machine of the other family, without some."""
+    return {**remove_programs("apt-get", *names), "dnf": Program("/usr/bin/dnf")}
 
 
 @pytest.mark.parametrize(
-    ("check", "change", "state", "found", "fix"),
+    ("check", "change", "state", "expected", "fix"),
     [
         ("open files", {"open_files": NO_LIMIT}, "ok", "unlimited (hard limit unlimited)", ""),
         ("open files", {"open_files": Limit(10_256, 10_256)}, "ok", "10,000 clients need 10,256", ""),
@@ -143,7 +146,7 @@ def with_dnf(*names: str) -> dict[str, Program]:
             "9,000 by pids.max of the control group",
             r"^docker update --pids-limit 11000 CONTAINER ",
         ),
-        # The tightest counts.
+        # The smallest value counts.
         (
             "threads",
             {"group_processes_max": 9000, "group": "user.slice", "pid_max": 8192},
@@ -228,8 +231,8 @@ def with_dnf(*names: str) -> dict[str, Program]:
             " && loadstone run FILE.yaml --results /large/disk$",
         ),
         ("data device", {"directories": (Directory("data", "/tmp", GB, "tmpfs"),)}, "warn", "/tmp on tmpfs", "TMPDIR"),
-        ("JDK", {"programs": without("javac")}, "fail", "no javac", "openjdk-17-jdk"),
-        ("JDK", {"programs": without("java", "javac")}, "fail", "no java and no javac", "openjdk-17-jdk"),
+        ("JDK", {"programs": remove_programs("javac")}, "fail", "no javac", "openjdk-17-jdk"),
+        ("JDK", {"programs": remove_programs("java", "javac")}, "fail", "no java and no javac", "openjdk-17-jdk"),
         ("JDK", {"programs": with_program("java", Program("/j", 11))}, "fail", "java 11, javac 17", "openjdk-17-jdk"),
         (
             "JDK",
@@ -240,24 +243,24 @@ def with_dnf(*names: str) -> dict[str, Program]:
         ),
         (
             "JDK",
-            {"programs": without("java", "javac"), "java_home": "/gone"},
+            {"programs": remove_programs("java", "javac"), "java_home": "/gone"},
             "fail",
             "no java",
             "openjdk-17-jdk-headless   # then unset JAVA_HOME",
         ),
-        ("JDK", {"programs": without("javac")}, "fail", "no javac", "jdk-headless$"),
+        ("JDK", {"programs": remove_programs("javac")}, "fail", "no javac", "jdk-headless$"),
         ("JDK", {"programs": with_dnf("javac")}, "fail", "no javac", "^sudo dnf install java-17-openjdk-devel$"),
         ("JDK", {"programs": with_program("java", Program("/j", 21))}, "ok", "java 21, javac 17", ""),
         ("JDK", {"programs": with_program("java", Program("/j"))}, "warn", "unknown version", "^/j -version"),
-        ("Maven", {"programs": without("mvn")}, "fail", "no mvn", "apt-get install maven"),
+        ("Maven", {"programs": remove_programs("mvn")}, "fail", "no mvn", "apt-get install maven"),
         ("Maven", {"programs": with_dnf("mvn")}, "fail", "no mvn", "^sudo dnf install maven$"),
-        ("fio", {"programs": without("fio")}, "warn", "no fio", "apt-get install fio"),
+        ("fio", {"programs": remove_programs("fio")}, "warn", "no fio", "apt-get install fio"),
     ],
 )
-def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, found: str, fix: str) -> None:
-    result = seen(check, replace(FIT, **change))
+def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, expected: str, fix: str) -> None:
+    result = examine_check(check, replace(FIT, **change))
     assert result.state == state
-    assert found in result.found
+    assert expected in result.text
     assert re.search(fix, result.fix) if fix else not result.fix
 
 
@@ -270,30 +273,33 @@ def test_each_check_both_ways(check: str, change: dict[str, Any], state: str, fo
 )
 def test_no_port_range_is_proposed_beyond_one_address(clients: int, state: str, fix: str) -> None:
     widest = replace(FIT, ephemeral_ports=(1024, 65_535))
-    result = seen("ephemeral ports", widest, clients)
+    result = examine_check("ephemeral ports", widest, clients)
     assert result.state == state
     assert re.search(fix, result.fix) if fix else not result.fix
-    assert ("one server address takes 64,512 at most" in result.found) is (state == "fail")
-    # Below that a wider range helps.
+    assert ("one server address takes 64,512 at most" in result.text) is (state == "fail")
+    # Below this limit, a wider range helps.
     narrow = replace(FIT, ephemeral_ports=(32_768, 60_999))
-    assert seen("ephemeral ports", narrow, 64_512).fix == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
-    assert seen("ephemeral ports", narrow, 64_513).fix.startswith("# no sysctl helps")
+    assert (
+        examine_check("ephemeral ports", narrow, 64_512).fix
+        == 'sudo sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
+    )
+    assert examine_check("ephemeral ports", narrow, 64_513).fix.startswith("# no sysctl helps")
 
 
 def test_fewer_clients_need_less() -> None:
     narrow = replace(
         FIT, open_files=Limit(1024, 1024), mappings_max=8000, ephemeral_ports=(30_000, 32_000), pid_max=2000
     )
-    assert {each.check.name for each in examine_machine(narrow) if each.seen.state != "ok"} == {
+    assert {finding.check.name for finding in examine_machine(narrow) if finding.result.state != "ok"} == {
         "open files",
         "threads",
         "memory mappings",
         "ephemeral ports",
     }
     assert is_fit(examine_machine(narrow, 768))
-    assert seen("open files", narrow, 768).state == "ok"
-    assert seen("open files", narrow, 769).state == "fail"
-    assert all(each.seen.state == "ok" for each in examine_machine(narrow, 700))
+    assert examine_check("open files", narrow, 768).state == "ok"
+    assert examine_check("open files", narrow, 769).state == "fail"
+    assert all(finding.result.state == "ok" for finding in examine_machine(narrow, 700))
 
 
 def test_the_numbers_are_the_engines() -> None:
@@ -304,14 +310,16 @@ def test_the_numbers_are_the_engines() -> None:
 
 
 def test_the_text_is_aligned_with_failures_first() -> None:
-    lines = render_report(examine_machine(replace(FIT, huge_pages="always", programs=without("mvn")))).splitlines()
+    lines = render_report(
+        examine_machine(replace(FIT, huge_pages="always", programs=remove_programs("mvn")))
+    ).splitlines()
     checks = lines[: len(CHECKS)]
     column = len("warn") + 2 + max(len(check.name) for check in CHECKS) + 2
     assert all(line[column - 1] == " " and line[column] != " " for line in checks)
     assert lines[len(CHECKS) :] == [
         "",
         "to do:",
-        "  Maven: it fetches the servers, and RocksDB",
+        "  Maven: downloads the servers, and RocksDB",
         "    sudo apt-get install maven",
         "  huge pages: with `always` the kernel stops processes to assemble pages; Redis and MongoDB warn about it"
         " themselves",
@@ -321,10 +329,10 @@ def test_the_text_is_aligned_with_failures_first() -> None:
 
 def table() -> str:
     """The table of docs/reference/doctor.md."""
-    states = {each.check.name: each.seen.state for each in examine_machine(WORST)}
+    states = {finding.check.name: finding.result.state for finding in examine_machine(WORST)}
     lines = ["| check | wanted | why | else |", "|---|---|---|---|"]
     for check in CHECKS:
-        cells = (check.name, check.wanted, check.why, states[check.name])
+        cells = (check.name, check.condition, check.why, states[check.name])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -340,14 +348,14 @@ def test_this_machine_is_looked_at(tmp_path: Path) -> None:
     document = json.loads(done.stdout)
     assert document["clients"] == CLIENTS
     assert document["fit"] is is_fit(expected)
-    assert [each["check"] for each in document["checks"]] == [check.name for check in CHECKS]
-    assert all(each["found"] and (each["state"] == "ok") == (each["fix"] is None) for each in document["checks"])
+    assert [row["check"] for row in document["checks"]] == [check.name for check in CHECKS]
+    assert all(row["found"] and (row["state"] == "ok") == (row["fix"] is None) for row in document["checks"])
     soft = Path("/proc/self/limits").read_text().partition("Max open files")[2].split()[0]
-    files = next(each for each in document["checks"] if each["check"] == "open files")
+    files = next(row for row in document["checks"] if row["check"] == "open files")
     assert files["found"].startswith("unlimited" if soft == "unlimited" else f"{int(soft):,} ")
     text = loadstone(tmp_path, "doctor", code=0 if is_fit(expected) else 1).stdout
     assert [line.split("  ")[0].strip() for line in text.splitlines()[: len(CHECKS)]] == [
-        each["state"] for each in document["checks"]
+        row["state"] for row in document["checks"]
     ]
 
 

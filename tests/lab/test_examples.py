@@ -1,4 +1,4 @@
-"""The experiments that `loadstone example` prints: each is listed in the guide, and runs."""
+"""The experiments printed by `loadstone example`: each is listed in the guide, and runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from systems_support import free_port, temporary_root
 
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 GUIDE = (ROOT / "docs/guides/five-questions.md").read_text()
-# To see that a file runs, not what it measures. The first is run by the test of the wheel.
+# The test checks that a file runs, not its measurements. The wheel's test runs the first example.
 RUNS = {
     "durability-cost": ["--scale", "quick", "--set", "repeats=1", "--set", "measure.warmup=0"],
     "latency-at-rate": ["--scale", "quick", "--set", "repeats=1", "--set", "measure.warmup=0"],
@@ -42,7 +42,7 @@ def test_example_ends_with_report(name: str, tmp_path: Path, monkeypatch: pytest
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(root))
         (tmp_path / "my.yaml").write_text(loadstone(tmp_path, "example", name).stdout)
         arguments = [word.format(port=free_port()) for word in RUNS[name]]
-        # A search has no answer where the machine is too slow for enough operations.
+        # A search has no answer if the machine is too slow for enough operations.
         codes = {0, 1} if name == "redis-clients" else {0}
         done = run_command(["run", "my.yaml", *arguments], tmp_path, environment(tmp_path), 300)
         assert done.returncode in codes, done.stderr

@@ -1,4 +1,4 @@
-"""fio itself, as a kind of work and as a command: its figures, by job, and what becomes of its failures."""
+"""fio, as a workload kind and as a command: its figures by job, and its failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from figure_support import find_conflicts
-from lab_support import experiment, loadstone, only_folder, start
+from lab_support import experiment, loadstone, single_folder, start
 from loadstone.engine.histogram import Histogram, Layout, decode_histogram, encode_histogram
 from loadstone.importers.run import build_histogram
 from loadstone.judge.judge import judge_results
@@ -44,7 +44,7 @@ repeats: 2
 
 def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, TWO), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     results = folder.load_results()
     assert find_conflicts(judge_results(results)) == []
     assert [trial.end for trial in results.trials] == ["done"] * 4
@@ -81,7 +81,7 @@ def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to mount")
     loadstone(tmp_path, "run", experiment(tmp_path, VOLUME), "--no-report")
-    results = only_folder(tmp_path).load_results()
+    results = single_folder(tmp_path).load_results()
     assert [(trial.end, trial.facts["file_system"]) for trial in results.trials] == [("done", "tmpfs")] * 4
     assert "loadstone /" not in Path("/proc/mounts").read_text()
     assert not list((tmp_path / "data").iterdir())
@@ -89,19 +89,19 @@ def test_fio_works_in_a_volume_mounted_per_trial(tmp_path: Path) -> None:
 
 def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
     (tmp_path / "two.fio").write_text(JOBS)
-    shown = loadstone(tmp_path, "fio", "two.fio").stdout
-    rows = {line.split()[0]: line for line in shown.splitlines() if line.strip().startswith(("seq_", "mixed."))}
+    output = loadstone(tmp_path, "fio", "two.fio").stdout
+    rows = {line.split()[0]: line for line in output.splitlines() if line.strip().startswith(("seq_", "mixed."))}
     assert rows.keys() == {"seq_write.write", "mixed.read", "mixed.write"}
-    # Of 256 operations, too few lie beyond the p99.
+    # Of 256 operations, too few are above the p99.
     assert all(row.split().count("withheld") == 2 for row in rows.values())
-    assert "verdict: " in shown
-    (trial,) = only_folder(tmp_path).load_results().trials
+    assert "verdict: " in output
+    (trial,) = single_folder(tmp_path).load_results().trials
     assert trial.value("operations") == 256
     assert trial.value(
         "stored",
     ) == trial.value("seq_write.stored") + trial.value("mixed.stored")  # type: ignore[operator]
     assert trial.clients is None
-    # Its files were below a directory that is gone.
+    # Its files were below a directory that was deleted.
     assert {path.name for path in tmp_path.iterdir()} == {"two.fio", "results", "data"}
     written, page = (next(tmp_path.glob(f"results/*/*/report.{kind}")).read_text() for kind in ("md", "html"))
     for figure in ("seq write write bandwidth", "mixed read p99", "mixed write throughput"):
@@ -112,11 +112,11 @@ def test_command_prints_fio_jobs_and_saves_the_results(tmp_path: Path) -> None:
 def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
     names = {"a b": "a_b", "a-b": "a_b_2", "写": "job", "读": "job_2"}
     (tmp_path / "names.fio").write_text("".join(f"[{name}]\nrw=write\nsize=64k\nbs=16k\n" for name in names))
-    shown = loadstone(tmp_path, "fio", "names.fio", "--no-report").stdout
-    results = only_folder(tmp_path).load_results()
+    output = loadstone(tmp_path, "fio", "names.fio", "--no-report").stdout
+    results = single_folder(tmp_path).load_results()
     (trial,) = results.trials
     assert [trial.value(f"{name}.operations") for name in names.values()] == [4] * 4
-    assert all(f"{name}.write" in shown for name in names.values())
+    assert all(f"{name}.write" in output for name in names.values())
     assert trial.value("operations") == 16
     assert {f"{name}.write.p99" for name in names.values()} <= set(results.headline_metrics)
 
@@ -125,7 +125,7 @@ def test_jobs_of_similar_names_keep_their_figures(tmp_path: Path) -> None:
 def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path, first: str) -> None:
     (tmp_path / "two.fio").write_text(f"{first}[a]\nrw=write\nsize=64k\n[a]\nstonewall\nrw=write\nsize=32k\n")
     loadstone(tmp_path, "fio", "two.fio", "--no-report")
-    results = only_folder(tmp_path).load_results()
+    results = single_folder(tmp_path).load_results()
     assert [results.trials[0].value(f"{name}.stored") for name in ("a", "a_2")] == [64 << 10, 32 << 10]
     assert {"a.write.p99", "a_2.write.p99"} <= set(results.headline_metrics)
 
@@ -134,14 +134,14 @@ def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
     (tmp_path / "full.fio").write_text("[w]\nrw=write\nsize=1m\nfilename=/dev/full\n")
     done = loadstone(tmp_path, "fio", "full.fio", "--no-report", code=1)
     assert "verdict: invalid" in done.stdout
-    (trial,) = only_folder(tmp_path).load_results().trials
+    (trial,) = single_folder(tmp_path).load_results().trials
     assert trial.end == "failed"
     assert trial.value("errors") == 1
     assert any("exit status" in note.message for note in trial.notes)
 
 
 @pytest.mark.parametrize(
-    ("job", "words", "message"),
+    ("job", "text", "message"),
     [
         ("[w]\nrw=wrong\n", (), "fio refuses the job"),
         ("[w]\nrw=write\nsize=1m\n", ("--output=x",), "--output=x cannot be used here"),
@@ -150,10 +150,10 @@ def test_failed_job_is_a_failed_trial_with_output(tmp_path: Path) -> None:
     ],
 )
 def test_unusable_job_is_refused_before_the_first_trial(
-    tmp_path: Path, job: str, words: tuple[str, ...], message: str
+    tmp_path: Path, job: str, text: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "job.fio").write_text(job)
-    done = loadstone(tmp_path, "fio", "job.fio", *words, code=1 if not words else 2)
+    done = loadstone(tmp_path, "fio", "job.fio", *text, code=1 if not text else 2)
     assert message in done.stderr
     assert not list((tmp_path / "results").glob("*/*/values.jsonl"))
 
@@ -170,19 +170,19 @@ def test_an_encoded_histogram_is_read_as_equal() -> None:
 
 
 def working_in(directory: Path) -> list[str]:
-    """The processes whose directory is below this one."""
-    found = []
+    """The processes whose working directory is below this directory."""
+    results = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            # That of a trial's data.
+            # The directory of a trial's data.
             at = os.readlink(process / "cwd").removesuffix(" (deleted)")
             if Path(at).is_relative_to(directory) and Path(at) != directory:
-                found.append(process.name)
-    return found
+                results.append(process.name)
+    return results
 
 
 def waits_for(done: Callable[[], object]) -> None:
-    """Waits until something has come."""
+    """Waits until a condition holds."""
     until = time.monotonic() + 60
     while not done():
         assert time.monotonic() < until

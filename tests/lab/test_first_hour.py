@@ -1,4 +1,4 @@
-"""What a new user writes first: one repeat, a rate with its unit, a workload without a file."""
+"""Typical first experiments of a new user: one repeat, a rate with its unit, a workload without a file."""
 
 from __future__ import annotations
 

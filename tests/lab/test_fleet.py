@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from event_support import SECOND, earlier, interval, outcome, parsed, ready, summary
-from lab_support import experiment, loadstone, only_folder, start, trials
+from event_support import SECOND, earlier, interval, outcome, parse_events, ready, summary
+from lab_support import experiment, loadstone, single_folder, start, trials
 from loadstone.engine import program
 from loadstone.engine.events import Event, Interval, Note, Outcome, Result, parse_event
 from loadstone.engine.histogram import Histogram, decode_histogram
@@ -26,12 +26,12 @@ from loadstone.fleet.interface import split
 from loadstone.fleet.merge import Merger
 from loadstone.results import hlog
 from loadstone.runner import figures
-from results_support import by_tag, intervals
+from results_support import intervals, merge_by_tag
 from tera_support import tera
 
 LOST = EngineError("the engine was ended by SIGKILL", "it wrote nothing", -9)
 HEAD = """
-systems: {ours: {store: "null"}}
+systems: {engine: {store: "null"}}
 workload: {file: %s/workloads/workloada, properties: {recordcount: 1000}}
 clients: 6
 fleet: {engines: 3}
@@ -39,7 +39,7 @@ repeats: 2
 """
 
 
-# An engine whose second segment becomes ready and then sends nothing more.
+# An engine whose second segment becomes ready and then sends nothing.
 LATE = """#!%s
 import os, subprocess, sys, threading, time
 real = "%s"
@@ -86,12 +86,12 @@ def merge(*received: tuple[int, dict[str, Any] | EngineError], segments: int) ->
         return [event for event in events if isinstance(event, Interval)], merger.result()
 
 
-def counted(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
+def count_by_status(outcomes: Iterable[Outcome]) -> Counter[tuple[str, str]]:
     """The number of operations by status."""
-    found: Counter[tuple[str, str]] = Counter()
-    for each in outcomes:
-        found[each.operation, each.status] += each.count
-    return found
+    counts: Counter[tuple[str, str]] = Counter()
+    for result in outcomes:
+        counts[result.operation, result.status] += result.count
+    return counts
 
 
 def events_of(segment: int, *events: dict[str, Any]) -> list[tuple[int, dict[str, Any] | EngineError]]:
@@ -102,7 +102,7 @@ def events_of(segment: int, *events: dict[str, Any]) -> list[tuple[int, dict[str
 def test_merging_one_engine_changes_nothing() -> None:
     events = [ready(), interval(0, [outcome("READ", "OK", [1, 2])]), summary([outcome("READ", "OK", [1, 2])])]
     merged, result = merge(*((0, event) for event in events), segments=1)
-    first, second, third = parsed(*events)
+    first, second, third = parse_events(*events)
     assert merged == [second]
     assert (result.ready, result.summary, result.notes) == (first, third, ())
 
@@ -119,15 +119,15 @@ def test_merged_segments_equal_one_engine(seed: int) -> None:
             here = [outcome("READ", draw.choice(["OK", "ERROR"]), [draw.randint(1, 10**9) for _ in range(5)])]
             intervals.append(interval(k, here))
             outcomes += here
-        for each in outcomes:
-            every[each["operation"], each["status"]] += each["count"]
+        for entry in outcomes:
+            every[entry["operation"], entry["status"]] += entry["count"]
         sent.append(events_of(segment, ready(), *intervals, summary(outcomes)))
-    # Segments arrive in any order, the events of each in order.
+    # Segments arrive in any order, the events of each segment in order.
     order = draw.sample([k for k, events in enumerate(sent) for _ in events], sum(map(len, sent)))
     merged, result = merge(*(sent[k].pop(0) for k in order), segments=segments)
-    assert [each.k for each in merged] == sorted({each.k for each in merged})
-    assert counted(each for part in merged for each in part.outcomes) == every
-    assert counted(result.summary.outcomes) == every
+    assert [entry.k for entry in merged] == sorted({entry.k for entry in merged})
+    assert count_by_status(entry for part in merged for entry in part.outcomes) == every
+    assert count_by_status(result.summary.outcomes) == every
     assert result.summary.operations == every.total()
 
 
@@ -161,10 +161,10 @@ def test_late_additions_to_an_interval_are_written(tmp_path: Path) -> None:
     )
     with (tmp_path / "run.hlog").open("w") as file:
         writer = hlog.Writer(file)
-        for each in merged:
-            writer.write_interval(each)
-    found = by_tag(intervals(tmp_path / "run.hlog"))["READ"]
-    assert sorted(found.counts.elements()) == [100, 200, 900]
+        for value in merged:
+            writer.write_interval(value)
+    histograms = merge_by_tag(intervals(tmp_path / "run.hlog"))["READ"]
+    assert sorted(histograms.counts.elements()) == [100, 200, 900]
 
 
 def test_percentiles_are_of_all_operations_across_segments() -> None:
@@ -173,8 +173,8 @@ def test_percentiles_are_of_all_operations_across_segments() -> None:
     _, result = merge(*parts[0], *parts[1], segments=2)
     values = {value.metric: value.value for value in figures.figures(result, 0)}
     together = Histogram()
-    for each in result.summary.outcomes:
-        together.add_histogram(decode_histogram(each.service))
+    for entry in result.summary.outcomes:
+        together.add_histogram(decode_histogram(entry.service))
     assert values["read.p99"] == together.value_at_quantile(0.99) < 2_000
     assert values["read.p99.9"] == together.value_at_quantile(0.999) > 900_000
 
@@ -195,7 +195,7 @@ def test_a_trial_ends_as_its_worst_segment() -> None:
 def test_lost_segment_is_named_and_the_remainder_retained() -> None:
     well = events_of(1, ready(), interval(0, []), summary([outcome("READ", "OK", [5])], completed=1))
     merged, result = merge(*events_of(0, ready()), (0, LOST), *well, segments=2)
-    assert [each.k for each in merged] == [0]
+    assert [entry.k for entry in merged] == [0]
     assert result.notes == (Note("lost-segment", f"segment 0/2: {LOST.args[0]}", "it wrote nothing"),)
     assert result.summary.completed == 1
 
@@ -207,15 +207,15 @@ def test_engine_failing_after_its_summary_is_lost() -> None:
 
 def test_specs_divide_clients_rate_and_operations() -> None:
     specs = split({"clients": 6, "until": {"operations": 10}}, 3)
-    assert [each["segment"] for each in specs] == [{"k": k, "n": 3} for k in range(3)]
-    assert all((each["clients"], each["wait_for_start"]) == (6, True) for each in specs)
+    assert [spec["segment"] for spec in specs] == [{"k": k, "n": 3} for k in range(3)]
+    assert all((spec["clients"], spec["wait_for_start"]) == (6, True) for spec in specs)
     assert "wait_for_start" not in split({}, 1)[0]
 
 
 @pytest.mark.parametrize("more", ["rate: 3000\nmeasure: {warmup: 200ms, duration: 1s}", "measure: {operations: 30001}"])
 def test_three_engines_do_what_one_would(tmp_path: Path, more: str) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, HEAD + more), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     for trial in trials(folder):
         assert trial.end == "done"
         counts = 3_000 if "rate" in more else 30_001
@@ -224,16 +224,16 @@ def test_three_engines_do_what_one_would(tmp_path: Path, more: str) -> None:
         assert [trial.value(name) for name in ("segments", "segments.lost", "errors")] == [3, 0, 0]
         files = folder.path / "trials" / trial.trial
         assert len([*files.glob("run.*.events.jsonl")]) == len([*files.glob("run.*.spec.json")]) == 3
-        kept = by_tag(intervals(files / "run.hlog"))
-        assert sum(each.count for tag, each in kept.items() if tag in ("READ", "UPDATE")) == counts
+        histograms = merge_by_tag(intervals(files / "run.hlog"))
+        assert sum(histogram.count for tag, histogram in histograms.items() if tag in ("READ", "UPDATE")) == counts
 
 
 def engines_of(lab: int) -> list[int]:
-    """The processes of the engines that a lab has started."""
-    found = []
-    for each in Path(f"/proc/{lab}/task").glob("*/children"):
-        found += [int(pid) for pid in each.read_text().split()]
-    return [pid for pid in found if b"trial" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """The processes of the engines started by a lab."""
+    results = []
+    for path in Path(f"/proc/{lab}/task").glob("*/children"):
+        results += [int(pid) for pid in path.read_text().split()]
+    return [pid for pid in results if b"trial" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
@@ -241,19 +241,19 @@ def test_killed_engine_makes_only_its_trial_invalid(tmp_path: Path) -> None:
     lab = start(tmp_path, "run", file, "--no-report")
     deadline = time.monotonic() + 60
     logs = tmp_path / "results"
-    while time.monotonic() < deadline and not any(each.stat().st_size for each in logs.rglob("run.1.events.jsonl")):
+    while time.monotonic() < deadline and not any(path.stat().st_size for path in logs.rglob("run.1.events.jsonl")):
         time.sleep(0.05)
     os.kill(engines_of(lab.pid)[1], signal.SIGKILL)
     _, error = lab.communicate(timeout=60)
-    first, second = trials(only_folder(tmp_path))
+    first, second = trials(single_folder(tmp_path))
     assert (first.end, second.end) == ("lost", "done"), error
     assert (first.value("segments"), first.value("segments.lost")) == (3, 1)
-    # Two of three segments ran to the end.
+    # Two of three segments completed.
     assert first.value("operations") == 2_000
     assert [note.message for note in first.notes if note.name == "lost-segment"] == [
         "segment 1/3: the engine was ended by SIGKILL"
     ]
-    assert "lost-segment" in loadstone(tmp_path, "show", only_folder(tmp_path).path).stdout
+    assert "lost-segment" in loadstone(tmp_path, "show", single_folder(tmp_path).path).stdout
 
 
 def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,8 +270,8 @@ def test_engine_that_cannot_start_ends_the_trial(tmp_path: Path, monkeypatch: py
     loadstone(
         tmp_path, "run", experiment(tmp_path, HEAD + "measure: {warmup: 0, duration: 60s}"), "--no-report", code=1
     )
-    assert time.monotonic() - started < 55, "the others were not waited for"
-    first, *_ = trials(only_folder(tmp_path))
+    assert time.monotonic() - started < 55, "the launch did not wait for the other segments"
+    first, *_ = trials(single_folder(tmp_path))
     assert first.end == "failed"
     assert first.notes[-1].message == "no memory"
 
@@ -299,7 +299,7 @@ def test_engine_killed_at_the_timeout_is_reported(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv(program.VARIABLE, str(engine))
     text = HEAD.replace("repeats: 2", "repeats: 1") + "measure: {warmup: 0, duration: 300ms}\ntimeout: 2s"
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report", code=1)
-    (trial,) = trials(only_folder(tmp_path))
+    (trial,) = trials(single_folder(tmp_path))
     messages = [note.message for note in trial.notes]
     if trial.end == "lost":
         assert "segment 1/3: run: the engine did not end within 2 s" in messages
@@ -316,7 +316,7 @@ fleet: {engines: 2}
 vary: {memory: [64MB, 1GB]}
 repeats: 2
 """
-# One engine prepares and commits; two share what is between.
+# One engine prepares and commits; two engines share the stages in between.
 BEFORE = ("generate.prepare", "generate.generate", "generate.commit", "sort.prepare", "sort.sample")
 SORTS = {"64MB": ("sort.sort", "sort.merge"), "1GB": ("sort.sort_in_memory",)}
 AFTER = ("sort.commit", "validate.prepare", "validate.validate", "validate.commit")
@@ -324,7 +324,7 @@ ROW_BYTES = 100
 
 
 def summaries(files: Path, name: str) -> list[dict[str, Any]]:
-    """What each engine of a phase or stage said at its end."""
+    """The summary of each engine of a phase or stage."""
     last = [path.read_text().splitlines()[-1] for path in sorted(files.glob(f"{name}.*events.jsonl"))]
     return [json.loads(line) for line in last]
 
@@ -332,31 +332,31 @@ def summaries(files: Path, name: str) -> list[dict[str, Any]]:
 def test_two_engines_sort_what_one_would(tmp_path: Path) -> None:
     checksum = tera(Path(program.find_engine()), "teragen", "400000", tmp_path / "rows").checksum
     loadstone(tmp_path, "run", experiment(tmp_path, SORT), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     for trial in trials(folder):
         assert trial.end == "done", trial.notes
         assert (trial.facts["checksum"], trial.facts["rows"]) == (checksum, 400_000)
         assert (trial.value("validate.faults"), trial.value("validate.rows")) == (0, 400_000)
         files = folder.path / "trials" / trial.trial
-        ended, seconds, moved = 0, 0.0, [0, 0]
+        ended, seconds, bytes_moved = 0, 0.0, [0, 0]
         for name in (*BEFORE, *SORTS[str(trial.config["memory"])], *AFTER):
-            found = summaries(files, name)
+            result = summaries(files, name)
             alone = name.endswith(("prepare", "commit"))
-            assert len(found) == (1 if alone else 2), name
+            assert len(result) == (1 if alone else 2), name
             if name.endswith(("generate.generate", "sort.sort", "merge", "in_memory", "validate.validate")):
-                assert sum(each["sort"]["rows"] for each in found) == 400_000
-                assert all(each["sort"]["rows"] for each in found)
-            # No engine begins a stage before all of them have ended the one before.
-            assert min(each["start_unix_ns"] for each in found) >= ended, name
-            ended = max(each["start_unix_ns"] + each["measured_ns"] for each in found)
+                assert sum(summary["sort"]["rows"] for summary in result) == 400_000
+                assert all(summary["sort"]["rows"] for summary in result)
+            # No engine begins a stage before all engines have ended the preceding stage.
+            assert min(summary["start_unix_ns"] for summary in result) >= ended, name
+            ended = max(summary["start_unix_ns"] + summary["measured_ns"] for summary in result)
             if name.startswith("sort."):
-                seconds += max(each["sort"]["seconds"] for each in found)
-                moved[0] += sum(each["sort"]["bytes_read"] for each in found)
-                moved[1] += sum(each["sort"]["bytes_written"] for each in found)
+                seconds += max(summary["sort"]["seconds"] for summary in result)
+                bytes_moved[0] += sum(summary["sort"]["bytes_read"] for summary in result)
+                bytes_moved[1] += sum(summary["sort"]["bytes_written"] for summary in result)
         assert (trial.value("segments"), trial.value("segments.lost"), trial.facts["engines"]) == (2, 0, 2)
         assert trial.value("throughput") == pytest.approx(400_000 * ROW_BYTES / seconds)
         assert trial.value("runtime") == pytest.approx(seconds * 1e9)
-        assert [trial.value("returned"), trial.value("stored")] == moved
+        assert [trial.value("returned"), trial.value("stored")] == bytes_moved
 
 
 DFSIO = """
@@ -372,7 +372,7 @@ repeats: 2
 
 def test_two_engines_move_the_files_that_one_would(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, DFSIO), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     for trial in trials(folder):
         assert trial.end == "done", trial.notes
         reads = trial.config["what"] == "read"
@@ -382,12 +382,12 @@ def test_two_engines_move_the_files_that_one_would(tmp_path: Path) -> None:
         if reads:
             assert (trial.value("verified"), trial.value("wrong")) == (3 * 32, 0)
         files = folder.path / "trials" / trial.trial
-        found = [each["files"] for each in summaries(files, str(trial.config["what"]))]
-        assert sorted(each["done"] for each in found) == [1, 2]
+        results = [summary["files"] for summary in summaries(files, str(trial.config["what"]))]
+        assert sorted(summary["done"] for summary in results) == [1, 2]
         if reads:
-            assert sorted(each["files"]["done"] for each in summaries(files, "load")) == [1, 2]
-        task_ns = sum(each["task_ns"] for each in found)
+            assert sorted(summary["files"]["done"] for summary in summaries(files, "load")) == [1, 2]
+        task_ns = sum(summary["task_ns"] for summary in results)
         assert trial.value("dfsio.task_throughput") == pytest.approx((6 << 20) * 1e9 / task_ns)
-        first = min(each["first_start_unix_ns"] for each in found)
-        last = max(each["last_done_unix_ns"] for each in found)
+        first = min(summary["first_start_unix_ns"] for summary in results)
+        last = max(summary["last_done_unix_ns"] for summary in results)
         assert trial.value("throughput") == pytest.approx((6 << 20) * 1e9 / (last - first))

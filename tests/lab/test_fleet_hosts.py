@@ -46,7 +46,7 @@ def reading(at_s: float, offset_ns: float, there_ns: float, back_ns: float) -> R
 
 
 def run(fleet: Fleet, segments: Sequence[dict[str, Any]]) -> tuple[Result, Observations]:
-    """A launch as the runner follows it."""
+    """A launch, followed as by the runner."""
     with (
         fleet.launch(segments, lambda part, line: merger.hear(part, line)) as running,
         Merger([part.title for part in running.parts]) as merger,
@@ -234,7 +234,7 @@ def test_hosts_count_what_segments_do() -> None:
     local, _ = run(Local(), split(spec, 3))
     clocks = [HostClock(), ShiftedClock(500 * MS), ShiftedClock(0, 200e-6, time.time_ns())]
     transport = InProcess(clocks)
-    # A busy machine may hold up an agent for seconds, and its limits are tested in simulated time.
+    # A busy machine may delay an agent for seconds; its limits are tested in simulated time.
     hosts, observed = run(Remote(transport, {"": range(3)}, silence_seconds=60), split(spec, 3))
     assert counts(hosts.summary) == counts(local.summary)
     assert [note for note in observed.notes if note.name == "clock"] == []
@@ -270,7 +270,7 @@ def test_killed_engine_is_a_lost_segment() -> None:
 
 
 def counts(end: Summary) -> dict[str, Any]:
-    """Everything in a summary that does not depend on time."""
+    """The parts of a summary that do not depend on time."""
     outcomes = {(part.operation, part.status): part.count for part in end.outcomes}
     return {"outcomes": outcomes, "operations": end.operations, "due": end.due, "end": end.end}
 
@@ -311,7 +311,7 @@ def collect(agent: Agent, messages: list[dict[str, Any]], key: str, *, poll: boo
 
 def test_damaged_engine_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_CACHE", str(tmp_path))
-    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged on its way"
+    assert install_engine(b"#!/bin/sh\n", "0" * 64) == "the engine was damaged in transit"
     assert [*tmp_path.iterdir()] == []
 
 

@@ -1,6 +1,6 @@
-"""A fleet on real Ray, on hosts that are Linux namespaces: equal counts, shifted clocks, lost hosts.
+"""A fleet on real Ray, with Linux namespaces as hosts: equal counts, shifted clocks, lost hosts.
 
-Needs root and Ray, and is skipped without them. Host 1 is the head and the lab, hosts 2 to 4 have the clients.
+Requires root and Ray, and is skipped without them. Host 1 is the head and the lab; hosts 2 to 4 have the clients.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def write(cluster: Cluster, name: str, fleet: str = FLEET, seconds: int = 3, rep
 
 
 def counts(trial: TrialResult) -> dict[str, Any]:
-    """Everything that does not depend on time."""
+    """The data that do not depend on time."""
     names = (
         "operations",
         "due",
@@ -121,7 +121,7 @@ def test_lost_hosts_are_repeated(cluster: Cluster) -> None:
         folder = cluster.home / "results/faults"
         wait_for(lambda: len(list(folder.glob("*/trials/*/run.2.spec.json"))) >= number)
         wait_for(lambda: cluster.processes(4, "loadstone-engin"))
-        # The start follows the connection of every client by 2 s.
+        # The start follows the last connection by 2 s.
         time.sleep(3)
 
     # A pulled cable.

@@ -13,7 +13,7 @@ import pytest
 import tiny_system
 from experiment_support import message_of
 from fleet_support import InProcess, ScriptedHost, Simulation, spec_of
-from lab_support import ROOT, experiment, only_folder, trials
+from lab_support import ROOT, experiment, single_folder, trials
 from loadstone.commands import run as run_command
 from loadstone.engine import program
 from loadstone.engine.trial import EngineError
@@ -82,7 +82,7 @@ def run_experiment(home: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> li
     monkeypatch.setenv("LOADSTONE_SHARE_HOST", "1")
     monkeypatch.setattr(runner, "RayTransport", lambda address: InProcess([HostClock()] * len(ROLES), ROLES))
     assert run_command.main([str(file), "--no-report"]) == 0
-    return trials(only_folder(home))
+    return trials(single_folder(home))
 
 
 def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +101,11 @@ def test_placements_are_variants_of_one_experiment(tmp_path: Path, root: Path, m
         assert trial.value("host.host1.cpu.busy") is not None
         assert trial.value("server.redis.keys") >= 100
     assert by_placement["apart"].facts["machines_shared"] == "yes"
-    judged = judge.judge_results(only_folder(tmp_path).load_results())
+    judged = judge.judge_results(single_folder(tmp_path).load_results())
     messages = [finding.message for finding in judged.findings if finding.check == "sides-differ"]
     assert any("placement does not change the competition" in message for message in messages), messages
     assert not any("differ in" in message for message in messages), messages
-    roles = {host["name"]: host["role"] for host in only_folder(tmp_path).load_results().environment["hosts"]}
+    roles = {host["name"]: host["role"] for host in single_folder(tmp_path).load_results().environment["hosts"]}
     assert {name: roles[name] for name in ("host1", "host2", "host3")} == {
         "host1": "nodes",
         "host2": "clients",

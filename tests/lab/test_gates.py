@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from command_server import Done
-from lab_support import experiment, loadstone, only_folder
+from lab_support import experiment, loadstone, single_folder
 from loadstone.experiment.file import load_experiment
 from loadstone.judge.judge import judge_results
 from loadstone.report.expectation_files import junit, summary
@@ -70,7 +70,7 @@ def compare_builds(home: Path, *experiments: str) -> Done:
 def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None:
     old, new = EXPERIMENT % 1000000, EXPERIMENT % 2000000
     output = compare_builds(tmp_path, old, new).stdout
-    text = output[output.index("# This experiment would decide") :]
+    text = output[output.index("# This experiment can decide") :]
     document = yaml.safe_load(text)
     assert document["systems"]["new"]["properties"] == {"lmdb.mapsize": 2000000}
     (tmp_path / "decide.yaml").write_text(text.replace("workloads/", f"{Path(__file__).parents[2]}/workloads/"))
@@ -104,7 +104,7 @@ def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
         *("--junit", "out/j.xml", "--summary", "s.md"),
         code=1,
     )
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert folder.question.expect == ("throughput < 1", "errors == 0")
     cases = ElementTree.parse(tmp_path / "out/j.xml").getroot().findall("testsuite/testcase")
     assert [case.find("failure") is not None for case in cases] == [True, True, False, False]

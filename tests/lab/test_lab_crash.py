@@ -1,6 +1,6 @@
-"""No result is lost or duplicated, whatever ends a run or a part of it: kills, Ctrl-C, a full disk, damage.
+"""No result is lost or duplicated by any end of a run or of its parts: kills, Ctrl-C, a full disk, damage.
 
-Each at a random instant, once here and fifty times in `make soak` (LOADSTONE_CRASHES=50).
+Each occurs at a random instant, once here and fifty times in `make soak` (LOADSTONE_CRASHES=50).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import command, engines, environment, experiment, kill, loadstone, only_folder, outline, rows, start
+from lab_support import command, engines, environment, experiment, kill, loadstone, outline, rows, single_folder, start
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find_folders
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 ROUNDS = range(int(os.environ.get("LOADSTONE_CRASHES", "1")))
 TINY = """
@@ -46,47 +46,49 @@ measure: {warmup: 0, duration: 200ms, settle: false}
 repeats: 3
 """
 PILOTED = TINY.replace("warmup: 0, ", "")
-# The longest time of an undisturbed run of TINY after Python has started; random instants are within it.
+# The maximum duration of an undisturbed run of TINY after Python has started, which contains the random instants.
 STARTED_SECONDS, RUN_SECONDS = 0.7, 1.6
-# Fewer would not fit folder.json, more would fit all results.
+# Fewer bytes would not fit folder.json, more would fit all results.
 TMPFS_BYTES = (64 << 10, 400 << 10)
 
 Outline = list[tuple[str, dict[str, Scalar], int, str]]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Outline:
+def reference_outline(tmp_path_factory: pytest.TempPathFactory, module_engine_variable: None) -> Outline:
     """The trials of an undisturbed run."""
     home = tmp_path_factory.mktemp("undisturbed")
     loadstone(home, "run", experiment(home, TINY), "--no-report")
-    return outline(only_folder(home))
+    return outline(single_folder(home))
 
 
-def resume(home: Path, undisturbed: Outline) -> None:
-    """Resumes until the run is complete, and checks that its results are those of an undisturbed run."""
+def resume(home: Path, reference_outline: Outline) -> None:
+    """Resumes until the run is complete, and checks that its results equal the results of an undisturbed run."""
     file = home / "small.yaml"
-    # The lab may have been killed before there was anything to resume.
+    # The kill may have come before there was anything to resume.
     again = ["--resume"] if find_folders(home / "results") else []
     loadstone(home, "run", file, "--no-report", *again)
-    folder = only_folder(home)
-    assert outline(folder) == undisturbed
-    complete(folder, {name for name, *_ in undisturbed})
+    folder = single_folder(home)
+    assert outline(folder) == reference_outline
+    complete(folder, {name for name, *_ in reference_outline})
     assert list((home / "data").iterdir()) == []
 
 
 def complete(folder: Folder, names: set[str]) -> None:
     """Every trial has one result, every attempt a line and files, and `retried` names trials with failed attempts."""
     lines = rows(folder)
-    pilots = [each.to_json() for each in folder.read_attempts(PILOT_TRIALS)[0]]
+    pilots = [attempt.to_json() for attempt in folder.read_attempts(PILOT_TRIALS)[0]]
     done = [line["trial"] for line in lines if line["end"] == "done"]
     assert sorted(done) == sorted(names), "a trial has no result, or two"
     assert folder.load_results().warnings == ()
     attempts = [line["trial"] + (f".{line['attempt']}" if line["attempt"] > 1 else "") for line in lines + pilots]
     assert len(attempts) == len(set(attempts)), "an attempt has two lines"
-    assert {each.name for each in (folder.path / "trials").iterdir()} == set(attempts)
+    assert {attempt.name for attempt in (folder.path / "trials").iterdir()} == set(attempts)
     failed = {line["trial"] for line in lines if line["end"] in ("failed", "lost")}
     findings = judge_results(folder.load_results()).trials
-    assert {name for name, found in findings.items() if any(each.check == "retried" for each in found)} == failed
+    assert {
+        name for name, finding in findings.items() if any(attempt.check == "retried" for attempt in finding)
+    } == failed
 
 
 def instant(seed: int) -> float:
@@ -94,8 +96,8 @@ def instant(seed: int) -> float:
     return STARTED_SECONDS + random.Random(seed).random() * RUN_SECONDS
 
 
-def gone(home: Path) -> bool:
-    """Whether every engine has ended, within the time that its lease gives it."""
+def have_engines_ended(home: Path) -> bool:
+    """Whether every engine has ended within the time of its lease."""
     for _ in range(200):
         if not engines(home):
             return True
@@ -103,35 +105,37 @@ def gone(home: Path) -> bool:
     return False
 
 
-def marked(home: Path) -> Iterator[tuple[str, int]]:
-    """The attempts that are marked as begun. One whose line has just been written may have its mark still."""
+def list_marked(home: Path) -> Iterator[tuple[str, int]]:
+    """The attempts marked as begun. An attempt whose line has just been written may still have its mark."""
     for mark in home.glob(f"results/*/*/trials/*/{BEGUN}"):
         line = TrialResult.from_json(json.loads(mark.read_bytes())["line"])
         yield line.trial, line.attempt
 
 
-def recorded(home: Path) -> list[TrialResult]:
-    """All attempts that have a line."""
+def list_recorded(home: Path) -> list[TrialResult]:
+    """All attempts with a line."""
     folders = find_folders(home / "results")
-    return [each for folder in folders for table in (VALUES, PILOT_TRIALS) for each in folder.read_attempts(table)[0]]
+    return [
+        attempt for folder in folders for table in (VALUES, PILOT_TRIALS) for attempt in folder.read_attempts(table)[0]
+    ]
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
 @pytest.mark.parametrize("text", [TINY, PILOTED], ids=["no pilot", "pilot"])
-def test_the_lab_is_killed(tmp_path: Path, undisturbed: Outline, text: str, round_: int) -> None:
+def test_the_lab_is_killed(tmp_path: Path, reference_outline: Outline, text: str, round_: int) -> None:
     process = start(tmp_path, "run", experiment(tmp_path, text), "--no-report")
     time.sleep(instant(round_))
     process.kill()
     process.communicate()
-    assert gone(tmp_path), "an engine outlived its lab"
-    begun = len({*marked(tmp_path)} - {(each.trial, each.attempt) for each in recorded(tmp_path)})
-    resume(tmp_path, undisturbed)
-    ends = [each.end for each in recorded(tmp_path)]
-    assert (ends.count("interrupted"), set(ends) - {"interrupted"}) == (begun, {"done"})
+    assert have_engines_ended(tmp_path), "an engine outlived its lab"
+    started = len({*list_marked(tmp_path)} - {(trial.trial, trial.attempt) for trial in list_recorded(tmp_path)})
+    resume(tmp_path, reference_outline)
+    ends = [trial.end for trial in list_recorded(tmp_path)]
+    assert (ends.count("interrupted"), set(ends) - {"interrupted"}) == (started, {"done"})
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
+def test_an_engine_is_killed(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
     time.sleep(instant(1000 + round_))
     killed = False
@@ -141,27 +145,27 @@ def test_an_engine_is_killed(tmp_path: Path, undisturbed: Outline, round_: int) 
             killed = kill(pid)
     _, stderr = process.communicate(timeout=60)
     assert "Traceback" not in stderr
-    resume(tmp_path, undisturbed)
+    resume(tmp_path, reference_outline)
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_the_lab_is_interrupted(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
+def test_the_lab_is_interrupted(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
-    # Earlier, Python may not have started our code yet.
+    # Any earlier, Python may not have started the lab's code.
     time.sleep(instant(4000 + round_) + 0.3)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
-    # By the signal itself if Python was already exiting.
+    # By the signal directly if Python was already exiting.
     assert process.returncode in (0, 130, -signal.SIGINT), stderr
     assert "Traceback" not in stderr
     assert engines(tmp_path) == []
-    resume(tmp_path, undisturbed)
-    assert {line["end"] for line in rows(only_folder(tmp_path))} <= {"done", "interrupted"}
+    resume(tmp_path, reference_outline)
+    assert {line["end"] for line in rows(single_folder(tmp_path))} <= {"done", "interrupted"}
 
 
 @pytest.fixture
 def redis(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The state directory of a Redis, which is stopped at the end."""
+    """The state directory of a Redis that is stopped at the end."""
     with temporary_root() as root:
         monkeypatch.setenv("LOADSTONE_SYSTEMS", str(root))
         yield root
@@ -182,7 +186,7 @@ def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
     assert "Traceback" not in stderr
     if process.returncode:
         loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     names = {line["trial"] for line in rows(folder)}
     assert len(names) == 6
     complete(folder, names)
@@ -190,13 +194,13 @@ def test_a_server_is_killed(tmp_path: Path, redis: Path, round_: int) -> None:
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
+def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
     draw = random.Random(2000 + round_)
     process = start(tmp_path, "run", experiment(tmp_path, TINY), "--no-report")
     time.sleep(instant(2000 + round_) + 0.5)
     process.kill()
     process.communicate()
-    assert gone(tmp_path)
+    assert have_engines_ended(tmp_path)
     for folder in find_folders(tmp_path / "results"):
         table = folder.path / "values.jsonl"
         data = bytearray(table.read_bytes()) if table.exists() else bytearray()
@@ -211,11 +215,11 @@ def test_the_last_line_of_the_table_is_damaged(tmp_path: Path, undisturbed: Outl
             case _:
                 data += b'{"trial":"half'
         table.write_bytes(data)
-    resume(tmp_path, undisturbed)
+    resume(tmp_path, reference_outline)
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> None:
+def test_the_disk_is_full(tmp_path: Path, reference_outline: Outline, round_: int) -> None:
     """A small file system for the results, which is enlarged later."""
     size = random.Random(3000 + round_).randrange(*TMPFS_BYTES, 4096)
     first = shlex.join(command("run", experiment(tmp_path, TINY), "--no-report"))
@@ -237,7 +241,7 @@ def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> 
         timeout=120,
     )
     if done.returncode == 77 or "unshare" in done.stderr:
-        pytest.skip("this machine lets nobody mount a file system in a namespace of their own")
+        pytest.skip("this machine does not allow mounts in an unprivileged namespace")
     assert done.returncode == 0, done.stderr
     first_output = (tmp_path / "first").read_text()
     assert "Traceback" not in first_output
@@ -245,7 +249,7 @@ def test_the_disk_is_full(tmp_path: Path, undisturbed: Outline, round_: int) -> 
         assert "No space left on device" in first_output
     (tmp_path / "results").rmdir()
     (tmp_path / "kept").rename(tmp_path / "results")
-    folder = only_folder(tmp_path)
-    assert outline(folder) == undisturbed
+    folder = single_folder(tmp_path)
+    assert outline(folder) == reference_outline
     assert {line["end"] for line in rows(folder)} <= {"done", "interrupted"}
-    complete(folder, {name for name, *_ in undisturbed})
+    complete(folder, {name for name, *_ in reference_outline})

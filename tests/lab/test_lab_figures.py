@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.runner import phase_result
 from loadstone.workloads import ycsb
-from results_support import by_tag, intervals
+from results_support import intervals, merge_by_tag
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 LOADED = """
 systems: {lmdb: {properties: {lmdb.mapsize: "2097152"}}}
@@ -43,7 +43,7 @@ def test_a_load_that_ends_early_fails_the_trial(tmp_path: Path, reuse: str) -> N
     stderr = loadstone(tmp_path, "run", experiment(tmp_path, LOADED), "--set", f"load.reuse={reuse}", code=1).stderr
     assert "the load ended early: insert of user" in stderr
     assert "MDB_MAP_FULL" in stderr
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         assert (trial.end, dict(trial.values)) == ("failed", {})
 
 
@@ -51,7 +51,7 @@ def test_percentile_of_few_operations_is_recorded_but_hidden(tmp_path: Path) -> 
     result = loadstone(tmp_path, "run", experiment(tmp_path, FEW), "--no-report")
     assert "\nread.p99 " in result.stdout
     assert "withheld" in result.stdout
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         assert 0 < trial.values["update.p99"].n < 1000
         assert trial.values["update.p99"].value >= trial.values["update.p95"].value
 
@@ -59,26 +59,26 @@ def test_percentile_of_few_operations_is_recorded_but_hidden(tmp_path: Path) -> 
 def test_variants_operations_override_the_workload_file(tmp_path: Path) -> None:
     varied = ("--set", "measure={warmup: 200ms}", "--set", "vary.operations=[500, 30000]")
     loadstone(tmp_path, "run", experiment(tmp_path, FEW), *varied, "--no-report")
-    done = [(trial.config["operations"], trial.values["operations"].value) for trial in trials(only_folder(tmp_path))]
+    done = [(trial.config["operations"], trial.values["operations"].value) for trial in trials(single_folder(tmp_path))]
     assert sorted(done) == [(500, 500), (500, 500), (30_000, 30_000), (30_000, 30_000)]
 
 
 def test_engine_memory_excludes_the_lab_at_the_fork(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         # Python with the lab's modules uses several times more memory than an engine without data.
         assert 0 < (trial.value("engine.memory_max") or 0) < 40e6
 
 
 def test_a_store_without_data_has_no_device_figures(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, NOTHING), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     for trial in trials(folder):
         assert [name for name in trial.values if name.startswith("device.")] == []
         assert {"returned", "stored", "write_amplification"} & trial.values.keys() == set()
         assert "device" not in trial.facts
         assert (trial.value("throughput") or 0) > 0
-        merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
+        merged = merge_by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         assert merged["READ"].count == trial.value("read.count")
 
 

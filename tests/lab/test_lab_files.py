@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from figure_support import find_conflicts
-from lab_support import ROOT, experiment, loadstone, only_folder
+from lab_support import ROOT, experiment, loadstone, single_folder
 from loadstone.importers import testdfsio
 from loadstone.importers.source import Source
 from loadstone.judge.finding import Severity
@@ -34,15 +34,15 @@ def trials(home: Path, text: str, *settings: str, code: int = 0) -> list[TrialRe
     """The results of an experiment, whose report has one value for each figure."""
     more = [word for setting in settings for word in ("--set", setting)]
     loadstone(home, "run", experiment(home, text), "--no-report", *more, code=code)
-    results = only_folder(home).load_results()
+    results = single_folder(home).load_results()
     assert find_conflicts(judge_results(results)) == []
     return sorted(results.trials, key=lambda trial: (str(trial.config), trial.repeat))
 
 
 def test_files_are_written_and_read(tmp_path: Path) -> None:
-    found = trials(tmp_path, DFSIO)
-    assert [trial.end for trial in found] == ["done"] * 4
-    for trial in found:
+    results = trials(tmp_path, DFSIO)
+    assert [trial.end for trial in results] == ["done"] * 4
+    for trial in results:
         reads = trial.config["what"] == "read"
         assert trial.value("operations") == 3 * 32
         assert trial.value("errors") == 0
@@ -74,14 +74,14 @@ claims: device
 
 
 @contextlib.contextmanager
-def kept_cached(directory: Path) -> Iterator[None]:
-    """Reads all files below a directory again and again: a kernel short of memory evicts what is not used."""
+def keep_cached(directory: Path) -> Iterator[None]:
+    """Reads all files below a directory repeatedly: a kernel short of memory evicts unused pages."""
     done = threading.Event()
 
     def read() -> None:
         while not done.wait(0.05):
             for path in directory.rglob("test_io_*"):
-                # Of a trial that has ended.
+                # The file of a trial that has ended.
                 with contextlib.suppress(OSError):
                     path.read_bytes()
 
@@ -98,15 +98,15 @@ def kept_cached(directory: Path) -> Iterator[None]:
     ("cold", "direct", "cached"), [("true", "false", False), ("false", "true", False), ("false", "false", True)]
 )
 def test_cached_read_back_is_no_device_read(tmp_path: Path, cold: str, direct: str, cached: bool) -> None:
-    """A claim about the device, of reads of what was just written, holds only if they bypass the page cache."""
+    """A claim about the device from reads of data just written holds only if the reads bypass the page cache."""
     if file_system_of(tmp_path) in IN_MEMORY:
         pytest.skip("there is no device here")
-    with kept_cached(tmp_path / "data") if cached else contextlib.nullcontext():
-        found = trials(tmp_path, TRAP.replace("COLD", cold).replace("DIRECT", direct))
-    judgement = judge_results(only_folder(tmp_path).load_results())
-    assert [trial.value("returned") for trial in found] == [16 << 20] * 2
-    for trial in found:
-        severities = [each.severity for each in judgement.trials[trial.trial] if each.check == "page-cache"]
+    with keep_cached(tmp_path / "data") if cached else contextlib.nullcontext():
+        results = trials(tmp_path, TRAP.replace("COLD", cold).replace("DIRECT", direct))
+    judgement = judge_results(single_folder(tmp_path).load_results())
+    assert [trial.value("returned") for trial in results] == [16 << 20] * 2
+    for trial in results:
+        severities = [finding.severity for finding in judgement.trials[trial.trial] if finding.check == "page-cache"]
         assert severities == ([Severity.INVALID] if cached else []), trial.values["device.read"]
         assert cached or (trial.value("device.read") or 0) >= 16 << 20
 
@@ -120,10 +120,10 @@ repeats: 2
 
 
 def test_rows_are_generated_sorted_and_validated(tmp_path: Path) -> None:
-    found = trials(tmp_path, SORT)
-    assert [trial.end for trial in found] == ["done"] * 4
-    assert len({trial.facts["checksum"] for trial in found}) == 1
-    for trial in found:
+    results = trials(tmp_path, SORT)
+    assert [trial.end for trial in results] == ["done"] * 4
+    assert len({trial.facts["checksum"] for trial in results}) == 1
+    for trial in results:
         assert trial.values["throughput"].unit == "B/s"
         assert trial.value("validate.faults") == 0
         assert trial.value("generate.runtime")
@@ -138,24 +138,24 @@ def test_scratch_directory_of_a_failed_sort_is_removed(tmp_path: Path) -> None:
         pytest.skip("to mount a small disk takes root")
     disk = tmp_path / "data"
     disk.mkdir()
-    # Room for the rows, and not for their sorted copy.
+    # Room for the rows, but not for their sorted copy.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
     try:
-        found = trials(tmp_path, SORT.replace("[64MB, 128MB]", "[128MB]"), code=1)
+        results = trials(tmp_path, SORT.replace("[64MB, 128MB]", "[128MB]"), code=1)
     finally:
         subprocess.run(["umount", disk], check=False)
-    assert [trial.end for trial in found] == ["failed"] * 2
-    assert all("No space left on device" in trial.notes[-1].message for trial in found)
+    assert [trial.end for trial in results] == ["failed"] * 2
+    assert all("No space left on device" in trial.notes[-1].message for trial in results)
     last = [json.loads(path.read_text().splitlines()[-1]) for path in tmp_path.rglob("*.abandon.events.jsonl")]
-    assert [(each["end"], each["sort"]["stage"]) for each in last] == [("done", "abandon")] * 2
+    assert [(summary["end"], summary["sort"]["stage"]) for summary in last] == [("done", "abandon")] * 2
 
 
 def test_files_are_compressed_by_each_codec(tmp_path: Path) -> None:
     compressed = DFSIO.replace("sync: close", 'compression: "{codec}", compressible: true')
     compressed = compressed.replace("[write, read]", "[read], codec: [none, gzip, deflate]")
-    found = trials(tmp_path, compressed, "measure.verify=true")
-    assert len(found) == 6
-    for trial in found:
+    results = trials(tmp_path, compressed, "measure.verify=true")
+    assert len(results) == 6
+    for trial in results:
         codec = trial.config["codec"]
         assert trial.facts.get("compression", "none") == codec
         assert (trial.value("verified"), trial.value("wrong"), trial.value("returned")) == (96, 0, 6 << 20)
@@ -163,24 +163,24 @@ def test_files_are_compressed_by_each_codec(tmp_path: Path) -> None:
 
 def test_only_reads_reuse_a_load(tmp_path: Path) -> None:
     read = DFSIO.replace("[write, read]", "[read, random]") + "load: {reuse: copy}\n"
-    found = trials(tmp_path, read)
-    assert [trial.end for trial in found] == ["done"] * 4
-    assert not [metric for trial in found for metric in trial.values if metric.startswith("load.")]
+    results = trials(tmp_path, read)
+    assert [trial.end for trial in results] == ["done"] * 4
+    assert not [metric for trial in results for metric in trial.values if metric.startswith("load.")]
 
 
 def test_one_parser_reads_our_result_files_and_hadoops(tmp_path: Path) -> None:
-    ours = tmp_path / "TestDFSIO_results.log"
-    words = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(ours))
-    output = loadstone(tmp_path, "dfsio", *words, f"file://{tmp_path}/bench").stdout
+    own_log = tmp_path / "TestDFSIO_results.log"
+    arguments = ("-write", "-nrFiles", "2", "-fileSize", "1MB", "-resFile", str(own_log))
+    output = loadstone(tmp_path, "dfsio", *arguments, f"file://{tmp_path}/bench").stdout
     hadoops = (ROOT / "tests/fixtures/imports/TestDFSIO_results.log").read_text()
     both = tmp_path / "both.log"
-    both.write_text(hadoops + ours.read_text())
-    found = testdfsio.read_runs(Source(both, both.read_text(), {}))
-    kept = testdfsio.read_runs(Source(ours, ours.read_text(), {}))
-    assert len(kept) == 1
-    assert found[:-1] == testdfsio.read_runs(Source(both, hadoops, {}))
-    assert found[-1] == kept[0]
-    assert (found[-1].dimensions, found[-1].facts["files"], found[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
-    assert [value.metric for value in found[-1].values] == [value.metric for value in found[0].values]
+    both.write_text(hadoops + own_log.read_text())
+    runs = testdfsio.read_runs(Source(both, both.read_text(), {}))
+    retained = testdfsio.read_runs(Source(own_log, own_log.read_text(), {}))
+    assert len(retained) == 1
+    assert runs[:-1] == testdfsio.read_runs(Source(both, hadoops, {}))
+    assert runs[-1] == retained[0]
+    assert (runs[-1].dimensions, runs[-1].facts["files"], runs[-1].facts["bytes"]) == ({"test": "write"}, 2, 2 << 20)
+    assert [value.metric for value in runs[-1].values] == [value.metric for value in runs[0].values]
     # The printed block is the same.
-    assert testdfsio.read_runs(Source(ours, output, {}))[0].values == kept[0].values
+    assert testdfsio.read_runs(Source(own_log, output, {}))[0].values == retained[0].values

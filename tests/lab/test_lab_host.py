@@ -1,4 +1,4 @@
-"""Runs that share a host, and runs that are resumed on a changed one."""
+"""Runs that share a host, and runs resumed on a changed host."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def test_link_in_place_of_the_lock_stays_unopened(tmp_path: Path) -> None:
 def test_lock_holder_without_a_note_is_unnamed(tmp_path: Path) -> None:
     """The file's text is from a run that has ended."""
     (tmp_path / NAME).write_text("pid 4194305, /results/ended\n")
-    with (tmp_path / NAME).open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / NAME).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with pytest.raises(LoadstoneError) as raised, host_locked(Path("results/second"), tmp_path):
             pass
     assert raised.value.args[0] == "another run is measuring on this host"
@@ -66,50 +66,54 @@ def test_without_a_lock_file_there_is_no_lock(tmp_path: Path) -> None:
 def test_concurrent_run_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     file = written(tmp_path)
     alone = {name: value for name, value in environment(tmp_path).items() if name != "LOADSTONE_SHARE_HOST"}
-    words = command("run", file, "--results", tmp_path / "results")
+    arguments = command("run", file, "--results", tmp_path / "results")
     directory = Path("/run/lock") if Path("/run/lock").is_dir() else Path("/tmp")
     path = directory / NAME
-    with path.open("a+") as held:
-        # Held by a concurrent test or by us: either way the host is locked.
+    with path.open("a+") as lock:
+        # Locked by a concurrent test or by this test: in both cases the host is locked.
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             pytest.skip("a run is measuring on this host")
-        done = subprocess.run(words, env=alone, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            arguments, env=alone, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
     assert done.returncode == 1
     assert "another run is measuring on this host" in done.stderr
     assert not (tmp_path / "results").exists()
 
 
-def resumed(fact: str, value: str, system: str | None = None, from_repeat: int = 4) -> list[str]:
-    """The findings if a fact changes from a repeat on, on one side or on both."""
+def resume_findings(fact: str, value: str, system: str | None = None, from_repeat: int = 4) -> list[str]:
+    """The findings if a fact changes at a repeat, on one side or on both."""
 
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_fact(trial: TrialResult) -> TrialResult:
         changed = trial.repeat >= from_repeat and system in (None, trial.config["system"])
         return replace(trial, facts={**trial.facts, fact: value if changed else "1"})
 
-    judgement = judge_results(experiment(spoil, question=asking(metrics=("throughput",))))
+    judgement = judge_results(experiment(change_fact, question=asking(metrics=("throughput",))))
     return [
-        f"{each.severity.name.lower()}: {each.message}"
-        for each in judgement.comparisons[0].findings
-        if each.check == "sides-differ" and each.severity > Severity.NOTE
-    ] or [f"note: {each.message}" for each in judgement.all_findings if each.check == "sides-differ"]
+        f"{finding.severity.name.lower()}: {finding.message}"
+        for finding in judgement.comparisons[0].findings
+        if finding.check == "sides-differ" and finding.severity > Severity.NOTE
+    ] or [f"note: {finding.message}" for finding in judgement.all_findings if finding.check == "sides-differ"]
 
 
 def test_a_run_resumed_with_another_engine_is_reported() -> None:
-    assert resumed("engine", "2") == [
+    assert resume_findings("engine", "2") == [
         "note: the engine's version changed between blocks (1 and 2); within each block it is the same"
     ]
-    assert resumed("engine", "2", "lmdb") == ["suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"]
+    assert resume_findings("engine", "2", "lmdb") == [
+        "suspect: the engine's version changed within blocks 4, 5, 6: 1; 1 and 2"
+    ]
 
 
 def test_server_or_jvm_upgrade_between_repeats_is_suspect() -> None:
     message = "suspect: the {} changed between repeats: 1 and 2"
-    assert resumed("system_version", "2", "lmdb") == [message.format("version of the servers")]
-    assert resumed("server_version", "2", "lmdb") == [message.format("exact version of the servers")]
-    assert resumed("jvm", "2", "lmdb") == [message.format("JVM")]
-    assert resumed("server_jvm", "2", "lmdb") == [message.format("JVM of the servers")]
+    assert resume_findings("system_version", "2", "lmdb") == [message.format("version of the servers")]
+    assert resume_findings("server_version", "2", "lmdb") == [message.format("exact version of the servers")]
+    assert resume_findings("jvm", "2", "lmdb") == [message.format("JVM")]
+    assert resume_findings("server_jvm", "2", "lmdb") == [message.format("JVM of the servers")]
 
 
 def test_system_upgrade_between_repeats_is_suspect() -> None:
-    assert resumed("version", "2", "lmdb") == ["suspect: the system's version changed between repeats: 1 and 2"]
+    assert resume_findings("version", "2", "lmdb") == ["suspect: the system's version changed between repeats: 1 and 2"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, rows, start, trials
+from lab_support import experiment, loadstone, rows, single_folder, start, trials
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder
 from loadstone.results.result_set import Question
@@ -29,20 +29,20 @@ def folder(tmp_path: Path) -> Folder:
     return Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
 
 
-def begun(attempt: int = 1) -> TrialResult:
-    """What an attempt that has begun leaves if it never ends."""
+def interrupt_attempt(attempt: int = 1) -> TrialResult:
+    """The state of an attempt that began and did not end."""
     return TrialResult("a", {"system": "lmdb"}, 1, {}, end="interrupted", attempt=attempt)
 
 
 def ends(folder: Folder, table: str = VALUES) -> list[tuple[int, str]]:
-    """The attempts in a table, and how they ended."""
-    return [(each.attempt, each.end) for each in folder.read_attempts(table)[0]]
+    """The attempts in a table, with their ends."""
+    return [(attempt.attempt, attempt.end) for attempt in folder.read_attempts(table)[0]]
 
 
 @pytest.mark.parametrize("table", [VALUES, PILOT_TRIALS])
 def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) -> None:
-    with suppress(KeyboardInterrupt), folder.open_attempt("a", begun=begun(), table=table) as files:
-        (files / "run.hlog").write_text("what was measured so far")
+    with suppress(KeyboardInterrupt), folder.open_attempt("a", start=interrupt_attempt(), table=table) as files:
+        (files / "run.hlog").write_text("the first intervals")
         raise KeyboardInterrupt
     folder.repair_lines()
     folder.repair_lines()
@@ -53,18 +53,18 @@ def test_an_attempt_without_an_end_is_recorded_once(folder: Folder, table: str) 
 
 
 def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=begun()):
+    with folder.open_attempt("a", start=interrupt_attempt()):
         pass
     folder.repair_lines()
     assert ends(folder) == [(1, "interrupted")]
 
 
 def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=begun()) as files:
-        kept = (files / BEGUN).read_bytes()
+    with folder.open_attempt("a", start=interrupt_attempt()) as files:
+        retained = (files / BEGUN).read_bytes()
     folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}))
     # The lab was killed before it removed this file.
-    (folder.path / "trials" / "a" / BEGUN).write_bytes(kept)
+    (folder.path / "trials" / "a" / BEGUN).write_bytes(retained)
     folder.repair_lines()
     assert ends(folder) == [(1, "done")]
     assert not (folder.path / "trials" / "a" / BEGUN).exists()
@@ -72,7 +72,7 @@ def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
 
 def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
     folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}, end="failed"))
-    folder.append_trial(begun(2))
+    folder.append_trial(interrupt_attempt(2))
     (trial,) = folder.load_results().trials
     assert (trial.end, trial.attempt, trial.failures) == ("failed", 1, ())
     folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}, attempt=3))
@@ -81,7 +81,7 @@ def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> N
 
 
 def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
-    with folder.open_attempt("a", begun=begun()) as files:
+    with folder.open_attempt("a", start=interrupt_attempt()) as files:
         (files / BEGUN).write_text('{"table": "val')
     folder.repair_lines()
     assert ends(folder) == []
@@ -104,21 +104,21 @@ def test_run_ended_in_a_trial_has_interrupted_attempt(tmp_path: Path, number: si
     process.send_signal(number)
     process.communicate(timeout=60)
     table = PILOT_TRIALS if pilot else VALUES
-    # A killed lab writes nothing; the next one does.
-    assert ends(only_folder(tmp_path), table) == ([] if number == signal.SIGKILL else [(1, "interrupted")])
+    # A killed lab writes nothing; its successor does.
+    assert ends(single_folder(tmp_path), table) == ([] if number == signal.SIGKILL else [(1, "interrupted")])
     loadstone(tmp_path, "run", file, "--no-report", "--resume")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert ends(folder, table)[:2] == [(1, "interrupted"), (2, "done")]
     assert len(trials(folder)) == 3
     assert not [
-        each
-        for found in judge_results(folder.load_results()).trials.values()
-        for each in found
-        if each.check == "retried"
+        finding
+        for trial in judge_results(folder.load_results()).trials.values()
+        for finding in trial
+        if finding.check == "retried"
     ]
     tried = [
         *rows(folder),
-        *({"trial": each.trial, "attempt": each.attempt} for each in folder.read_attempts(PILOT_TRIALS)[0]),
+        *({"trial": finding.trial, "attempt": finding.attempt} for finding in folder.read_attempts(PILOT_TRIALS)[0]),
     ]
-    names = {each["trial"] + (f".{each['attempt']}" if each["attempt"] > 1 else "") for each in tried}
+    names = {finding["trial"] + (f".{finding['attempt']}" if finding["attempt"] > 1 else "") for finding in tried}
     assert {path.name for path in (folder.path / "trials").iterdir()} == names

@@ -1,4 +1,4 @@
-"""`measure.ledger`: after each trial the lab reads back which acknowledged writes are missing."""
+"""`measure.ledger`: after each trial the lab reads back and counts missing acknowledged writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from scripted_relay import FakeRedis, Fault
 
 RECORDS = 100
@@ -40,7 +40,7 @@ measure: {warmup: 0s, duration: 3s, ledger: true}
 
 def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, UPDATES), "--no-report", timeout=300)
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         assert trial.end == "done", trial.notes
         updates = sum(trial.statuses["UPDATE"].values())
         assert trial.value("ledger.acknowledged") == updates > 2_000
@@ -49,9 +49,9 @@ def test_durable_store_loses_no_writes(tmp_path: Path) -> None:
         assert (trial.value("ledger.proven") or 0) > 0.95
         assert trial.value("verified")
         assert 0 < (trial.value("verified.whole") or 0) < 0.2
-    # Spec and ledger were in the directory of the data; what was found stays.
+    # Spec and ledger were in the directory of the data; the result remains.
     assert not list(tmp_path.rglob("ledger.spec.json"))
-    assert list(only_folder(tmp_path).path.rglob("ledger.stdout"))
+    assert list(single_folder(tmp_path).path.rglob("ledger.stdout"))
 
 
 def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) ->
         server.faults.append(Fault("forget", every=RECORDS + 30))
         path = experiment(tmp_path, INSERTS.replace("PORT", str(server.port)))
         loadstone(tmp_path, "run", path, timeout=300)
-        first, second = trials(only_folder(tmp_path))
+        first, second = trials(single_folder(tmp_path))
         forgotten = len(server.forgotten)
     assert forgotten > 10
     lost = [trial.value("ledger.lost") or 0 for trial in (first, second)]
     # The second trial writes the same records.
     assert sum(lost) == forgotten
     assert (first.value("ledger.missed") or 0) + (second.value("ledger.missed") or 0) > 0
-    report = (only_folder(tmp_path).path / "report.md").read_text()
+    report = (single_folder(tmp_path).path / "report.md").read_text()
     assert "acknowledged writes are lost" in report
     assert "another engine's insert had been acknowledged" in report
 
@@ -77,7 +77,7 @@ def test_forgotten_inserts_are_settled_as_lost_across_engines(tmp_path: Path) ->
     [
         (("ledger: true", "ledger: true, verify: true"), 2, "`measure.ledger` and `measure.verify` cannot be combined"),
         (("clients: 4", "clients: 4\nload: {reuse: copy}"), 2, "`measure.ledger` and `load.reuse` cannot be combined"),
-        (("lmdb: {store: lmdb, properties: {lmdb.mapsize: 64m}}", 'ours: {store: "null"}'), 1, "keeps no data"),
+        (("lmdb: {store: lmdb, properties: {lmdb.mapsize: 64m}}", 'engine: {store: "null"}'), 1, "keeps no data"),
         (("fieldlength: 40", "fieldlength: 10"), 1, "21"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The pilot block: its result, where that is recorded, and that its trials do not count."""
+"""The pilot block: its result, the file that records it, and the exclusion of its trials."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiment_support import loaded, mistakes
-from lab_support import ROOT, SMALL, experiment, loadstone, only_folder, start, trials
+from experiment_support import load_text, mistakes
+from lab_support import ROOT, SMALL, experiment, loadstone, single_folder, start, trials
 from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.format import units
 from loadstone.judge.judge import judge_results
@@ -26,7 +26,7 @@ from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import Value
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import PlainLines
-from loadstone.statistics.steady import pooled_warm_up_end
+from loadstone.statistics.steady import common_warm_up_end
 
 PILOTED = SMALL.replace("warmup: 0, ", "")
 
@@ -34,20 +34,20 @@ PILOTED = SMALL.replace("warmup: 0, ", "")
 def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     result = loadstone(tmp_path, "run", file)
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert "running a pilot block of 2 trials to find the warm-up; its results do not count" in result.stderr
-    found = json.loads((folder.path / "pilot.json").read_bytes())
-    # The window is a fifth of a second, and so is the longest warm-up.
-    assert found["cap_seconds"] == pytest.approx(0.3)
-    assert found["warmup_seconds"] == pytest.approx(0.3)
+    document = json.loads((folder.path / "pilot.json").read_bytes())
+    # The window is 0.2 s, and so is the maximum warm-up.
+    assert document["cap_seconds"] == pytest.approx(0.3)
+    assert document["warmup_seconds"] == pytest.approx(0.3)
     pilots = folder.read_pilots()
-    assert [each.repeat for each in pilots] == [0, 0]
-    assert {each.config["system"] for each in pilots} == {"first", "second"}
+    assert [pilot.repeat for pilot in pilots] == [0, 0]
+    assert {pilot.config["system"] for pilot in pilots} == {"first", "second"}
     lines = (folder.path / PILOT_TRIALS).read_text().splitlines()
     assert [json.loads(line)["counts"] for line in lines] == [False, False]
     counted = trials(folder)
     assert len(counted) == 6
-    assert not {each.trial for each in counted} & {each.trial for each in pilots}
+    assert not {pilot.trial for pilot in counted} & {pilot.trial for pilot in pilots}
     specs = [json.loads(path.read_bytes()) for path in sorted(folder.path.glob("trials/*/run.spec.json"))]
     windows = [(spec["warmup_seconds"], spec["until"]["seconds"]) for spec in specs]
     assert sorted(windows) == [(0.0, pytest.approx(0.7))] * 2 + [(pytest.approx(0.3), 0.2)] * 6
@@ -61,7 +61,7 @@ def test_pilot_runs_every_variant_once_without_counting(tmp_path: Path) -> None:
 def test_an_interrupted_pilot_continues_with_missing_trials(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     loadstone(tmp_path, "run", file, "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     first = (folder.path / PILOT_TRIALS).read_text().splitlines(keepends=True)[0]
     (folder.path / PILOT_TRIALS).write_text(first)
     (folder.path / "pilot.json").unlink()
@@ -81,7 +81,7 @@ def test_impossible_variant_is_named_without_stopping_the_run(tmp_path: Path) ->
     hook = "hooks: {before: [\"test '{system}' = first\"]}\n"
     result = loadstone(tmp_path, "run", experiment(tmp_path, PILOTED + hook), "--no-report", code=1)
     assert "second: incomplete: the trial was not finished: failed" in result.stderr
-    assert [each.config["system"] for each in trials(only_folder(tmp_path)) if each.end == "done"] == ["first"] * 3
+    assert [trial.config["system"] for trial in trials(single_folder(tmp_path)) if trial.end == "done"] == ["first"] * 3
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,10 @@ def test_impossible_variant_is_named_without_stopping_the_run(tmp_path: Path) ->
 def test_when_there_is_a_pilot(tmp_path: Path, keys: str, pilot: bool, warmup: float | None) -> None:
     text = f'systems: {{a: {{store: "null"}}}}\nworkload: {{file: w}}\n{keys}\n'
     (tmp_path / "w").write_text("recordcount=10\n")
-    found = loaded(tmp_path, text).experiment
-    assert (found.pilot, found.measure.warmup) == (pilot, warmup)
-    # The resolved experiment is the same.
-    again = loaded(tmp_path, loaded(tmp_path, text).resolved).experiment
+    definition = load_text(tmp_path, text).experiment
+    assert (definition.pilot, definition.measure.warmup) == (pilot, warmup)
+    # The resolved experiment is unchanged.
+    again = load_text(tmp_path, load_text(tmp_path, text).text_with_defaults).experiment
     assert (again.pilot, again.measure.warmup) == (pilot, warmup)
     assert plan_experiment(again).variants
 
@@ -124,12 +124,12 @@ def test_pooled_warm_up_ignores_the_noisiest_trial() -> None:
     sound = [100.0 + (i % 5) for i in range(60)]
     noisy = [*sound]
     noisy[25] = 20.0
-    assert pooled_warm_up_end([warm]) == 5
-    assert pooled_warm_up_end([sound, sound, sound]) == 0
-    assert pooled_warm_up_end([sound, sound, sound, sound, noisy]) < 26
-    assert pooled_warm_up_end([[10 * each for each in warm], warm]) == 5
-    assert pooled_warm_up_end([]) == 0
-    assert pooled_warm_up_end([[0.0] * 60]) == 0
+    assert common_warm_up_end([warm]) == 5
+    assert common_warm_up_end([sound, sound, sound]) == 0
+    assert common_warm_up_end([sound, sound, sound, sound, noisy]) < 26
+    assert common_warm_up_end([[10 * rate for rate in warm], warm]) == 5
+    assert common_warm_up_end([]) == 0
+    assert common_warm_up_end([[0.0] * 60]) == 0
 
 
 def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_a_failed_pilot_trial_is_retried_on_resume(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     (tmp_path / "ready").touch()
     loadstone(tmp_path, "run", file, "--no-report", "--resume")
-    folder = only_folder(tmp_path)
-    assert [each.end for each in folder.read_pilots()] == ["done", "done"]
+    folder = single_folder(tmp_path)
+    assert [pilot.end for pilot in folder.read_pilots()] == ["done", "done"]
     assert len(trials(folder)) == 6
 
 
@@ -147,25 +147,25 @@ def test_a_pilot_of_failing_variants_ends_after_five(tmp_path: Path) -> None:
     hook = 'hooks: {before: ["exit 3"]}\n'
     result = loadstone(tmp_path, "run", experiment(tmp_path, text + hook), "--no-report", code=1)
     assert "no variant can run; last error: " in result.stderr
-    assert len(only_folder(tmp_path).read_pilots()) == 5
-    assert not (only_folder(tmp_path).path / "values.jsonl").exists()
+    assert len(single_folder(tmp_path).read_pilots()) == 5
+    assert not (single_folder(tmp_path).path / "values.jsonl").exists()
 
 
 def test_a_pilot_reports_what_would_make_comparisons_invalid(tmp_path: Path) -> None:
     folder = Folder.create_folder(tmp_path / "run", "run", Question(by="system"), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
-    for each, durability in zip(pilot.block(), ("device", "none"), strict=True):
+    for trial, durability in zip(pilot.block(), ("device", "none"), strict=True):
         facts = {"durability": durability}
-        folder.append_trial(TrialResult(each.trial, each.variant.config, 0, {}, facts=facts), PILOT_TRIALS)
-    shown = io.StringIO()
-    replace(pilot, display=PlainLines(Console(file=shown, width=300))).report_pairs()
-    (line,) = shown.getvalue().splitlines()
+        folder.append_trial(TrialResult(trial.trial, trial.variant.config, 0, {}, facts=facts), PILOT_TRIALS)
+    text = io.StringIO()
+    replace(pilot, display=PlainLines(Console(file=text, width=300))).report_pairs()
+    (line,) = text.getvalue().splitlines()
     assert line.startswith("sides-differ: ")
     assert "durability" in line
 
 
 def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
-    """Two million operations in 2 s by one client: 1,000 ns each, of which the engine takes 600, or 400."""
+    """Two million operations in 2 s by one client: 1,000 ns each, of which the engine takes 600 or 400."""
     for driver_ns, limited in ((600.0, True), (400.0, False)):
         folder = Folder.create_folder(tmp_path / f"run-{driver_ns}", "run", Question(by="system"), interleaved=True)
         pilot = pilot_of(tmp_path, folder)
@@ -181,17 +181,17 @@ def test_a_pilot_reports_an_engine_limited_fast_store(tmp_path: Path) -> None:
 
 
 def test_failing_pilot_variants_do_not_stop_every_resume(tmp_path: Path) -> None:
-    """Eleven of twelve fail. The pilot gives up after five; a resumed one begins with those not yet tried."""
+    """Eleven of twelve fail. The pilot stops after five; a resumed pilot begins with untested variants."""
     text = PILOTED.replace("clients: 2", "vary: {system: [first], part: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}")
     file = experiment(tmp_path, text.replace("repeats: 3", "repeats: 2") + 'hooks: {before: ["test {part} = 5"]}\n')
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     # None of the first five can run.
-    assert [each.end for each in only_folder(tmp_path).read_pilots()] == ["failed"] * 5
+    assert [pilot.end for pilot in single_folder(tmp_path).read_pilots()] == ["failed"] * 5
     for _ in range(8):
         loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
-    folder = only_folder(tmp_path)
-    assert [each.config["part"] for each in trials(folder) if each.end == "done"] == [5, 5]
-    attempts = Counter(each.trial for each in folder.read_attempts(PILOT_TRIALS)[0])
+    folder = single_folder(tmp_path)
+    assert [pilot.config["part"] for pilot in trials(folder) if pilot.end == "done"] == [5, 5]
+    attempts = Counter(pilot.trial for pilot in folder.read_attempts(PILOT_TRIALS)[0])
     assert set(attempts.values()) <= {1, 2, 3}
 
 
@@ -201,25 +201,25 @@ def test_pilot_with_only_excluded_variants_is_reported(tmp_path: Path) -> None:
     for _ in range(2):
         loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
     result = loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1)
-    assert "no variant can run: all are set aside" in result.stderr
+    assert "no variant can run: all are excluded" in result.stderr
     (tmp_path / "ready").touch()
     loadstone(tmp_path, "run", file, "--resume", "--retry-failed", "--no-report")
-    assert len(trials(only_folder(tmp_path))) == 6
+    assert len(trials(single_folder(tmp_path))) == 6
 
 
 def test_a_truncated_pilot_trial_is_not_used(tmp_path: Path) -> None:
-    """Its series ends early, and the shortest series would limit its whole group."""
+    """Its time series ends early, and the shortest series would limit its whole group."""
     folder = Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     warm = [40.0] * 20 + [100.0 + (i % 3) for i in range(40)]
-    for each, end, rates in zip(pilot.block(), ("done", "lost"), (warm, [40.0] * 5), strict=True):
-        with folder.open_attempt(each.trial) as files:
-            (files / "series.json").write_text(json.dumps(course(rates).to_json()))
-        result = TrialResult(each.trial, each.variant.config, 0, {}, end=end)
+    for trial, end, rates in zip(pilot.block(), ("done", "lost"), (warm, [40.0] * 5), strict=True):
+        with folder.open_attempt(trial.trial) as files:
+            (files / "series.json").write_text(json.dumps(make_series(rates).to_json()))
+        result = TrialResult(trial.trial, trial.variant.config, 0, {}, end=end)
         lines.append_line(folder.path / PILOT_TRIALS, {**result.to_json(), "counts": False})
-    found = pilot.result(folder.read_pilots())
-    assert (found.warmup_seconds, found.capped) == (3.0, False)
-    (group,) = found.groups
+    pilot_result = pilot.result(folder.read_pilots())
+    assert (pilot_result.warmup_seconds, pilot_result.capped) == (3.0, False)
+    (group,) = pilot_result.groups
     assert (group.trials, group.throughput_seconds, group.latency_seconds) == (
         (folder.read_pilots()[0].trial,),
         2.0,
@@ -231,42 +231,42 @@ def test_a_capped_warm_up_is_reported_as_capped(tmp_path: Path) -> None:
     folder = Folder.create_folder(tmp_path / "run", "run", Question(), interleaved=True)
     pilot = pilot_of(tmp_path, folder)
     slow = [40.0] * 28 + [100.0 + (i % 3) for i in range(32)]
-    for each in pilot.block():
-        with folder.open_attempt(each.trial) as files:
-            (files / "series.json").write_text(json.dumps(course(slow).to_json()))
-        lines.append_line(folder.path / PILOT_TRIALS, TrialResult(each.trial, each.variant.config, 0, {}).to_json())
-    found = pilot.result(folder.read_pilots())
-    assert (found.warmup_seconds, found.cap_seconds, found.capped) == (3.0, 3.0, True)
+    for trial in pilot.block():
+        with folder.open_attempt(trial.trial) as files:
+            (files / "series.json").write_text(json.dumps(make_series(slow).to_json()))
+        lines.append_line(folder.path / PILOT_TRIALS, TrialResult(trial.trial, trial.variant.config, 0, {}).to_json())
+    result = pilot.result(folder.read_pilots())
+    assert (result.warmup_seconds, result.cap_seconds, result.capped) == (3.0, 3.0, True)
 
 
 def pilot_of(home: Path, folder: Folder) -> Pilot:
     """The pilot of two variants that are measured for 2 s."""
     text = PILOTED.replace("200ms", "2s").replace("%s", str(ROOT))
-    planned = plan_experiment(loaded(home, text).experiment)
+    planned = plan_experiment(load_text(home, text).experiment)
     return Pilot(planned.experiment, planned, folder, PlainLines(Console(stderr=True)), 1.0)
 
 
-def course(rates: list[float]) -> Series:
-    """A time series in intervals of a tenth of a second."""
+def make_series(rates: list[float]) -> Series:
+    """A time series in intervals of 0.1 s."""
     return Series(tuple(i / 10 for i in range(len(rates))), (0.1,) * len(rates), tuple(rates))
 
 
 def test_run_killed_during_its_pilot_can_be_resumed(tmp_path: Path) -> None:
     file = experiment(tmp_path, PILOTED)
     process = start(tmp_path, "run", file, "--no-report")
-    while not (one := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:
+    while not (files := [*tmp_path.glob("results/*/*/pilot.jsonl")]) and process.poll() is None:
         time.sleep(0.01)
     process.kill()
     process.communicate()
-    before = one[0].read_text()
+    before = files[0].read_text()
     loadstone(tmp_path, "run", file, "--no-report", "--resume")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     after = (folder.path / PILOT_TRIALS).read_text()
     assert after.startswith(before)
     ended = [json.loads(line)["end"] for line in after.splitlines()]
-    # The kill may hit the second variant's attempt, which then has a line of its own.
+    # The kill may hit the second variant's attempt, which then has a separate line.
     assert ended.count("interrupted") <= 1
-    assert len({each.trial for each in folder.read_pilots()}) == len(ended) - ended.count("interrupted") == 2
+    assert len({pilot.trial for pilot in folder.read_pilots()}) == len(ended) - ended.count("interrupted") == 2
     assert len(trials(folder)) == 6
 
 
@@ -274,22 +274,22 @@ def test_the_pilot_estimates_the_remaining_time(tmp_path: Path) -> None:
     """A hook of one second, which the forecast does not include."""
     file = experiment(tmp_path, PILOTED + 'hooks: {before: ["sleep 1"]}\n')
     result = loadstone(tmp_path, "run", file, "--no-report")
-    folder = only_folder(tmp_path)
-    each = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
+    folder = single_folder(tmp_path)
+    seconds = json.loads((folder.path / "pilot.json").read_bytes())["trial_seconds"]
     # The hook, the warm-up and the window.
-    assert each > 1.4
-    assert f"small: 6 of 6 trials to run, {units.format_clock(6 * each)} left" in result.stderr
+    assert seconds > 1.4
+    assert f"small: 6 of 6 trials to run, {units.format_clock(6 * seconds)} left" in result.stderr
 
 
 def test_pilot_trials_are_listed_separately_from_repeats(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, PILOTED), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     view = View(judge_results(folder.load_results()))
     table = every(view).more[0]
     counted, pilots = table.groups
     assert len(counted.rows) == 6
     assert pilots.title == "The pilot block, which does not count"
-    assert [row[0].text for row in pilots.rows] == [each.trial for each in folder.read_pilots()]
+    assert [row[0].text for row in pilots.rows] == [pilot.trial for pilot in folder.read_pilots()]
     assert {row[-1].text for row in pilots.rows} == {"does not count"}
     assert every(view).folded == "All 6 trials, and 2 of the pilot block, which do not count"
     assert "3 repeats each" in gist(view)

@@ -1,4 +1,4 @@
-"""Every attempt at a trial is kept, and one variant's failures do not cost the others."""
+"""Every attempt at a trial is recorded, and a variant's failures do not affect other variants."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.judge.finding import Severity
 from loadstone.judge.judge import judge_results
 from loadstone.results.lines import read_lines
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 # The second system fails until a file exists.
 TWO = """
@@ -26,38 +26,38 @@ repeats: {at_least: 4}
 
 
 def ends(home: Path, system: str) -> list[tuple[str, int]]:
-    """The end and the attempt of each trial of a system."""
-    return [(each.end, each.attempt) for each in trials(only_folder(home)) if each.config["system"] == system]
+    """The end and the attempt of each of a system's trials."""
+    return [(trial.end, trial.attempt) for trial in trials(single_folder(home)) if trial.config["system"] == system]
 
 
 def test_failed_attempt_makes_its_successor_suspect(tmp_path: Path) -> None:
     file = experiment(tmp_path, TWO.replace("%HOME%", str(tmp_path)))
     text = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
-    assert "system=second is set aside: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
-    # Three attempts at three trials; the fourth was not tried. The other system has all of its trials.
+    assert "system=second is excluded: its last 3 attempts failed; `loadstone run --resume --retry-failed`" in text
+    # Three attempts at three trials; the fourth trial was not attempted. The other system has all of its trials.
     assert ends(tmp_path, "first") == [("done", 1)] * 4
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     (tmp_path / "ready").touch()
     text = loadstone(tmp_path, "run", file, "--no-report", "--resume", code=1).stderr
-    assert "system=second is set aside" in text
+    assert "system=second is excluded" in text
     assert ends(tmp_path, "second") == [("failed", 1)] * 3
     loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert sorted(ends(tmp_path, "second")) == [("done", 1), *[("done", 2)] * 3]
-    again = [each for each in trials(folder) if each.attempt == 2]
-    for each in again:
-        assert len(each.failures) == 1
-        assert "test -e" in each.failures[0]
-        assert (folder.path / "trials" / each.trial / "hooks.log").exists(), (
+    again = [trial for trial in trials(folder) if trial.attempt == 2]
+    for trial in again:
+        assert len(trial.failures) == 1
+        assert "test -e" in trial.failures[0]
+        assert (folder.path / "trials" / trial.trial / "hooks.log").exists(), (
             "the failed attempt's files are still there"
         )
-        assert (folder.path / "trials" / f"{each.trial}.2" / "run.hlog").exists()
-        assert folder.load_results().series(each.trial) is not None
+        assert (folder.path / "trials" / f"{trial.trial}.2" / "run.hlog").exists()
+        assert folder.load_results().series(trial.trial) is not None
     lines = read_lines(folder.path / "values.jsonl").documents
     assert len(lines) == 4 + 3 + 4
-    found = judge_results(folder.load_results()).trials
-    for each in again:
-        assert [(one.check, one.severity) for one in found[each.trial] if one.check == "retried"] == [
+    result = judge_results(folder.load_results()).trials
+    for trial in again:
+        assert [(finding.check, finding.severity) for finding in result[trial.trial] if finding.check == "retried"] == [
             ("retried", Severity.SUSPECT)
         ]
 
@@ -76,9 +76,9 @@ def test_three_failing_variants_stop_neither_run_nor_resume(tmp_path: Path) -> N
             "--resume" if (tmp_path / "results").exists() else "--no-report",
             code=1,
         )
-    found = {(each.config["part"], each.repeat): each.end for each in trials(only_folder(tmp_path))}
-    assert {end for (part, _), end in found.items() if isinstance(part, int) and part > 3} == {"done"}
-    assert len(found) == 16
+    entries = {(trial.config["part"], trial.repeat): trial.end for trial in trials(single_folder(tmp_path))}
+    assert {end for (part, _), end in entries.items() if isinstance(part, int) and part > 3} == {"done"}
+    assert len(entries) == 16
 
 
 def test_a_failure_of_everything_ends_the_run(tmp_path: Path) -> None:
@@ -91,11 +91,13 @@ def test_a_failure_of_everything_ends_the_run(tmp_path: Path) -> None:
 
 def test_results_of_old_versions_count_as_one_attempt(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path, TWO.replace("test -e %HOME%/ready", "true")), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     path = folder.path / "values.jsonl"
     documents = [json.loads(line) for line in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps({k: v for k, v in each.items() if k != "attempt"}) + "\n" for each in documents))
-    assert {(each.attempt, each.failures) for each in trials(folder)} == {(1, ())}
+    path.write_text(
+        "".join(json.dumps({k: v for k, v in trial.items() if k != "attempt"}) + "\n" for trial in documents)
+    )
+    assert {(trial.attempt, trial.failures) for trial in trials(folder)} == {(1, ())}
 
 
 def test_copied_line_does_not_undo_a_later_attempt(tmp_path: Path) -> None:
@@ -103,11 +105,11 @@ def test_copied_line_does_not_undo_a_later_attempt(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     (tmp_path / "ready").touch()
     loadstone(tmp_path, "run", file, "--no-report", "--resume", "--retry-failed")
-    path = only_folder(tmp_path).path / "values.jsonl"
+    path = single_folder(tmp_path).path / "values.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines, *(line for line in lines if '"failed"' in line)]))
-    assert {each.end for each in trials(only_folder(tmp_path))} == {"done"}
-    assert {len(each.failures) for each in trials(only_folder(tmp_path)) if each.attempt == 2} == {1}
+    assert {trial.end for trial in trials(single_folder(tmp_path))} == {"done"}
+    assert {len(trial.failures) for trial in trials(single_folder(tmp_path)) if trial.attempt == 2} == {1}
 
 
 def test_retry_failed_needs_resume(tmp_path: Path) -> None:

@@ -12,18 +12,18 @@ import pytest
 import yaml
 
 from figure_support import find_conflicts
-from lab_support import ROOT, SMALL, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from lab_support import ROOT, SMALL, engines, experiment, loadstone, outline, rows, single_folder, start, trials
 from loadstone.judge.judge import judge_results
 from loadstone.results.folder import Folder
 from loadstone.results.value import PERCENTILES
 from loadstone.statistics.percentile import Population
-from results_support import by_tag, intervals
+from results_support import intervals, merge_by_tag
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, module_engine_variable: None) -> Path:
     """The directory of a small experiment, run once for all tests that only read its results."""
     path = tmp_path_factory.mktemp("lab")
     loadstone(path, "run", experiment(path))
@@ -33,34 +33,34 @@ def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
 @pytest.fixture
 def folder(home: Path) -> Folder:
     """Its result folder."""
-    return only_folder(home)
+    return single_folder(home)
 
 
 def test_blocks_hold_every_variant_in_a_recorded_order(folder: Folder) -> None:
     results = folder.load_results()
-    assert [(each.repeat, each.order, each.end) for each in results.trials] == [
+    assert [(trial.repeat, trial.order, trial.end) for trial in results.trials] == [
         (1 + order // 2, order, "done") for order in range(6)
     ]
     assert all(
-        {each.config["system"] for each in results.trials[at : at + 2]} == {"first", "second"} for at in (0, 2, 4)
+        {trial.config["system"] for trial in results.trials[at : at + 2]} == {"first", "second"} for at in (0, 2, 4)
     )
-    assert list(results.planned) == [each.trial for each in results.trials]
+    assert list(results.planned) == [trial.trial for trial in results.trials]
 
 
 def test_an_undisturbed_run_has_one_line_per_trial(folder: Folder) -> None:
-    assert [line["trial"] for line in rows(folder)] == [each.trial for each in trials(folder)]
+    assert [line["trial"] for line in rows(folder)] == [trial.trial for trial in trials(folder)]
 
 
 def test_percentiles_equal_the_histogram_on_disk(folder: Folder) -> None:
     for trial in trials(folder):
-        merged = by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
+        merged = merge_by_tag(intervals(folder.path / "trials" / trial.trial / "run.hlog"))
         for operation in ("read", "update"):
             histogram = merged[operation.upper()]
-            found = Population(histogram).read_percentiles(list(PERCENTILES.values()))
+            percentiles = Population(histogram).read_percentiles(list(PERCENTILES.values()))
             assert histogram.count == trial.value(f"{operation}.count")
             # The engine sums times exactly; a histogram uses the middle of a bucket.
             assert histogram.mean == pytest.approx(trial.value(f"{operation}.mean"), rel=1e-3)
-            for name, percentile in zip(PERCENTILES, found, strict=True):
+            for name, percentile in zip(PERCENTILES, percentiles, strict=True):
                 value = trial.values[f"{operation}.{name}"]
                 assert (value.value, value.bound) == (percentile.value, None)
 
@@ -78,10 +78,10 @@ def test_the_engines_events_are_kept_unchanged(folder: Folder) -> None:
 
 def test_blocks_repeat_operations_for_variants_but_not_blocks(folder: Folder) -> None:
     seeds = {
-        (each.repeat, each.config["system"]): json.loads(
-            (folder.path / "trials" / each.trial / "run.spec.json").read_text()
+        (trial.repeat, trial.config["system"]): json.loads(
+            (folder.path / "trials" / trial.trial / "run.spec.json").read_text()
         )["seed"]
-        for each in trials(folder)
+        for trial in trials(folder)
     }
     for repeat in (1, 2, 3):
         assert seeds[repeat, "first"] == seeds[repeat, "second"]
@@ -147,8 +147,8 @@ def test_a_changed_workload_file_cannot_be_resumed(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL.replace("%s/workloads/workloada", str(workload)))
     loadstone(tmp_path, "run", file, "--no-report", "--set", "measure.duration=100ms", "--set", "repeats=2")
     workload.write_text(workload.read_text() + "\nreadproportion=0.6\nupdateproportion=0.4\n")
-    words = ("run", file, "--resume", "--set", "measure.duration=100ms", "--set", "repeats=2")
-    stderr = loadstone(tmp_path, *words, code=1).stderr
+    arguments = ("run", file, "--resume", "--set", "measure.duration=100ms", "--set", "repeats=2")
+    stderr = loadstone(tmp_path, *arguments, code=1).stderr
     assert f"error: {workload} has changed since results/small/" in stderr
 
 
@@ -167,20 +167,20 @@ def test_ctrl_c_keeps_finished_trials_and_resume_continues(tmp_path: Path) -> No
     assert "finished trials are kept; continue with `loadstone run --resume`" in rest
     assert engines(tmp_path) == []
     assert list((tmp_path / "data").iterdir()) == []
-    kept = outline(only_folder(tmp_path))
-    assert kept
+    retained = outline(single_folder(tmp_path))
+    assert retained
     loadstone(tmp_path, "run", file, "--set", "measure.duration=1s", "--resume", "--no-report")
-    folder = only_folder(tmp_path)
-    assert outline(folder)[: len(kept)] == kept
+    folder = single_folder(tmp_path)
+    assert outline(folder)[: len(retained)] == retained
     assert len(outline(folder)) == 6
-    assert sorted(each["end"] for each in rows(folder)) == ["done"] * 6 + ["interrupted"] * (len(rows(folder)) - 6)
+    assert sorted(row["end"] for row in rows(folder)) == ["done"] * 6 + ["interrupted"] * (len(rows(folder)) - 6)
     assert len(rows(folder)) <= 7
 
 
 def test_loaded_data_are_reused_if_requested(tmp_path: Path) -> None:
     loadstone(tmp_path, "run", experiment(tmp_path), "--set", "load.reuse=copy", "--no-report")
-    folder = only_folder(tmp_path)
-    loads = [each.trial for each in trials(folder) if (folder.path / "trials" / each.trial / "load.hlog").exists()]
+    folder = single_folder(tmp_path)
+    loads = [entry.trial for entry in trials(folder) if (folder.path / "trials" / entry.trial / "load.hlog").exists()]
     assert len(trials(folder)) == 6
     assert len(loads) == 1, "both systems load the same data into the same store"
     for trial in trials(folder):
@@ -190,7 +190,7 @@ def test_loaded_data_are_reused_if_requested(tmp_path: Path) -> None:
 def test_load_options_apply_to_the_load(tmp_path: Path) -> None:
     file = experiment(tmp_path, f"{SMALL}load: {{clients: 3, properties: {{lmdb.mapsize: 64M}}}}\n")
     loadstone(tmp_path, "run", file, "--no-report", "--set", "repeats=2")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     for trial in trials(folder):
         load, run = (
             json.loads((folder.path / "trials" / trial.trial / f"{phase}.spec.json").read_text())
@@ -209,12 +209,12 @@ hooks:
     text = SMALL.replace("%s", str(ROOT)) + hooks.replace("%s", str(tmp_path))
     file = experiment(tmp_path, text)
     stderr = loadstone(tmp_path, "run", file, "--no-report", code=1).stderr
-    ends = {(each.config["system"], each.repeat): each.end for each in trials(only_folder(tmp_path))}
+    ends = {(entry.config["system"], entry.repeat): entry.end for entry in trials(single_folder(tmp_path))}
     assert ends.pop(("second", 2)) == "failed"
     assert set(ends.values()) == {"done"}
     assert "the hook `test second = first -o 2 -ne 2` (after) failed with exit status 1" in stderr
     lines = (tmp_path / "said").read_text().splitlines()
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         system = trial.config["system"]
         assert f"before {system} {trial.trial} {trial.repeat}" in lines
         assert f"after {system} {trial.trial}" in lines
@@ -223,10 +223,10 @@ hooks:
 def test_a_rate_makes_response_times_the_headline(tmp_path: Path) -> None:
     file = experiment(tmp_path, SMALL + "rate: 2000\n")
     loadstone(tmp_path, "run", file, "--set", "measure.duration=500ms", "--no-report")
-    found = trials(only_folder(tmp_path))
-    # An operation that the machine delays at the end may be late.
-    assert statistics.median(trial.value("throughput") or 0 for trial in found) == pytest.approx(2000, rel=0.2)
-    for trial in found:
+    results = trials(single_folder(tmp_path))
+    # The last operation may be late if the machine delays it.
+    assert statistics.median(trial.value("throughput") or 0 for trial in results) == pytest.approx(2000, rel=0.2)
+    for trial in results:
         assert trial.loop == "open"
         service, response = trial.value("read.service.p50"), trial.value("read.p50")
         assert service is not None
@@ -250,4 +250,4 @@ def test_three_hanging_engines_end_the_run(tmp_path: Path, program: Path, monkey
     stderr = loadstone(tmp_path, "run", experiment(tmp_path, SMALL + "timeout: 1s\n"), code=1).stderr
     assert "3 consecutive trials failed; last error: " in stderr
     assert "the engine did not end within 1 s" in stderr
-    assert [each.end for each in trials(only_folder(tmp_path))] == ["lost"] * 3
+    assert [trial.end for trial in trials(single_folder(tmp_path))] == ["lost"] * 3

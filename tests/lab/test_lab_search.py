@@ -13,7 +13,7 @@ import pytest
 
 from figure_support import find_conflicts
 from jvm_support import CORE
-from lab_support import ROOT, engines, experiment, loadstone, only_folder, outline, rows, start, trials
+from lab_support import ROOT, engines, experiment, loadstone, outline, rows, single_folder, start, trials
 from loadstone.commands import search
 from loadstone.commands.parser import UsageError
 from loadstone.commands.search import line_document, parse_line
@@ -24,10 +24,10 @@ from loadstone.results.folder import Folder
 from loadstone.runner.search import share_servers
 from loadstone.search.rule import CONFIRMATIONS
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
-# Large values keep the engine's share of the time small, however fast the store is. Thresholds are such that other load
-# on the host makes no trial invalid.
+# Large values keep the engine's share of the time small, even with a fast store. The thresholds tolerate other load on
+# the host.
 SEARCH = """
 systems: {first: {store: lmdb}}
 workload:
@@ -38,7 +38,7 @@ measure: {warmup: 0, duration: 100ms}
 load: {reuse: copy}
 checks: {generator-limited: {driver: 1, late: 1}}
 """
-# So long that the engine's share of an operation is far below the judge's threshold.
+# Long enough that the engine's share of an operation is far below the judge's threshold.
 SMALL = ("-p", "recordcount=100", "-p", "fieldlength=20000", "-p", "lmdb.dir=mine")
 YCSB = ("ycsb", "run", "lmdb", "-P", ROOT / "workloads/workloadc", *SMALL)
 
@@ -52,7 +52,7 @@ def searching(home: Path, find: str, *replacements: tuple[str, str]) -> Path:
     return experiment(home, text)
 
 
-def only_answer(folder: Folder) -> str:
+def read_answer(folder: Folder) -> str:
     """The answer of a folder, whose report has one value for each figure."""
     judgement = judge_results(folder.load_results())
     assert find_conflicts(judgement) == []
@@ -60,7 +60,7 @@ def only_answer(folder: Folder) -> str:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, module_engine_variable: None) -> Path:
     """The directory of a search for a knee, run once."""
     path = tmp_path_factory.mktemp("search")
     loadstone(path, "run", searching(path, "{to: 4}"))
@@ -68,31 +68,31 @@ def home(tmp_path_factory: pytest.TempPathFactory, module_chosen: None) -> Path:
 
 
 def test_every_probe_is_an_ordinary_trial(home: Path) -> None:
-    folder = only_folder(home)
-    found = trials(folder)
-    assert {each.end for each in found} == {"done"}
-    assert {each.config["clients"] for each in found} == {1, 2, 4}
-    assert all(each.clients == each.config["clients"] and each.loop == "closed" for each in found)
-    assert [each.order for each in found] == list(range(len(found)))
-    probes = Counter(each.config["clients"] for each in found)
+    folder = single_folder(home)
+    results = trials(folder)
+    assert {result.end for result in results} == {"done"}
+    assert {result.config["clients"] for result in results} == {1, 2, 4}
+    assert all(result.clients == result.config["clients"] and result.loop == "closed" for result in results)
+    assert [result.order for result in results] == list(range(len(results)))
+    probes = Counter(result.config["clients"] for result in results)
     assert all(3 <= count <= 6 for count in probes.values())
     for clients, count in probes.items():
-        assert [each.repeat for each in found if each.config["clients"] == clients] == list(range(1, count + 1))
-    assert list(folder.load_results().planned) == [each.trial for each in found]
-    # The order of loads is not random, so repeats are not blocks to pair by.
+        assert [result.repeat for result in results if result.config["clients"] == clients] == list(range(1, count + 1))
+    assert list(folder.load_results().planned) == [result.trial for result in results]
+    # The order of loads is not random, so repeats are not blocks for pairing.
     assert not folder.load_results().interleaved
-    for each in found:
-        assert (folder.path / "trials" / each.trial / "run.hlog").exists()
+    for result in results:
+        assert (folder.path / "trials" / result.trial / "run.hlog").exists()
 
 
 def test_table_report_and_document_say_the_same(home: Path) -> None:
-    folder = only_folder(home)
-    answer = only_answer(folder)
+    folder = single_folder(home)
+    answer = read_answer(folder)
     assert "probes, " in answer
-    shown = loadstone(home, "show", "small").stdout
-    assert answer in shown
-    assert "\nprobes" in shown
-    assert "It stopped because " in shown
+    output = loadstone(home, "show", "small").stdout
+    assert answer in output
+    assert "\nprobes" in output
+    assert "It stopped because " in output
     (search,) = json.loads(loadstone(home, "show", "small", "--json").stdout)["searches"]
     assert [probe["load"] for probe in search["probes"]] == [1, 2, 4]
     assert sum(probe["trials"] for probe in search["probes"]) == len(trials(folder))
@@ -103,10 +103,10 @@ def test_table_report_and_document_say_the_same(home: Path) -> None:
 
 
 def test_resuming_a_finished_search_runs_nothing(home: Path) -> None:
-    before = (only_folder(home).path / "values.jsonl").read_bytes()
+    before = (single_folder(home).path / "values.jsonl").read_bytes()
     stderr = loadstone(home, "run", home / "small.yaml", "--resume", "--no-report").stderr
     assert "every search is finished" in stderr
-    assert (only_folder(home).path / "values.jsonl").read_bytes() == before
+    assert (single_folder(home).path / "values.jsonl").read_bytes() == before
 
 
 def test_the_plan_describes_the_search(home: Path) -> None:
@@ -115,7 +115,7 @@ def test_the_plan_describes_the_search(home: Path) -> None:
 
 
 def test_the_resolved_experiment_searches_for_the_same(home: Path) -> None:
-    resolved = only_folder(home).path / "experiment.yaml"
+    resolved = single_folder(home).path / "experiment.yaml"
     output = loadstone(home, "run", resolved, "--dry-run").stdout
     assert "1 search for the knee over clients from 1 to 4: at most 11 probes of 3 to 6 trials each" in output
 
@@ -125,13 +125,13 @@ def test_variants_are_searched_concurrently(tmp_path: Path) -> None:
         tmp_path, "{to: 2, such_that: p50 < 100s}", ("{first: {store: lmdb}}", "{a: {store: lmdb}, b: {store: lmdb}}")
     )
     loadstone(tmp_path, "run", file, "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     blocks = [json.loads(line)["trials"] for line in (folder.path / "plan.jsonl").read_text().splitlines()]
-    assert [sorted(each["config"]["system"] for each in block) for block in blocks] == [["a", "b"]] * (
+    assert [sorted(trial["config"]["system"] for trial in block) for block in blocks] == [["a", "b"]] * (
         3 + CONFIRMATIONS
     )
-    assert len({tuple(each["config"]["system"] for each in block) for block in blocks}) == 2
-    answer = only_answer(folder)
+    assert len({tuple(trial["config"]["system"] for trial in block) for block in blocks}) == 2
+    answer = read_answer(folder)
     for system in "ab":
         assert f"system={system}: p50 < 100s holds up to 2 clients, where the search ended: p50 " in answer
 
@@ -149,46 +149,46 @@ def test_ctrl_c_keeps_the_probes_and_resume_continues(tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert engines(tmp_path) == []
-    kept = outline(only_folder(tmp_path))
-    assert 4 <= len(kept) < 6 + CONFIRMATIONS
+    retained = outline(single_folder(tmp_path))
+    assert 4 <= len(retained) < 6 + CONFIRMATIONS
     loadstone(tmp_path, "run", file, "--resume", "--no-report")
-    folder = only_folder(tmp_path)
-    assert outline(folder)[: len(kept)] == kept
+    folder = single_folder(tmp_path)
+    assert outline(folder)[: len(retained)] == retained
     assert len(rows(folder)) == len(folder.load_results().planned) == 6 + CONFIRMATIONS
-    assert "holds up to 4 clients, where the search ended" in only_answer(folder)
-    assert f"; 3 probes, {6 + CONFIRMATIONS} trials" in only_answer(folder)
+    assert "holds up to 4 clients, where the search ended" in read_answer(folder)
+    assert f"; 3 probes, {6 + CONFIRMATIONS} trials" in read_answer(folder)
 
 
 def test_an_objective_that_no_load_meets_is_reported(tmp_path: Path) -> None:
     file = searching(tmp_path, "{from: 2, to: 8, such_that: p50 < 0.001us and errors == 0}")
     loadstone(tmp_path, "run", file, "--no-report")
-    answer = only_answer(only_folder(tmp_path))
+    answer = read_answer(single_folder(tmp_path))
     assert answer.startswith("p50 < 0.001us and errors == 0 does not hold even at 2 clients: p50 ")
-    # A single one might be an outlier.
-    assert {each.config["clients"] for each in trials(only_folder(tmp_path))} == {2, 4}
+    # A single trial might be an outlier.
+    assert {trial.config["clients"] for trial in trials(single_folder(tmp_path))} == {2, 4}
 
 
 def test_a_rate_is_searched_in_an_open_loop(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p50 < 100s}", ("100ms", "1s"))
     loadstone(tmp_path, "run", file, "--no-report", "--set", "clients=2")
-    folder = only_folder(tmp_path)
-    found = trials(folder)
-    assert {(each.loop, each.clients) for each in found} == {("open", 2)}
+    folder = single_folder(tmp_path)
+    results = trials(folder)
+    assert {(result.loop, result.clients) for result in results} == {("open", 2)}
     # A trial that the machine delayed at its end misses its rate, so its load has more trials.
-    counts = Counter(trial.config["rate"] for trial in found)
+    counts = Counter(trial.config["rate"] for trial in results)
     assert [*counts] == [100, 200, 400]
     assert all(3 <= count <= CONFIRMATIONS for count in counts.values())
-    assert only_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
+    assert read_answer(folder).startswith("p50 < 100s holds up to 400 op/s, where the search ended: p50 ")
 
 
 def test_too_few_operations_for_percentiles_end_the_search(tmp_path: Path) -> None:
     file = searching(tmp_path, "{over: rate, from: 100, to: 400, such_that: p99 < 100s}")
     loadstone(tmp_path, "run", file, "--no-report", code=1)
-    answer = only_answer(only_folder(tmp_path))
+    answer = read_answer(single_folder(tmp_path))
     pattern = r"at 100 op/s the probe is invalid: (\d+) operations are too few for all\.p99: measure longer"
     # Ten are due; the last may be too late.
-    assert (found := re.search(pattern, answer)), answer
-    assert 1 <= int(found[1]) <= 10
+    assert (match := re.search(pattern, answer)), answer
+    assert 1 <= int(match[1]) <= 10
 
 
 def test_rate_of_a_workload_file_opens_the_loop(tmp_path: Path) -> None:
@@ -196,13 +196,13 @@ def test_rate_of_a_workload_file_opens_the_loop(tmp_path: Path) -> None:
     file = searching(tmp_path, "{to: 64}", ("%s/workloads/workloadc", str(tmp_path / "paced")))
     loadstone(tmp_path, "run", file, "--no-report", code=1)
     message = "at 1 client the probe is invalid: the loop is open: the workload file sets a rate"
-    assert message in only_answer(only_folder(tmp_path))
+    assert message in read_answer(single_folder(tmp_path))
 
 
 def test_generator_limit_ends_the_search_with_its_name(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # An engine that reports its own loop as slow: 1 ms per operation.
+    # An engine that reports 1 ms per operation for its own loop.
     slow = tmp_path / "slow"
     slow.write_text(
         f"""#!/bin/sh
@@ -215,11 +215,11 @@ def test_generator_limit_ends_the_search_with_its_name(
     file = searching(tmp_path, "{to: 64}", ("driver: 1,", "driver: 0.1,"))
     output = loadstone(tmp_path, "run", file, "--no-report", code=1).stdout
     assert "no knee was found: at 1 client the probe is invalid: generator-limited: " in output
-    assert len(trials(only_folder(tmp_path))) == 2
+    assert len(trials(single_folder(tmp_path))) == 2
 
 
 def test_search_ends_at_a_refused_load(tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # As on a host whose limits are low.
+    # As on a host with low limits.
     narrow = tmp_path / "narrow"
     narrow.write_text(
         f"""#!/bin/sh
@@ -232,17 +232,17 @@ case $spec in *'"clients": 4,'*) echo 'error: 4 threads are too many here' >&2; 
     narrow.chmod(0o755)
     monkeypatch.setenv("LOADSTONE_ENGINE", str(narrow))
     loadstone(tmp_path, "run", searching(tmp_path, "{to: 64, such_that: p50 < 100s}"), "--no-report")
-    answer = only_answer(only_folder(tmp_path))
+    answer = read_answer(single_folder(tmp_path))
     assert answer.startswith("p50 < 100s holds at 2 clients: p50 ")
     assert "; at 4 clients the probe is invalid: incomplete: " in answer
     assert "4 threads are too many here" in answer
 
 
 def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
-    words = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
-    result = loadstone(tmp_path, *YCSB, "-s", *words)
+    arguments = ("--search=clients", "--search-to", "2", "--such-that", "p50 < 100s", "--search-seconds", "0.2")
+    result = loadstone(tmp_path, *YCSB, "-s", *arguments)
     assert result.stdout.startswith("How much load can lmdb sustain on workloadc?\np50 < 100s holds up to 2 clients")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert folder.name == "ycsb-lmdb-workloadc-clients"
     for trial in trials(folder):
         spec = json.loads((folder.path / "trials" / trial.trial / "run.spec.json").read_text())
@@ -256,7 +256,7 @@ def test_a_search_runs_from_ycsbs_command_line(tmp_path: Path) -> None:
 def test_properties_have_equal_meaning_in_search_and_run(tmp_path: Path) -> None:
     more = tmp_path / "more"
     more.write_text("readproportion=0.5\nupdateproportion=0.5\nfieldcount=3\nmaxexecutiontime=7\nwarmuptime=0.5\n")
-    words = (
+    arguments = (
         "-P",
         more,
         "-p",
@@ -268,14 +268,14 @@ def test_properties_have_equal_meaning_in_search_and_run(tmp_path: Path) -> None
         "-p",
         "lmdb.mapsize=1000000000",
     )
-    output = loadstone(tmp_path, *YCSB, *words, "--search", "rate", "--dry-run").stdout
+    output = loadstone(tmp_path, *YCSB, *arguments, "--search", "rate", "--dry-run").stdout
     assert "1 search for the knee over rate from 1,000 to 1,000,000" in output
     assert "warm up 500ms, measure 7s" in output
     assert output.splitlines()[-1].split() == ["lmdb", "1,000", "op/s", "uniform", "lmdb", "none", "3", "workloadc"]
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         (("ycsb", "load", "lmdb", "--search", "clients"), "a search needs `ycsb run`"),
         (("ycsb", "run", "lmdb", "--search", "clients"), "a search needs a workload file"),
@@ -287,8 +287,8 @@ def test_properties_have_equal_meaning_in_search_and_run(tmp_path: Path) -> None
         ((*YCSB, "--search", "clients", "--search-to", "many"), 'find.to must be a number above 0, got "many"'),
     ],
 )
-def test_an_invalid_search_is_bad_usage(tmp_path: Path, words: tuple[str | Path, ...], message: str) -> None:
-    stderr = loadstone(tmp_path, *words, code=2).stderr
+def test_an_invalid_search_is_bad_usage(tmp_path: Path, text: tuple[str | Path, ...], message: str) -> None:
+    stderr = loadstone(tmp_path, *text, code=2).stderr
     assert message in stderr
     assert "\nhint: " in stderr
     assert not (tmp_path / "results").exists()
@@ -313,11 +313,11 @@ def test_servers_are_attached_at_the_given_address() -> None:
         ["run", "redis", *map(str, YCSB[3:5]), "-p", "redis.host=10.0.0.1", "-p", "redis.port=7000", "--search=clients"]
     )
     spec = {"store": {"name": "redis", "durability": "os", "properties": {}}, "clients": 1}
-    made = line_document(line, spec)
-    assert made["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
-    assert made["workload"]["properties"] == {}
-    # Servers' data are loaded once and changed by every trial, which the user must be warned of.
-    assert made["load"] == {"reuse": "shared"}
+    result = line_document(line, spec)
+    assert result["systems"] == {"redis": {"properties": {}, "attach": {"hosts": ["10.0.0.1"], "port": 7000}}}
+    assert result["workload"]["properties"] == {}
+    # Servers' data are loaded once and changed by every trial; the user must be warned of that.
+    assert result["load"] == {"reuse": "shared"}
     (warning,) = search.line_experiment(line, spec).warnings
     assert "loads its records into an existing table of redis" in warning.message
 
@@ -329,15 +329,15 @@ def test_search_on_an_embedded_store_copies_its_data() -> None:
 
 def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
     binding = ("jvm", "-db", "site.ycsb.BasicDB", "-cp", f"{CORE.parent}/*", "-jvm-args", "-Xmx64m")
-    # It sleeps 1 ms per operation; if it did nothing, the engine would be the bottleneck.
+    # It sleeps 1 ms per operation; otherwise the engine would be the bottleneck.
     delay = ("-p", "basicdb.simulatedelay=1", "-p", "basicdb.randomizedelay=false", "-p", "basicdb.verbose=false")
-    words = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
+    arguments = ("-p", "recordcount=100", *delay, "-p", "jvm.networked=true")
     where = ("--search", "clients", "--search-to", "2", "--search-seconds", "0.2")
-    loadstone(tmp_path, "ycsb", "run", *binding, "-P", ROOT / "workloads/workloadc", *words, *where, "--no-report")
-    found = trials(only_folder(tmp_path))
-    assert {each.config["clients"] for each in found} == {1, 2}
-    assert {each.end for each in found} == {"done"}
-    spec = json.loads((only_folder(tmp_path).path / "trials" / found[0].trial / "run.spec.json").read_text())
+    loadstone(tmp_path, "ycsb", "run", *binding, "-P", ROOT / "workloads/workloadc", *arguments, *where, "--no-report")
+    results = trials(single_folder(tmp_path))
+    assert {result.config["clients"] for result in results} == {1, 2}
+    assert {result.end for result in results} == {"done"}
+    spec = json.loads((single_folder(tmp_path).path / "trials" / results[0].trial / "run.spec.json").read_text())
     properties = spec["store"]["properties"]
     assert properties["jvm.class"] == "site.ycsb.BasicDB"
     assert properties["jvm.classpath"] == f"{CORE.parent}/*"
@@ -347,12 +347,12 @@ def test_a_ycsb_binding_is_searched_like_a_store(tmp_path: Path) -> None:
 
 def test_the_commands_of_the_guide_are_searches(tmp_path: Path) -> None:
     text = (ROOT / "docs/guides/finding-saturation.md").read_text()
-    shown = re.findall(r"^    loadstone (ycsb .*--search .*)$", text, re.MULTILINE)
-    assert len(shown) == 3
-    for line in shown:
-        words = [word.replace("workloads/", f"{ROOT}/workloads/") for word in shlex.split(line)]
-        store = words[2]
-        output = loadstone(tmp_path, *words, "-p", f"{store}.dir=mine", "--dry-run").stdout
+    matches = re.findall(r"^    loadstone (ycsb .*--search .*)$", text, re.MULTILINE)
+    assert len(matches) == 3
+    for line in matches:
+        command = [word.replace("workloads/", f"{ROOT}/workloads/") for word in shlex.split(line)]
+        store = command[2]
+        output = loadstone(tmp_path, *command, "-p", f"{store}.dir=mine", "--dry-run").stdout
         assert re.search(r"^trials     1 search for the ", output, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""The message why a run stops, with fake trials, including variants without a figure."""
+"""The reason why a run stops, with fake trials, including variants without a figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiment_support import loaded
+from experiment_support import load_text
 from lab_support import SMALL
 from loadstone.experiment.plan.plan import PlannedTrial, plan_experiment
 from loadstone.results.folder import Folder
@@ -26,36 +26,36 @@ THREE = SMALL.replace("second: {store: lmdb}", "second: {store: lmdb}, third: {s
 
 @dataclass
 class MadeUp(ExperimentRun):
-    """A run whose trials take no time; those of some systems fail from a repeat on."""
+    """A run whose trials take no time; trials of some systems fail from a repeat on."""
 
-    # By system: the last repeat that succeeds.
+    # The last successful repeat, by system.
     last: dict[str, int] | None = None
 
     def trial(self, _: Conductor, planned: PlannedTrial) -> None:
         """Records a fake result."""
         came = planned.repeat <= (self.last or {}).get(str(planned.variant.config["system"]), planned.repeat)
-        made = trial(
+        result = trial(
             planned.trial, planned.variant.config, 1000.0 + planned.repeat, planned.repeat, order=planned.order
         )
         if came:
-            self.folder.append_trial(made)
-            self.done[made.trial] = made
+            self.folder.append_trial(result)
+            self.done[result.trial] = result
 
 
 def run(directory: Path, last: dict[str, int], *settings: str) -> MadeUp:
     """A new run of three variants."""
-    found = loaded(directory, THREE, *settings)
-    folder = Folder.create_folder(directory / "run", "made", found.experiment.question_for_judge(), interleaved=True)
-    shown = PlainLines(Console(file=io.StringIO()))
-    return MadeUp(found.experiment, plan_experiment(found.experiment), folder, shown, 0.1, last=last)
+    loaded = load_text(directory, THREE, *settings)
+    folder = Folder.create_folder(directory / "run", "made", loaded.experiment.question_for_judge(), interleaved=True)
+    text = PlainLines(Console(file=io.StringIO()))
+    return MadeUp(loaded.experiment, plan_experiment(loaded.experiment), folder, text, 0.1, last=last)
 
 
-def measured(run: MadeUp, systems: Collection[str], repeats: int) -> None:
-    """Adds so many repeats of these systems to a run, all within a percent."""
+def add_repeats(run: MadeUp, systems: Collection[str], repeats: int) -> None:
+    """Adds this many repeats of these systems to a run, within one percent."""
     for repeat in range(1, repeats + 1):
         for system in systems:
-            made = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)
-            run.done[made.trial] = made
+            result = trial(f"{system}-{repeat}", {"system": system}, 1000.0 + repeat, repeat)
+            run.done[result.trial] = result
 
 
 ALL = ("first", "second", "third")
@@ -70,7 +70,7 @@ ALL = ("first", "second", "third")
         (
             ALL[:2],
             ["repeats={at_least: 6, at_most: 9, until: 5%}"],
-            "every interval is as narrow as `repeats.until` asks, but 1 of 3 variants has no figure",
+            "every interval is as narrow as `repeats.until` requires, but 1 of 3 variants has no figure",
         ),
         (
             ALL[:2],
@@ -82,46 +82,46 @@ ALL = ("first", "second", "third")
 def test_variants_without_a_figure_are_counted(
     tmp_path: Path, systems: Collection[str], settings: list[str], reason: str
 ) -> None:
-    found = run(tmp_path, {}, *settings)
-    measured(found, systems, found.experiment.repeats.at_least)
-    assert found.enough() == reason
+    process = run(tmp_path, {}, *settings)
+    add_repeats(process, systems, process.experiment.repeats.at_least)
+    assert process.enough() == reason
 
 
 @pytest.mark.parametrize(
     ("until", "reason"),
     [
-        # The interval of throughput is 0.3 % wide, that of the p99 60 %.
-        ("2%", "every interval is as narrow as `repeats.until` asks"),
-        ("{throughput: 2%, read.p99: 70%}", "every interval is as narrow as `repeats.until` asks"),
+        # The interval of throughput is 0.3 % wide, the interval of the p99 60 %.
+        ("2%", "every interval is as narrow as `repeats.until` requires"),
+        ("{throughput: 2%, read.p99: 70%}", "every interval is as narrow as `repeats.until` requires"),
         ("{throughput: 2%, read.p99: 10%}", None),
         ("{throughput: 0.1%, read.p99: 70%}", None),
-        ("{throughput: 2%, scan.p99: 1%}", "every interval is as narrow as `repeats.until` asks"),
+        ("{throughput: 2%, scan.p99: 1%}", "every interval is as narrow as `repeats.until` requires"),
     ],
 )
 def test_all_figures_that_until_names_decide(tmp_path: Path, until: str, reason: str | None) -> None:
-    found = run(tmp_path, {}, f"repeats={{at_least: 6, at_most: 9, until: {until}}}")
-    measured(found, ALL, 6)
-    for name, each in found.done.items():
-        figures = dict(each.values)
-        figures["read.p99"] = replace(figures["read.p99"], value=1e6 * (1 + each.repeat / 10))
-        found.done[name] = replace(each, values=figures)
-    assert found.enough() == reason
+    process = run(tmp_path, {}, f"repeats={{at_least: 6, at_most: 9, until: {until}}}")
+    add_repeats(process, ALL, 6)
+    for name, value in process.done.items():
+        figures = dict(value.values)
+        figures["read.p99"] = replace(figures["read.p99"], value=1e6 * (1 + value.repeat / 10))
+        process.done[name] = replace(value, values=figures)
+    assert process.enough() == reason
 
 
 def test_a_variant_with_too_few_repeats_continues(tmp_path: Path) -> None:
-    found = run(tmp_path, {}, "repeats=3")
-    assert found.enough() is None
-    measured(found, ALL[:2], 2)
-    assert found.enough() is None
+    process = run(tmp_path, {}, "repeats=3")
+    assert process.enough() is None
+    add_repeats(process, ALL[:2], 2)
+    assert process.enough() is None
 
 
-@pytest.mark.usefixtures("chosen")
+@pytest.mark.usefixtures("engine_variable")
 @pytest.mark.parametrize(
     ("last", "reason"),
     [
         ({}, "all repeats are done"),
         ({"second": 0}, "all repeats are done, but 1 of 3 variants has no figure"),
-        # None has enough repeats, and the plan has no more.
+        # No variant has enough repeats, and the plan has no more.
         (
             {"first": 1, "second": 0, "third": 0},
             "the repeats have reached `repeats.at_most`, but 2 of 3 variants have no figure",

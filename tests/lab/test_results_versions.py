@@ -1,4 +1,4 @@
-"""Every version of result folders that there ever was can be read; what is written now is as the schema says."""
+"""Every past version of result folders can be read; new folders match the schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lab_support import ROOT, experiment, loadstone, only_folder
+from lab_support import ROOT, experiment, loadstone, single_folder
 from loadstone.results import lines
 from loadstone.results.folder import VERSION, Folder
 from loadstone.results.result_set import Question
@@ -23,18 +23,18 @@ FIXTURES = ROOT / "tests/fixtures/results"
 
 
 def validate(name: str, instance: Any) -> None:
-    """Raises when an instance is not as one of the schema's definitions says."""
+    """Raises if an instance does not match a definition of the schema."""
     jsonschema.validate(instance, {**SCHEMA, "$ref": f"#/$defs/{name}"})
 
 
 def check(folder: Path) -> None:
-    """Holds all files of a folder against the schema."""
+    """Validates all files of a folder against the schema."""
     validate("folder", json.loads((folder / "folder.json").read_text()))
     for name, kind in (("plan.jsonl", "block"), ("values.jsonl", "trial")):
-        found = lines.read_lines(folder / name)
-        assert (bool(found.documents), found.damaged) == (True, [])
-        for each in found.documents:
-            validate(kind, each)
+        result = lines.read_lines(folder / name)
+        assert (bool(result.documents), result.damaged) == (True, [])
+        for document in result.documents:
+            validate(kind, document)
     series = list(folder.glob("trials/*/series.json"))
     assert series
     for file in series:
@@ -46,22 +46,22 @@ def test_the_schema_names_what_the_code_names() -> None:
     assert parts["folder"]["properties"]["results"]["const"] == VERSION
     value = parts["trial"]["properties"]["values"]["items"]
     assert value["properties"]["bound"]["enum"] == list(BOUNDS)
-    columns = [each.name for each in fields(Series)]
+    columns = [field.name for field in fields(Series)]
     assert list(parts["series"]["properties"]) == columns
     assert {*parts["series"]["required"]} == {*columns} - SERIES_OPTIONAL
-    questions = {each.name for each in fields(Question)}
+    questions = {field.name for field in fields(Question)}
     assert set(parts["folder"]["properties"]["question"]["properties"]) == questions
 
 
-@pytest.mark.usefixtures("chosen")
+@pytest.mark.usefixtures("engine_variable")
 def test_what_a_run_writes_matches_the_schema(tmp_path: Path) -> None:
-    words = ("--no-report", "--set", "repeats=2", "--set", "measure.duration=100ms")
-    loadstone(tmp_path, "run", experiment(tmp_path), *words)
-    check(only_folder(tmp_path).path)
+    arguments = ("--no-report", "--set", "repeats=2", "--set", "measure.duration=100ms")
+    loadstone(tmp_path, "run", experiment(tmp_path), *arguments)
+    check(single_folder(tmp_path).path)
 
 
 def test_there_is_a_folder_of_every_version() -> None:
-    assert sorted(each.name for each in FIXTURES.iterdir()) == [f"v{version}" for version in range(1, VERSION + 1)]
+    assert sorted(path.name for path in FIXTURES.iterdir()) == [f"v{version}" for version in range(1, VERSION + 1)]
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
@@ -70,12 +70,17 @@ def test_folders_of_every_version_are_read_and_reported(tmp_path: Path, version:
     results = Folder(tmp_path / "results/old/then").load_results()
     expected = json.loads((FIXTURES / f"v{version}" / "expected.json").read_text())
     assert [
-        {"trial": each.trial, "end": each.end, "throughput": each.value("throughput"), "p99": each.value("read.p99")}
-        for each in results.trials
+        {
+            "trial": trial.trial,
+            "end": trial.end,
+            "throughput": trial.value("throughput"),
+            "p99": trial.value("read.p99"),
+        }
+        for trial in results.trials
     ] == expected
     assert results.warnings == ()
     assert results.interleaved
-    assert all(results.series(each.trial) for each in results.trials)
+    assert all(results.series(trial.trial) for trial in results.trials)
     loadstone(tmp_path, "show", "old")
     loadstone(tmp_path, "report", "old")
     assert (tmp_path / "results/old/then/report.html").exists()

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from event_support import SECOND, earlier, interval, outcome
-from experiment_support import loaded, mistakes
+from experiment_support import load_text, mistakes
 from figure_support import count_repeated, find_conflicts
 from judge_support import experiment as sound_results
 from judge_support import sound, value
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.experiment.file import ExperimentError
 from loadstone.experiment.plan.description import describe_plan
 from loadstone.experiment.plan.plan import plan_experiment
@@ -37,7 +37,7 @@ SPIKE = "rate: {stages: [{for: 1s, at: 1000}, {for: 200ms, to: 3000}, {for: 300m
 
 
 def test_stages_set_window_intervals_and_metrics(tmp_path: Path) -> None:
-    resolved = loaded(tmp_path, HEAD + SPIKE).experiment
+    resolved = load_text(tmp_path, HEAD + SPIKE).experiment
     assert (resolved.measure.duration, resolved.measure.interval, resolved.pilot, resolved.measure.warmup) == (
         2.5,
         0.1,
@@ -49,7 +49,7 @@ def test_stages_set_window_intervals_and_metrics(tmp_path: Path) -> None:
 
 
 def test_stages_become_pieces_after_warm_up(tmp_path: Path) -> None:
-    (first, _) = plan_experiment(loaded(tmp_path, HEAD + SPIKE).experiment).variants
+    (first, _) = plan_experiment(load_text(tmp_path, HEAD + SPIKE).experiment).variants
     assert [(stage.start_ns, stage.rate_from, stage.rate_to) for stage in first.stages] == [
         (0, 1000, 1000),
         (1_000_000_000, 1000, 3000),
@@ -68,19 +68,19 @@ def test_stages_become_pieces_after_warm_up(tmp_path: Path) -> None:
 
 def test_ramp_from_and_to_zero_has_warm_up(tmp_path: Path) -> None:
     text = HEAD + "rate: {stages: [{for: 1s, to: 200}, {for: 1s, to: 0}]}\n"
-    (first, _) = plan_experiment(loaded(tmp_path, text).experiment).variants
+    (first, _) = plan_experiment(load_text(tmp_path, text).experiment).variants
     ends = [(piece["from"], piece["to"]) for piece in rate_pieces(first.stages, 1.0)]
     assert ends == [(200, 200), (0, 200), (200, 0), (200, 200)]
 
 
 def test_resolved_stages_are_read_equally(tmp_path: Path) -> None:
-    document = loaded(tmp_path, HEAD + SPIKE)
-    assert loaded(tmp_path, document.resolved).experiment == document.experiment
+    document = load_text(tmp_path, HEAD + SPIKE)
+    assert load_text(tmp_path, document.text_with_defaults).experiment == document.experiment
 
 
 def test_stage_rate_may_vary(tmp_path: Path) -> None:
     text = HEAD + 'rate: {stages: [{for: 1s, at: 100}, {for: 1s, at: "{peak}"}]}\nvary: {peak: [200, 400]}\n'
-    document = loaded(tmp_path, text)
+    document = load_text(tmp_path, text)
     assert document.warnings == ()
     rates = {
         variant.config["peak"]: variant.stages[1].rate_to for variant in plan_experiment(document.experiment).variants
@@ -90,7 +90,7 @@ def test_stage_rate_may_vary(tmp_path: Path) -> None:
 
 
 def test_dry_run_describes_stages(tmp_path: Path) -> None:
-    text = describe_plan(plan_experiment(loaded(tmp_path, HEAD + SPIKE).experiment))
+    text = describe_plan(plan_experiment(load_text(tmp_path, HEAD + SPIKE).experiment))
     assert "stages     1: 1,000 op/s for 1s\nstages     2: 1,000 to 3,000 op/s for 200ms\n" in text
     assert "3: pause for 300ms" in text
     assert "4 stages, 0 to 3,000 op/s uniform" in text
@@ -137,14 +137,14 @@ def test_stages_refuse_contradictions(tmp_path: Path, more: str, message: str) -
 def test_stage_mistake_has_line_and_hint(tmp_path: Path) -> None:
     text = f"{HEAD}rate:\n  stages:\n    - {{for: 1s, at: 5}}\n    - {{for: 1s, two: 7}}\n"
     with pytest.raises(ExperimentError) as caught:
-        loaded(tmp_path, text)
+        load_text(tmp_path, text)
     (mistake,) = caught.value.mistakes
     assert str(mistake.location).endswith("experiment.yaml:6")
     assert mistake.hint.startswith('did you mean "to"?')
 
 
 def due(pieces: Sequence[tuple[float, float, float]], start: float, end: float) -> int:
-    """How many operations pieces of (from, to, seconds) make due between two instants: one for each whole number."""
+    """The number of operations due between two instants, by whole numbers, for pieces of (from, to, seconds)."""
 
     def integral(until: float) -> float:
         total = 0.0
@@ -167,7 +167,7 @@ rate: {stages: [{for: 300ms, at: 1000}, {for: 400ms, from: 500, to: 2500}, {for:
 repeats: 1
 """
     loadstone(tmp_path, "run", experiment(tmp_path, text, "stages.yaml"))
-    (trial,) = trials(only_folder(tmp_path))
+    (trial,) = trials(single_folder(tmp_path))
     pieces = [(1000, 1000, 0.5), (500, 2500, 0.4), (0, 0, 0.1), (0, 700, 0.2)]
     borders = [0.2, 0.5, 0.9, 1.0, 1.2]
     expected = [due(pieces, *ends) for ends in pairwise(borders)]
@@ -177,7 +177,7 @@ repeats: 1
         answered = (trial.value(f"stage{number}.all.count") or 0) + (trial.value(f"stage{number}.errors") or 0)
         assert answered + (trial.value(f"stage{number}.unanswered") or 0) == count
     assert "stage3.throughput" not in trial.values
-    page = (only_folder(tmp_path).path / "report.html").read_text()
+    page = (single_folder(tmp_path).path / "report.html").read_text()
     assert "By stage" in page
 
 
@@ -264,7 +264,7 @@ def claims(judgement: Judgement) -> dict[str, str]:
 def test_equal_stages_are_compared() -> None:
     judgement = judge_results(stage_results())
     assert set(claims(judgement).values()) == {"better"}
-    assert judgement.answer.startswith("stage 2 p99 of lmdb is 50 % lower than ")
+    assert judgement.answer.startswith("stage 2 p99 is 50 % lower with lmdb than ")
     assert findings_of(judgement, "not-steady") == []
     assert findings_of(judgement, "rate-not-held") == []
 
@@ -325,6 +325,25 @@ def test_stage_figures_agree_everywhere() -> None:
     assert count_repeated(judgement) > 0
 
 
+def test_unanswered_operations_of_a_stage_are_not_failed() -> None:
+    results = stage_results(unanswered=160)
+    trials = [
+        replace(
+            trial,
+            values={
+                **trial.values,
+                "stage2.errors": value("stage2.errors", 0),
+                "stage2.all.p99": replace(trial.values["stage2.all.p99"], bound="failed"),
+            },
+        )
+        for trial in results.trials
+    ]
+    (group, *_) = report.create_table(View(judge_results(replace(results, trials=trials)))).groups
+    texts = [entry.text for entry in group.rows[1]]
+    assert "unanswered" in texts
+    assert "failed" not in texts
+
+
 def test_stage_without_success_has_no_steadiness() -> None:
     (group, *_) = report.create_table(View(judge_results(stage_results(rates=(100.0, 0.0, 100.0))))).groups
     assert [row[-1].text for row in group.rows] == ["yes", "–", "yes"]
@@ -332,7 +351,7 @@ def test_stage_without_success_has_no_steadiness() -> None:
 
 def test_charts_over_time_have_bands_of_stages() -> None:
     view = View(judge_results(stage_results()))
-    figure = charts.throughput(view, charts.courses(view))
+    figure = charts.throughput(view, charts.select_series(view))
     rows = [row for data in figure.panels[0].spec["datasets"].values() for row in data]
     bands = {row["stage"]: (row["start"], row["end"]) for row in rows if "stage" in row}
     assert bands == {"1": (0, 40), "2": (40, 80), "3": (80, 120)}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lab_support import loadstone, only_folder, start, trials
+from lab_support import loadstone, single_folder, start, trials
 from loadstone.commands.time import create_commands, main
 from loadstone.experiment.kind import CommandContext, CommandUse, Ended
 from loadstone.judge.judge import judge_results
@@ -39,7 +39,7 @@ def compare(home: Path, *arguments: str) -> dict[str, Any]:
 
 
 class ScriptedTiming(Timing):
-    """A timing whose executions take the times of a script: `duration(name, number)`, ns."""
+    """A timing whose executions take their times from a script: `duration(name, number)`, ns."""
 
     duration: Callable[[str, int], float]
     executions = 0
@@ -52,7 +52,7 @@ class ScriptedTiming(Timing):
 
 
 def judge_script(home: Path, duration: Callable[[str, int], float], **options: Any) -> tuple[str, Judgement]:
-    """Why a timing of `a` and `b` stopped, and its judgement."""
+    """The reason why a timing of `a` and `b` stopped, and its judgement."""
     question = Question(by="command", baseline="a", metrics=("time",), guarantees={"command": ("work",)})
     folder = Folder.create_folder(home / "results/time/now", "time", question, interleaved=True)
     timing = ScriptedTiming([Timed("a", "a"), Timed("b", "b")], folder, PlainLines(Console(file=StringIO())), **options)
@@ -61,7 +61,7 @@ def judge_script(home: Path, duration: Callable[[str, int], float], **options: A
 
 
 def spread(number: int) -> float:
-    """A deviation of up to 1 %, which differs from one execution to the next."""
+    """A deviation of up to 1 %, which varies between executions."""
     return 1 + 0.01 * math.sin(7.0 * number)
 
 
@@ -101,7 +101,7 @@ def test_rounds_are_balanced_and_kept(tmp_path: Path) -> None:
     document = compare(tmp_path, "sleep 0.01", "true", "--runs", "6")
     comparison = next(pair for pair in document["comparisons"] if pair["metric"] == "time")
     assert (comparison["baseline"], comparison["n"]) == ("sleep 0.01", 6)
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert document["results"] == str(folder.path.relative_to(tmp_path))
     # Each round has both commands, and each runs first in half of the rounds.
     rounds = [{trial.repeat for trial in trials(folder)[at : at + 2]} for at in range(0, 12, 2)]
@@ -133,7 +133,7 @@ def test_failing_command_ends_the_timing(tmp_path: Path) -> None:
     assert "ended with exit status 3" in failed
     assert "broken" in failed
     assert "--ignore-failure" in failed
-    (trial,) = [trial for trial in trials(only_folder(tmp_path)) if trial.end == "failed"]
+    (trial,) = [trial for trial in trials(single_folder(tmp_path)) if trial.end == "failed"]
     assert trial.value("time")
 
 
@@ -187,7 +187,7 @@ def test_interrupted_timing_keeps_its_runs(tmp_path: Path) -> None:
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "finished runs are kept in results/time/" in stderr
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert [trial.end for trial in trials(folder)] == ["done"] * len(trials(folder))
     assert "sleep 0.01" in loadstone(tmp_path, "show", folder.path).stdout
 
@@ -204,7 +204,7 @@ def test_width_is_of_the_ratio() -> None:
     timing.commands = [Timed("a", "a"), Timed("b", "b")]
     drifting = {number: 100.0 * number for number in range(1, 7)}
     timing.figures = {"a": drifting, "b": {number: value * 1.1 for number, value in drifting.items()}}
-    # The machine became slower, and the ratio stayed.
+    # The machine became slower; the ratio did not change.
     assert timing.widest() < 0.001
     timing.commands = [Timed("a", "a")]
     assert timing.widest() > 0.5

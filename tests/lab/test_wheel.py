@@ -1,4 +1,4 @@
-"""The wheel: built from the engine that is installed here, and used where there is neither cargo nor a JDK."""
+"""The wheel: built from the installed engine, and used without cargo and a JDK."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 from lab_support import ROOT
 
 ENGINE = ROOT / ".venv/bin/loadstone-engine"
-# The libraries that PEP 600 takes for present, as far as a Rust program uses them.
+# The libraries that PEP 600 assumes to be present, as far as a Rust program uses them.
 ALLOWED = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
 
 
 def copy_sources(home: Path) -> None:
-    """Copies what a wheel is built from: setuptools leaves files in build/."""
+    """Copies the sources of a wheel, because setuptools leaves files in build/."""
     for name in ("pyproject.toml", "setup.py", "LICENSE"):
         shutil.copy(ROOT / name, home)
     shutil.copytree(ROOT / "python", home / "python", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -47,7 +47,7 @@ class Bare:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin/python")]
         subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
-        # This environment's dependencies, as the package index may be out of reach.
+        # This environment's dependencies, because the package index may be unreachable.
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         site = environment / "lib" / version / "site-packages"
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))

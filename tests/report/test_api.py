@@ -1,4 +1,4 @@
-"""The Python interface: its tables, percentiles, judgement and charts equal the report's and the command line's."""
+"""The Python interface: its tables, percentiles, judgement and charts equal the report and the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loadstone.results.hlog import write_histograms
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
-from results_support import by_tag, intervals, trial
+from results_support import intervals, merge_by_tag, trial
 
 FIXTURE = ROOT / "tests/fixtures/results/v2"
 IMPORTS = ROOT / "tests/fixtures/imports"
@@ -81,7 +81,7 @@ def test_merged_percentiles_are_exact(run: loadstone.Run) -> None:
     for result in run.results.trials:
         directory = run.results.files(result.trial)
         assert directory is not None
-        total.add_histogram(by_tag(intervals(directory / "run.hlog"))["READ"])
+        total.add_histogram(merge_by_tag(intervals(directory / "run.hlog"))["READ"])
     latencies = run.latencies("read")
     assert [latencies.percentile(percent).value for percent in (50, 99.9, 100)] == [
         total.value_at_quantile(share) for share in (0.5, 0.999, 1)

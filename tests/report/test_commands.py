@@ -1,4 +1,4 @@
-"""The commands on results, with the seeds' figures: list, show, compare, check, report, import, export."""
+"""The commands on results, with figures of the hand-written reports: list, show, compare, check, report, import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lab_support import ROOT, loadstone, only_folder
+from lab_support import ROOT, loadstone, single_folder
 from loadstone.cli import LAB_COMMANDS
 from loadstone.results.folder import find_folders
 
@@ -44,7 +44,9 @@ def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     }
     throughput, p95 = document["comparisons"]
     assert round(throughput["ratio"], 2) == 4.56
-    assert [(each["claim"], each["low"], each["n"]) for each in (throughput, p95)] == [("impossible", None, 1)] * 2
+    assert [(comparison["claim"], comparison["low"], comparison["n"]) for comparison in (throughput, p95)] == [
+        ("impossible", None, 1)
+    ] * 2
 
 
 def test_thread_sweep_violations_of_littles_law_are_named(tmp_path: Path) -> None:
@@ -55,11 +57,11 @@ def test_thread_sweep_violations_of_littles_law_are_named(tmp_path: Path) -> Non
 
 
 def test_import_is_an_ordinary_result_folder(tmp_path: Path) -> None:
-    words = ("import", REGULAR, ACCELERATED, "--name", "wal", "--question", "Do accelerated writes help?")
-    path = loadstone(tmp_path, *words).stdout.strip()
-    folder = only_folder(tmp_path)
+    arguments = ("import", REGULAR, ACCELERATED, "--name", "wal", "--question", "Do accelerated writes help?")
+    path = loadstone(tmp_path, *arguments).stdout.strip()
+    folder = single_folder(tmp_path)
     assert str(folder.path.relative_to(tmp_path)) == path
-    assert {each.name for each in (folder.path / "sources").iterdir()} == {"regular.log", "accelerated.log"}
+    assert {entry.name for entry in (folder.path / "sources").iterdir()} == {"regular.log", "accelerated.log"}
     assert "wal" in loadstone(tmp_path, "list").stdout
     for name in ("wal", path):
         output = loadstone(tmp_path, "show", name).stdout
@@ -68,7 +70,7 @@ def test_import_is_an_ordinary_result_folder(tmp_path: Path) -> None:
     # Only one of the logs has status lines, and so a time series.
     assert (folder.path / "trials/accelerated/series.json").exists()
     reports = loadstone(tmp_path, "report", "wal").stdout.split()
-    assert [Path(each).name for each in reports] == ["report.html", "report.md"]
+    assert [Path(entry).name for entry in reports] == ["report.html", "report.md"]
     assert "1,770 op/s" in (tmp_path / reports[1]).read_text()
 
 
@@ -77,7 +79,7 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
     for copy in copies:
         copy.write_bytes(ACCELERATED.read_bytes())
     loadstone(tmp_path, "import", *copies, "--fact", "variant=accelerated")
-    assert [each.repeat for each in only_folder(tmp_path).load_results().trials] == [1, 2, 3]
+    assert [trial.repeat for trial in single_folder(tmp_path).load_results().trials] == [1, 2, 3]
 
 
 def test_result_folders_compare_with_files(tmp_path: Path) -> None:
@@ -93,8 +95,8 @@ def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
     table = pq.read_table(tmp_path / "values.parquet")
     assert table.num_rows == len(rows) == 34 * 2
     assert table.column_names == list(rows[0])
-    kept = [row for row in rows if row["metric"] == "throughput" and row["value"] == "68848.71"]
-    assert [(row["unit"], row["clients"]) for row in kept] == [("op/s", "20")]
+    retained = [row for row in rows if row["metric"] == "throughput" and row["value"] == "68848.71"]
+    assert [(row["unit"], row["clients"]) for row in retained] == [("op/s", "20")]
     assert sorted(row["value"] for row in rows) == sorted(str(value) for value in table["value"].to_pylist())
     stderr = loadstone(tmp_path, "export", source, "-o", "values.xlsx", code=1).stderr
     assert stderr.startswith('error: cannot export to ".xlsx" files')
@@ -103,24 +105,26 @@ def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:
 def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
     source = IMPORTS / "hbase-read-only.csv"
 
-    def clients(*words: str) -> set[str]:
-        rows = csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source, *words).stdout))
+    def clients(*arguments: str) -> set[str]:
+        rows = csv.DictReader(io.StringIO(loadstone(tmp_path, "export", source, *arguments).stdout))
         return {row["clients"] for row in rows}
 
     every = clients()
     assert clients("--filter", "-clients:20") == clients("--filter=-clients:20") == every - {"20"} != every
     for command in (("show", source), ("compare", source, source)):
-        words = (*command, "--json", "--filter")
-        (first, second) = (loadstone(tmp_path, *words, each).stdout for each in ("-clients:20", "-(clients:20)"))
+        arguments = (*command, "--json", "--filter")
+        (first, second) = (
+            loadstone(tmp_path, *arguments, filter_text).stdout for filter_text in ("-clients:20", "-(clients:20)")
+        )
         assert first == second
-        assert first != loadstone(tmp_path, *words, "clients:20").stdout
-    # Options are still recognised, but not after `--`.
+        assert first != loadstone(tmp_path, *arguments, "clients:20").stdout
+    # Options are recognised before `--`, but not after it.
     for rest in (("--filter", "--json"), ("--filter", "-v"), ("--", "--filter", "-clients:20")):
         assert loadstone(tmp_path, "show", source, *rest, code=2).stderr.startswith("error: ")
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("text", "code", "message"),
     [
         (("show", "nothing"), 1, "error: there are no results at nothing\nhint: list those below"),
         (("show",), 2, "error: the following arguments are required: DIR|FILE|NAME\nhint: `loadstone show --help`"),
@@ -130,7 +134,7 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
         (("show", REGULAR, "--metric", "insert.p96"), 1, 'error: there is no metric "insert.p96" in regular.log\n'),
         (("report", REGULAR), 1, f"error: {REGULAR} is a file, so the report needs an output directory\n"),
         (("import", REGULAR, "--fact", "clients"), 2, "error: "),
-        (("import", REGULAR, "--results", "/dev/null"), 1, "error: cannot make /dev/null/imported/"),
+        (("import", REGULAR, "--results", "/dev/null"), 1, "error: cannot create /dev/null/imported/"),
         (("import", "gone.log"), 1, "error: "),
         (("run", "gone.yaml"), 2, "error: cannot read the experiment: No such file"),
         (("export", REGULAR, "-o", "gone/values.csv"), 1, "error: cannot write gone/values.csv"),
@@ -144,10 +148,10 @@ def test_a_filter_may_begin_with_a_dash(tmp_path: Path) -> None:
     ],
 )
 def test_bad_usage_is_one_error_and_one_hint(
-    tmp_path: Path, words: tuple[str | Path, ...], code: int, message: str
+    tmp_path: Path, text: tuple[str | Path, ...], code: int, message: str
 ) -> None:
     (tmp_path / "thousands.yaml").write_text(f"systems: [lmdb]\nworkload: {ROOT}/workloads/workloada\nrate: 10k\n")
-    done = loadstone(tmp_path, *words, code=code)
+    done = loadstone(tmp_path, *text, code=code)
     assert done.stdout == ""
     assert done.stderr.startswith(message), done.stderr
     assert [line.partition(": ")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
@@ -162,9 +166,9 @@ def test_hints_of_an_experiment_name_what_to_write(tmp_path: Path) -> None:
 
 
 def test_the_help_of_ycsb_shows_what_it_adds(tmp_path: Path) -> None:
-    shown = loadstone(tmp_path, "ycsb", "--help").stdout
+    output = loadstone(tmp_path, "ycsb", "--help").stdout
     for option in ("--search LOAD", "--print-spec", "-strict", "-cp PATH"):
-        assert option in shown
+        assert option in output
 
 
 def test_intended_guarantee_differences_are_stated_for_remaining_columns(tmp_path: Path) -> None:
@@ -174,9 +178,9 @@ def test_intended_guarantee_differences_are_stated_for_remaining_columns(tmp_pat
     ]
     table.write_text("\n".join(["variant,size,repeat,metric,value,unit", *rows]))
     (tmp_path / "t.facts.yaml").write_text("variants: {a: {durability: device}, b: {durability: os}}")
-    shown: list[str | Path] = ["show", table, "--row", "", "--col", "size"]
-    assert "sides-differ (invalid)" in loadstone(tmp_path, *shown).stdout
-    assert "2 holds 1.99" in loadstone(tmp_path, *shown, "--set", "compare.promises=[durability]").stdout
+    text: list[str | Path] = ["show", table, "--row", "", "--col", "size"]
+    assert "sides-differ (invalid)" in loadstone(tmp_path, *text).stdout
+    assert "2 holds 1.99" in loadstone(tmp_path, *text, "--set", "compare.promises=[durability]").stdout
 
 
 def test_the_question_of_results_can_be_changed(tmp_path: Path) -> None:

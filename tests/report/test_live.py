@@ -1,4 +1,4 @@
-"""The live server: what it refuses, what it shows of damaged folders, and the metrics."""
+"""The live server: refusals, damaged folders, and metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CLIMBING = (
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Results: two sound folders, a hostile one, and one of each damage."""
+    """Results: two sound folders, a hostile folder, and a folder for each type of damage."""
     home = tmp_path_factory.mktemp("live")
     (home / "secret.txt").write_text("root:x:0")
     results = make_run({"old": scatter(1000), "new": scatter(900, seed=2)}, "throughput >= 0.95x")
@@ -62,7 +62,7 @@ def server(home: Path) -> Iterator[Server]:
 
 
 def parse_families(text: str) -> dict[str, Any]:
-    """The metric families by name, as Prometheus's own parser reads them."""
+    """The metric families by name, parsed by Prometheus's own parser."""
     return {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
 
 
@@ -299,7 +299,7 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "a", replace(results, trials=results.trials[:2]))
     run = FollowedRun(folder)
     run.read_new()
-    with folder.hold_lock(), folder.open_attempt("a-3", begun=results.trials[2]):
+    with folder.hold_lock(), folder.open_attempt("a-3", start=results.trials[2]):
         folder.record_block(3, {"a-3": {"system": "a"}})
         run.read_new()
         state = run.page_state()

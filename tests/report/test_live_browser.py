@@ -1,4 +1,4 @@
-"""The live page in a real browser: a run from its start to a killed lab, on a desk and on a phone."""
+"""The live page in a real browser: a run from its start to a killed lab, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pytest
 
 from browser_support import Browser
 from event_support import interval, outcome
-from lab_support import SMALL, experiment, only_folder, start
+from lab_support import SMALL, experiment, single_folder, start
 from live_support import serve, write_folder
 from loadstone.results.fault import FaultRecord
 from loadstone.runner.trial import append_fault
 from test_expectations import make_run, scatter
 
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
-# Long enough to be killed while a trial runs.
+# Long enough for a kill while a trial runs.
 LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
 HOSTILE = '<img src=x onerror="document.title=1">'
 
@@ -54,11 +54,11 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
     finally:
         lab.kill()
         lab.communicate()
-    assert only_folder(tmp_path).load_results().trials == []
+    assert single_folder(tmp_path).load_results().trials == []
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """A port that was free just now."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

@@ -17,10 +17,10 @@ from nbclient import NotebookClient
 from lab_support import ROOT
 from lab_support import loadstone as command
 
-# Its functions have no types.
+# nbformat's functions have no types.
 nbformat: Any = importlib.import_module("nbformat")
 NOTEBOOKS = ROOT / "docs/notebooks"
-# A cell that prints what a test compares.
+# A cell that prints values for a comparison in a test.
 VALUES = {
     "first-look": "print(__import__('json').dumps([headline.to_dict('records'), comparisons.to_dict('records')]))",
     "cassandra-scale": "print(__import__('json').dumps([[list(key), table.reset_index().to_dict('records')]"
@@ -99,6 +99,6 @@ if __name__ == "__main__":
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         current = execute(path.stem)
         for cell in current.cells:
-            # Times and the versions of this machine are not part of the page.
+            # Times and versions of this machine are not part of the page.
             cell.metadata.pop("execution", None)
         nbformat.write(current, path)

@@ -1,4 +1,4 @@
-"""The report's words: what stands on the page and in the text for a pull request."""
+"""The report's text: the content of the page and of the text for a pull request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SNAPSHOTS = Path(__file__).parents[1] / "fixtures/report"
 
 
 class Outline(HTMLParser):
-    """Checks that elements are closed in order; collects headings and all text but scripts' and styles'."""
+    """Checks that elements are closed in order; collects headings and all text except scripts and styles."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Outline(HTMLParser):
 
     @property
     def text(self) -> str:
-        """Everything to be read."""
+        """The visible text."""
         return " ".join(" ".join(self.words).split())
 
 
@@ -61,16 +61,16 @@ def page(name: str) -> str:
 
 
 def outline(text: str) -> Outline:
-    """A page, taken apart."""
-    found = Outline()
-    found.feed(text)
-    found.close()
-    assert found.open == []
-    return found
+    """The outline of a page."""
+    result = Outline()
+    result.feed(text)
+    result.close()
+    assert result.open == []
+    return result
 
 
 def names(judgement: Judgement) -> list[str]:
-    """The sections that there are."""
+    """The names of the report's sections."""
     return [section.name for section in sections(View(judgement))]
 
 
@@ -83,8 +83,8 @@ def test_the_text_is_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize("name", report_support.ALL)
 def test_page_is_well_formed_with_unique_ids(name: str) -> None:
-    found = outline(page(name))
-    assert len(set(found.ids)) == len(found.ids)
+    result = outline(page(name))
+    assert len(set(result.ids)) == len(result.ids)
 
 
 def test_page_shows_question_answer_and_verdict() -> None:
@@ -115,7 +115,7 @@ def test_no_evidence_is_a_tilde() -> None:
     assert sum("\\~ (2.6 % lower, no evidence of a difference)" in line for line in lines) == 1
 
 
-def without_program(whole: str) -> str:
+def strip_program(whole: str) -> str:
     """A page without the library that draws its charts."""
     start = whole.index('<script type="module">')
     return whole[:start] + whole[whole.index("</script>", start) :]
@@ -136,7 +136,7 @@ def test_checks_are_listed_once_with_trials_and_remedy() -> None:
 
 
 def test_note_without_check_names_no_page() -> None:
-    judgement = report_support.alone()
+    judgement = report_support.single_variant()
     trial = judgement.results.trials[0].trial
     note = Finding("server-events", Severity.NOTE, "node-2 was considered down", "see its log", (trial,))
     page_text = outline(report_support.page(replace(judgement, trials={trial: (note,)}))).text
@@ -144,9 +144,9 @@ def test_note_without_check_names_no_page() -> None:
     assert "docs/checks" not in page_text
 
 
-def noted_by_each_trial(*messages: str) -> str:
-    """The page of an experiment in which each trial has one of these messages of a check, in turn."""
-    judgement = report_support.alone()
+def render_notes(*messages: str) -> str:
+    """The page of an experiment whose trials have these messages of a check, in turn."""
+    judgement = report_support.single_variant()
     findings = {
         trial.trial: (Finding("stalled", Severity.SUSPECT, messages[at % len(messages)], "look", (trial.trial,)),)
         for at, trial in enumerate(judgement.results.trials)
@@ -155,7 +155,7 @@ def noted_by_each_trial(*messages: str) -> str:
 
 
 def test_many_messages_of_a_check_are_shortened() -> None:
-    text = noted_by_each_trial(*(f"stood still as {name} ended" for name in "abcdefg"))
+    text = render_notes(*(f"stood still as {name} ended" for name in "abcdefg"))
     assert "stalled 7 trials" in text
     assert "stood still as d ended" in text
     assert "stood still as e ended" not in text
@@ -163,7 +163,7 @@ def test_many_messages_of_a_check_are_shortened() -> None:
 
 
 def test_messages_differing_only_in_numbers_are_merged() -> None:
-    text = noted_by_each_trial("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
+    text = render_notes("no p99 for 1.2 s, 40 of 1,000 were late", "no p99 for 3 s, 40 of 900 were late")
     assert "no p99 for 1.2 s, 40 of 1,000 were late (one of all 7 trials)" in text
 
 
@@ -175,16 +175,23 @@ def test_guarantees_are_aligned_and_differences_marked() -> None:
 
 
 def test_sections_without_anything_to_say_are_not_there() -> None:
-    assert names(report_support.nothing()) == ["reproduce"]
-    assert names(report_support.alone()) == ["comparison", "throughput", "time", "warnings", "reproduce", "trials"]
+    assert names(report_support.empty_judgement()) == ["reproduce"]
+    assert names(report_support.single_variant()) == [
+        "comparison",
+        "throughput",
+        "time",
+        "warnings",
+        "reproduce",
+        "trials",
+    ]
     assert "scaling" in names(report_support.scaling())
-    assert not {"scaling", "percentiles", "device", "host", "environment"} & set(names(report_support.imported()))
+    assert not {"scaling", "percentiles", "device", "host", "environment"} & set(names(report_support.import_pair()))
 
 
 def test_what_is_missing_is_said_in_a_line() -> None:
     alone = outline(page("alone")).text
     assert "Nothing is compared: there is one variant only." in alone
-    assert "No course over time was recorded for these trials." in alone
+    assert "No time series was recorded for these trials." in alone
     imported = outline(page("imported")).text
     assert "These results were imported: the command that measured them is not known." in imported
     assert "No answer: there are no trials." in outline(page("nothing")).text
@@ -197,27 +204,27 @@ def test_reproduction_has_command_seed_and_file() -> None:
     assert " ".join(report_support.EXPERIMENT.split()) in text
 
 
-def asked(
+def judge_metrics(
     *metrics: str, sizes: int = 1, without: str = "", findings: Mapping[str, Sequence[Finding]] | None = None
 ) -> Judgement:
-    """Two stores on workload a, in so many contexts; the first metric decides."""
+    """Two stores on workload a, in this many contexts; the first metric decides."""
     trials = [
         replace(
-            each,
-            trial=f"{each.trial}-{size}",
-            values=values_by_metric(*(v for v in each.values.values() if v.metric != without)),
+            trial,
+            trial=f"{trial.trial}-{size}",
+            values=values_by_metric(*(v for v in trial.values.values() if v.metric != without)),
         )
         for repeat in range(1, 7)
         for size in range(sizes)
-        for each in (report_support.trial(system, "a", repeat, size=size) for system in ("rocksdb", "lmdb"))
+        for trial in (report_support.trial(system, "a", repeat, size=size) for system in ("rocksdb", "lmdb"))
     ]
     question = Question("Which?", "system", "rocksdb", metrics)
-    found = {each.trial: [*(findings or {}).get("all", ())] for each in trials}
-    return report_support.judged(ResultSet("asked", trials, question, interleaved=True), found)
+    entries = {trial.trial: [*(findings or {}).get("all", ())] for trial in trials}
+    return report_support.judge_results(ResultSet("asked", trials, question, interleaved=True), entries)
 
 
-def opened(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
-    """The chart beside the answer; titles of all panels there are, and of those on the page."""
+def read_panels(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
+    """The chart next to the answer, the titles of all panels, and the titles of the panels on the page."""
     view = View(judgement)
     every = sections(view)
     first, rest = opening(view, list(every))
@@ -225,7 +232,7 @@ def opened(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
     there = {panel.title for section in every for figure in section.figures for panel in figure.panels}
     left = {
         panel.title
-        for figure in [first, *(each for section in rest for each in section.figures)]
+        for figure in [first, *(value for section in rest for value in section.figures)]
         for panel in figure.panels
     }
     return first, there, left
@@ -242,7 +249,7 @@ def opened(judgement: Judgement) -> tuple[Figure, set[str], set[str]]:
 )
 @pytest.mark.parametrize("sizes", [1, 2, 3, 13])
 def test_answer_chart_has_the_deciding_metric(metrics: tuple[str, ...], title: str, sizes: int) -> None:
-    first, there, left = opened(asked(*metrics, sizes=sizes))
+    first, there, left = read_panels(judge_metrics(*metrics, sizes=sizes))
     assert first.panels[0].title == " · ".join(part for part in (title, "size 0" if sizes > 1 else "") if part)
     assert len(first.panels) <= OPENING_PANELS
     assert left == there
@@ -253,21 +260,21 @@ def test_deciding_latency_precedes_the_throughput_curve() -> None:
     by_latency = replace(results, question=replace(results.question, metrics=("read.p99", "throughput")))
     judgement = judge_results(by_latency)
     assert judgement.answer.startswith("read p99")
-    assert opened(judgement)[0].panels[0].title == "read p99 · clients 1"
-    assert opened(judge_results(results))[0].panels[0].title == "throughput, op/s"
+    assert read_panels(judgement)[0].panels[0].title == "read p99 · clients 1"
+    assert read_panels(judge_results(results))[0].panels[0].title == "throughput, op/s"
 
 
 def test_first_caption_explains_itself_and_its_selection() -> None:
-    assert opened(asked("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
-    caption = opened(asked("throughput", sizes=13))[0].caption
+    assert read_panels(judge_metrics("read.p99", "throughput"))[0].caption.startswith("The upright stroke")
+    caption = read_panels(judge_metrics("throughput", sizes=13))[0].caption
     assert "These are 2 of 12 panels, which are below." in caption
 
 
 def test_page_without_throughput_or_validity_has_its_chart() -> None:
-    assert opened(asked("read.p99", without="throughput"))[0].panels[0].title == "read p99"
+    assert read_panels(judge_metrics("read.p99", without="throughput"))[0].panels[0].title == "read p99"
     wrong = Finding("errors", Severity.INVALID, "all failed", "mend it")
-    judgement = asked("throughput", findings={"all": [wrong]})
-    first, there, left = opened(judgement)
+    judgement = judge_metrics("throughput", findings={"all": [wrong]})
+    first, there, left = read_panels(judgement)
     assert first.name == "throughput"
     assert left == there
     assert outline(report_support.page(judgement)).text.count("all failed") == 1
@@ -276,11 +283,11 @@ def test_page_without_throughput_or_validity_has_its_chart() -> None:
 def test_names_from_outside_are_escaped() -> None:
     whole = page("hostile")
     assert whole.count("</script") == 2
-    ours = without_program(whole)
-    assert "<img" not in ours
-    assert '<script>alert("x")' not in ours
+    html = strip_program(whole)
+    assert "<img" not in html
+    assert '<script>alert("x")' not in html
     text = report_support.pull_request(report_support.hostile())
-    # Within backticks it stays what it is.
+    # Text in backticks is unchanged.
     assert set(re.findall(r"<\w+", re.sub(r"`.*?`", "", text.partition("<details")[0]))) == {
         "<picture",
         "<source",
@@ -291,25 +298,25 @@ def test_names_from_outside_are_escaped() -> None:
 
 
 def test_the_page_has_no_address_to_fetch() -> None:
-    ours = without_program(page("usual"))
-    assert not re.search(r"""(src|href)=["'](?!#)""", ours)
-    assert "@import" not in ours
-    assert "connect-src" not in ours
-    assert "default-src &#x27;none&#x27;" in ours
+    html = strip_program(page("usual"))
+    assert not re.search(r"""(src|href)=["'](?!#)""", html)
+    assert "@import" not in html
+    assert "connect-src" not in html
+    assert "default-src &#x27;none&#x27;" in html
 
 
 def test_ten_thousand_trials_make_a_readable_page() -> None:
     judgement = report_support.large()
-    asked: list[str] = []
+    names: list[str] = []
 
     def series(trial: str) -> object:
-        asked.append(trial)
+        names.append(trial)
         return judgement.results.series(trial)
 
     counted = replace(judgement, results=replace(judgement.results, series=series))  # type: ignore[arg-type]
     large = report_support.page(counted)
     assert len(large) < 4_000_000
-    assert len(asked) <= 60
+    assert len(names) <= 60
     assert large.count("<tr") < 600
     assert "300 of 10,000 trials, the invalid and suspect ones first: values.jsonl has them all" in large
     # The one suspect trial is among them.
@@ -319,13 +326,13 @@ def test_ten_thousand_trials_make_a_readable_page() -> None:
 
 def test_the_judgement_of_real_results_can_be_shown() -> None:
     judgement = judge_results(report_support.scaling().results)
-    found = outline(report_support.page(judgement))
-    assert judgement.answer in found.text
-    assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(found.ids)
+    result = outline(report_support.page(judgement))
+    assert judgement.answer in result.text
+    assert {"comparison", "scaling", "throughput", "percentiles", "warnings"} <= set(result.ids)
 
 
 def test_everything_is_written_beside_each_other(tmp_path: Path) -> None:
-    written = write(report_support.imported(), tmp_path / "new")
+    written = write(report_support.import_pair(), tmp_path / "new")
     assert [path.relative_to(tmp_path / "new").as_posix() for path in written] == [
         "report.html",
         "report.md",
@@ -344,17 +351,19 @@ def test_everything_is_written_beside_each_other(tmp_path: Path) -> None:
 def test_unwritable_report_names_the_place(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(LoadstoneError, match=r"cannot write the report to .*taken.*: (File exists|Not a directory)"):
-        write(report_support.nothing(), tmp_path / "taken")
+        write(report_support.empty_judgement(), tmp_path / "taken")
 
 
 def test_withheld_figure_is_hidden_for_single_trials() -> None:
     judgement = report_support.usual()
     rare = (variant_key({"system": "fjall", "workload": "a"}), "read.p99")
     cells = {**judgement.cells, rare: replace(judgement.cells[rare], withheld="n(1 − p) = 8 < 10")}
-    found = trials.table(View(replace(judgement, cells=cells)))
-    column = [head.title for head in found.columns].index("read p99")
-    shown = {row[0].text: row[column].text for row in found.groups[0].rows}
-    assert {name for name, text in shown.items() if text == "withheld"} == {f"fjall-a-{each}" for each in range(1, 7)}
+    result = trials.table(View(replace(judgement, cells=cells)))
+    column = [head.title for head in result.columns].index("read p99")
+    output = {row[0].text: row[column].text for row in result.groups[0].rows}
+    assert {name for name, text in output.items() if text == "withheld"} == {
+        f"fjall-a-{number}" for number in range(1, 7)
+    }
 
 
 def test_guarantees_fold_what_is_equal() -> None:

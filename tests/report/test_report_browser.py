@@ -1,4 +1,4 @@
-"""The report's page in a real browser: on a desk and on a phone, in light and in dark."""
+"""The report's page in a real browser: on a desktop and on a phone, in light and in dark mode."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadstone.judge.judge import judge_results
 
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 SIZES = {"desk": (1280, 900), "phone": (360, 800)}
-# A page with every fault that the audit looks for, and one that asks the network.
+# A page with every fault that the audit detects, and a page that makes a network request.
 FAULTY = """<!doctype html><title>x</title><body style="margin:0;font:16px/1.2 sans-serif">
 <p>first line</p><p style="margin-top:-28px">second line</p>
 <p style="width:40px;overflow:hidden;white-space:nowrap">a text that is cut off</p>
@@ -24,10 +24,10 @@ ASKING = """<!doctype html><title>x</title><img src="http://127.0.0.1:9/x.png"><
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The page of every crafted judgement, and of the usual results as the judge sees them."""
+    """The page of every crafted judgement, and of the usual results as judged."""
     directory = tmp_path_factory.mktemp("pages")
     judgements = {name: make() for name, make in report_support.ALL.items()}
-    # The crafted sides differ in file system and time; the first screen of a phone has no room for that and a chart.
+    # The crafted sides differ in file system and time; a phone's first screen has no room for both them and a chart.
     usual, differing = judgements["usual"].results, {"file_system", "device"}
     alike = [
         replace(
@@ -39,11 +39,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ]
     judgements["judged"] = judge_results(replace(usual, trials=alike))
     judgements["many"] = report_support.large(1_000)
-    found = {}
+    entries = {}
     for name, judgement in judgements.items():
-        found[name] = directory / f"{name}.html"
-        found[name].write_text(report_support.page(judgement))
-    return found
+        entries[name] = directory / f"{name}.html"
+        entries[name].write_text(report_support.page(judgement))
+    return entries
 
 
 @pytest.mark.parametrize(
@@ -79,10 +79,10 @@ def test_every_chart_is_drawn(browser: Browser, pages: dict[str, Path]) -> None:
     charts = browser.value("document.querySelectorAll('[data-chart]').length")
     assert charts == 25
     assert browser.value("document.querySelectorAll('[data-chart] svg').length") == charts
-    # Each has marks, not axes alone.
+    # Each panel has marks and not only axes.
     drawings = "[...document.querySelectorAll('[data-chart] svg')]"
     empty = f"{drawings}.filter(each => !each.querySelector('.mark-symbol path, .mark-rect.role-mark path')).length"
-    # But for the bytes written by a workload that does not write.
+    # Except for the bytes written by a workload without writes.
     assert browser.value(empty) == 0
 
 
@@ -159,7 +159,7 @@ def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "faulty.html"
     page.write_text(FAULTY)
     browser.open(page, 360, 800)
-    found = " ".join(browser.value(LAYOUT))
+    result = " ".join(browser.value(LAYOUT))
     for fault in (
         "the page is 2000 px wide",
         '"first line" and "second line" overlap',
@@ -167,7 +167,7 @@ def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
         '"a faint text" is faint: 1.9',
         '"far out" leaves the window',
     ):
-        assert fault in found
+        assert fault in result
 
 
 def test_the_browser_reports_requests_and_errors(browser: Browser, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The report's charts as specifications, and the figures in them."""
+"""The report's charts as specifications, and their figures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import altair as alt
 import pytest
 
 import report_support
-from judge_support import given as set_figures
-from judge_support import sound
+from judge_support import set_figures, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report import time_series as thinning
@@ -28,25 +27,25 @@ from loadstone.results.trial_result import Scalar, Series
 
 def figures(judgement: Judgement) -> dict[str, Figure]:
     """All figures of a report."""
-    return {each.name: each for section in sections(View(judgement)) for each in section.figures}
+    return {figure.name: figure for section in sections(View(judgement)) for figure in section.figures}
 
 
-def rows(found: Figure, panel: int) -> list[dict[str, Any]]:
+def rows(expected: Figure, panel: int) -> list[dict[str, Any]]:
     """All rows of a panel."""
-    return [row for data in found.panels[panel].spec["datasets"].values() for row in data]
+    return [row for data in expected.panels[panel].spec["datasets"].values() for row in data]
 
 
 @pytest.mark.parametrize("name", ["usual", "scaling"])
 def test_every_chart_is_valid_vega_lite(name: str) -> None:
-    for found in figures(report_support.ALL[name]()).values():
-        # One of a kind is enough: the panels of a figure differ in their rows.
-        spec = {**found.panels[0].spec, "config": theme.picture_config()}
+    for result in figures(report_support.ALL[name]()).values():
+        # One panel suffices: the panels of a figure differ in their rows only.
+        spec = {**result.panels[0].spec, "config": theme.file_config()}
         alt.LayerChart.from_dict(countable(spec)).to_dict(validate=True)
 
 
 def test_system_has_one_colour_and_mark_everywhere() -> None:
-    found = figures(report_support.usual())
-    assert set(found) == {
+    by_name = figures(report_support.usual())
+    assert set(by_name) == {
         "throughput",
         "headline",
         "percentiles",
@@ -54,7 +53,7 @@ def test_system_has_one_colour_and_mark_everywhere() -> None:
         "latency-over-time",
         "device",
     }
-    scales = [scale for each in found.values() for scale in colours([dict(panel.spec) for panel in each.panels])]
+    scales = [scale for figure in by_name.values() for scale in colours([dict(panel.spec) for panel in figure.panels])]
     assert len(scales) > 40
     assert {tuple(scale["domain"]) for scale in scales} == {("rocksdb", "fjall", "lmdb")}
 
@@ -63,41 +62,41 @@ def colours(spec: object) -> list[dict[str, Any]]:
     """Every colour scale of a specification."""
     if isinstance(spec, dict):
         own = [spec["color"]["scale"]] if isinstance(spec.get("color"), dict) else []
-        return [*own, *(each for value in spec.values() for each in colours(value))]
-    return [each for value in spec for each in colours(value)] if isinstance(spec, list) else []
+        return [*own, *(colour for value in spec.values() for colour in colours(value))]
+    return [colour for value in spec for colour in colours(value)] if isinstance(spec, list) else []
 
 
 def test_page_and_image_charts_share_the_palette() -> None:
     from loadstone.report.html import read
 
     for number, colour in enumerate(theme.PALETTE, start=1):
-        # In light and in print.
+        # In light mode and in print.
         assert read("style.css").count(f"--series-{number}: {colour};") == 2
 
 
 def test_throughput_shows_median_interval_and_repeats() -> None:
     judgement = report_support.usual()
-    found = intervals.throughput(View(judgement))
-    assert [panel.title for panel in found.panels] == ["workload a", "workload c"]
+    result = intervals.throughput(View(judgement))
+    assert [panel.title for panel in result.panels] == ["workload a", "workload c"]
     cell = judgement.cells[variant_key({"system": "lmdb", "workload": "a"}), "throughput"]
-    (mark,) = [row for row in rows(found, 0) if row["name"] == "lmdb" and "median" in row]
+    (mark,) = [row for row in rows(result, 0) if row["name"] == "lmdb" and "median" in row]
     assert (mark["value"], mark["low"], mark["high"]) == (cell.estimate.value, cell.estimate.low, cell.estimate.high)
-    dots = [row for row in rows(found, 0) if row["name"] == "lmdb" and "repeat" in row]
+    dots = [row for row in rows(result, 0) if row["name"] == "lmdb" and "repeat" in row]
     assert sorted(dot["value"] for dot in dots) == sorted(value for _, value in cell.samples)
 
 
 def test_a_withheld_percentile_is_not_drawn_but_named() -> None:
-    found = percentiles.curves(View(report_support.usual()))
-    drawn = {
+    result = percentiles.curves(View(report_support.usual()))
+    draws = {
         (row["name"], row["percentile"])
-        for number, panel in enumerate(found.panels)
+        for number, panel in enumerate(result.panels)
         if panel.title == "update · workload a"
-        for row in rows(found, number)
+        for row in rows(result, number)
     }
-    assert ("fjall", "99.95 %") in drawn
-    assert ("fjall", "99.99 %") not in drawn
-    assert ("lmdb", "99.99 %") in drawn
-    assert found.caption.endswith("Withheld for too few samples: fjall update p99.99.")
+    assert ("fjall", "99.95 %") in draws
+    assert ("fjall", "99.99 %") not in draws
+    assert ("lmdb", "99.99 %") in draws
+    assert result.caption.endswith("Withheld for too few samples: fjall update p99.99.")
 
 
 def test_each_further_nine_has_the_same_room() -> None:
@@ -105,15 +104,15 @@ def test_each_further_nine_has_the_same_room() -> None:
 
 
 def test_a_lone_percentile_is_no_curve() -> None:
-    assert not percentiles.curves(View(report_support.imported()))
+    assert not percentiles.curves(View(report_support.import_pair()))
 
 
 def test_a_system_in_memory_has_no_device() -> None:
-    found = device.bars(View(report_support.usual()))
-    shown = {row["name"]: row["figure"] for row in rows(found, 0)}
-    assert shown["fjall"] == "no device"
-    assert shown["lmdb"].endswith(" B/op")
-    assert [panel.title for panel in found.panels][-1] == "write amplification · workload a"
+    result = device.bars(View(report_support.usual()))
+    text = {row["name"]: row["figure"] for row in rows(result, 0)}
+    assert text["fjall"] == "no device"
+    assert text["lmdb"].endswith(" B/op")
+    assert [panel.title for panel in result.panels][-1] == "write amplification · workload a"
 
 
 def test_knee_is_drawn_where_claimed() -> None:
@@ -158,8 +157,10 @@ def test_sweep_of_one_system_has_one_series() -> None:
     ]
     assert [row["knee"] for row in rows(chart, 0) if "knee" in row] == ["knee 16 to 32"]
     assert scaling.sentences(view)[1].startswith("system scylla: throughput still rises at 64 clients")
-    one = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
-    assert scaling.sentences(one)[0].startswith("throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached")
+    first = View(replace(judgement, results=replace(results, trials=results.trials[:42]), curves=judgement.curves[:1]))
+    assert scaling.sentences(first)[0].startswith(
+        "throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached"
+    )
 
 
 def test_every_load_is_a_joined_point() -> None:
@@ -179,7 +180,7 @@ def test_every_load_is_a_joined_point() -> None:
         assert [row["load"] for row in rows(chart, number) if "figure" in row] == list(loads)
         assert sum(layer["mark"].get("strokeJoin") == "round" for layer in panel.spec["layer"]) == 1
     assert "variants are drawn" not in chart.caption
-    # Bars by variant would leave most of the loads out.
+    # Bars by variant would omit most of the loads.
     assert not {"throughput", "headline"} & {section.name for section in sections(view)}
 
 
@@ -201,48 +202,48 @@ def test_labels_of_loads_keep_their_distance(loads: list[float]) -> None:
 
 
 def test_charts_limit_their_panels_and_lines() -> None:
-    found = figures(report_support.large(400))
-    # Each of many metrics has a panel in each context: more of them, but not of one metric.
-    panels = {name: len(each.panels) for name, each in found.items()}
+    by_name = figures(report_support.large(400))
+    # Each of many metrics has a panel in each context: more panels, but not more of one metric.
+    panels = {name: len(figure.panels) for name, figure in by_name.items()}
     assert 12 < panels.pop("headline") <= intervals.HEADLINES_MAX
     assert set(panels.values()) == {12}
-    lines = [row for number in range(12) for row in rows(found["throughput-over-time"], number) if "trial" in row]
+    lines = [row for number in range(12) for row in rows(by_name["throughput-over-time"], number) if "trial" in row]
     assert len(lines) == 60
-    assert "12 of 40 panels are drawn" in found["throughput-over-time"].caption
-    assert "5 of 10 repeats are drawn." in found["throughput-over-time"].caption
+    assert "12 of 40 panels are drawn" in by_name["throughput-over-time"].caption
+    assert "5 of 10 repeats are drawn." in by_name["throughput-over-time"].caption
 
 
 def test_systems_beyond_the_colours_are_omitted_with_note() -> None:
-    usual = report_support.alone()
+    usual = report_support.single_variant()
     trials = [
         replace(trial, trial=f"{system}-{trial.repeat}", config={"system": f"system-{system}"})
         for system in range(11)
         for trial in usual.results.trials
     ]
-    found = intervals.throughput(View(report_support.judged(replace(usual.results, trials=trials))))
-    assert len({row["name"] for row in rows(found, 0)}) == 8
-    assert found.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have the rest.")
+    result = intervals.throughput(View(report_support.judge_results(replace(usual.results, trials=trials))))
+    assert len({row["name"] for row in rows(result, 0)}) == 8
+    assert result.caption.endswith("8 of 11 variants are drawn: the tables and values.jsonl have all.")
 
 
 def test_pictures_carry_their_own_colours_and_legend() -> None:
-    found = percentiles.curves(View(report_support.usual()))
-    spec = json.dumps(countable(figure.picture(found, theme.picture_config())))
+    result = percentiles.curves(View(report_support.usual()))
+    spec = json.dumps(countable(figure.combine_panels(result, theme.file_config())))
     assert "var(--" not in spec
     assert len(json.loads(spec)["vconcat"][0]["concat"]) == 3
-    assert found.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
+    assert result.legend == (("rocksdb", 0), ("fjall", 1), ("lmdb", 2))
 
 
 SERIES = Series((0, 1, 2, 3, 4), (1, 1, 1, 1, 0.1), (10, 30, 20, 40, 5), (1, None, 3, 5, 9), (7, None, 2, 9, 99))
 
 
 def test_thinned_throughput_is_a_mean_without_partial_end() -> None:
-    assert thinning.thinned(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
-    assert thinning.thinned(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
+    assert thinning.thin_series(SERIES, "throughput", 1) == [(0, 10), (1, 30), (2, 20), (3, 40)]
+    assert thinning.thin_series(SERIES, "throughput", 2) == [(0, 20), (2, 30)]
 
 
 def test_percentiles_are_never_averaged_over_time() -> None:
-    assert thinning.thinned(SERIES, "p50", 2) == [(0, 1), (2, 4)]
-    assert thinning.thinned(SERIES, "p99", 2) == [(0, 7), (2, 9)]
+    assert thinning.thin_series(SERIES, "p50", 2) == [(0, 1), (2, 4)]
+    assert thinning.thin_series(SERIES, "p99", 2) == [(0, 7), (2, 9)]
 
 
 def test_strong_line_is_the_median_of_enough_lines() -> None:
@@ -251,16 +252,16 @@ def test_strong_line_is_the_median_of_enough_lines() -> None:
 
 
 def test_long_time_series_is_thinned_for_a_phone() -> None:
-    hour = report_support.course(1000, 1000, 1, seconds=3600)
+    hour = report_support.make_series(1000, 1000, 1, seconds=3600)
     seconds = thinning.step([hour])
     assert seconds == 30
-    assert len(thinning.thinned(hour, "throughput", seconds)) == 120
+    assert len(thinning.thin_series(hour, "throughput", seconds)) == 120
 
 
 def test_panels_of_one_context_share_their_axes() -> None:
     view = View(report_support.usual())
-    found = time_series.throughput(view, time_series.courses(view))
-    tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in found.panels]
+    result = time_series.throughput(view, time_series.select_series(view))
+    tops = [panel.spec["layer"][1]["encoding"]["y"]["scale"]["domain"] for panel in result.panels]
     assert tops[0] == tops[1] == tops[2]
     assert tops[3] == tops[4] == tops[5]
     assert tops[0] != tops[3]
@@ -281,9 +282,9 @@ def test_long_names_are_shortened_and_stay_apart() -> None:
 
 def test_selection_of_many_includes_both_ends() -> None:
     keys = [(("n", number),) for number in range(100)]
-    found = spread(keys, 12)
-    assert len(set(found)) == 12
-    assert (found[0], found[-1]) == (keys[0], keys[-1])
+    result = spread(keys, 12)
+    assert len(set(result)) == 12
+    assert (result[0], result[-1]) == (keys[0], keys[-1])
 
 
 def test_search_draws_objective_and_answer() -> None:

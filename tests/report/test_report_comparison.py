@@ -1,4 +1,4 @@
-"""The comparison's rows, on what the judge says of crafted results: what stands in place of a ratio, and verdicts."""
+"""The rows of the comparison, on judged results: replacements of a ratio, and verdicts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from imports_support import FIXTURES
-from judge_support import REPEATS, Spoil, asking, given, sound
+from judge_support import REPEATS, Change, asking, set_figures, sound
 from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
@@ -19,15 +19,15 @@ from loadstone.report.view import View
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 
-# System a is the baseline, b a third faster.
+# System a is the baseline, and b is a third faster.
 FACTORS = {"a": 1.0, "b": 4 / 3}
 AGAINST = 3
 
 
-def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil) -> View:
+def make_view(points: Iterable[tuple[str, str]], question: Question, transform: Change) -> View:
     """Six repeats of each system on each workload, interleaved."""
     trials = [
-        spoil(
+        transform(
             replace(
                 sound("lmdb", repeat, FACTORS[system] * (1 + 0.001 * repeat * (system == "b"))),
                 trial=f"{system}-{workload}-{repeat}",
@@ -42,51 +42,51 @@ def measured(points: Iterable[tuple[str, str]], question: Question, spoil: Spoil
     )
 
 
-def against(view: View, metric: str) -> dict[tuple[str, str], TableCell]:
-    """What stands in the column beside the baseline, by workload and system."""
+def column_cells(view: View, metric: str) -> dict[tuple[str, str], TableCell]:
+    """The cells of the column next to the baseline, by workload and system."""
     groups = table(view, metric).groups
     return {(group.title, row[0].text): row[AGAINST] for group in groups for row in group.rows}
 
 
-def words(entry: TableCell) -> str:
-    """All that an entry says."""
+def entry_text(entry: TableCell) -> str:
+    """The full text of a cell."""
     return f"{entry.text} {entry.note}".strip()
 
 
 def test_a_context_without_the_baseline_is_marked() -> None:
-    found = against(measured([("a", "A"), ("b", "A"), ("b", "B")], asking(), given()), "throughput")
-    assert {place: words(entry) for place, entry in found.items() if place != ("workload A", "b")} == {
+    result = column_cells(make_view([("a", "A"), ("b", "A"), ("b", "B")], asking(), set_figures()), "throughput")
+    assert {place: entry_text(entry) for place, entry in result.items() if place != ("workload A", "b")} == {
         ("workload A", "a"): "baseline",
         ("workload B", "b"): "– no baseline here",
     }
-    assert found["workload A", "b"].tone == "better"
+    assert result["workload A", "b"].tone == "better"
 
 
 def test_baseline_with_a_withheld_figure_has_no_comparisons() -> None:
     def few(trial: TrialResult) -> TrialResult:
         here = trial.config == {"system": "a", "workload": "B"}
-        return given(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
+        return set_figures(n=999 if here else 100_000, read__p99__9=5e7 + trial.repeat)(trial)
 
     points = [(system, workload) for workload in "AB" for system in "ab"]
-    found = against(measured(points, asking(metrics=("throughput", "read.p99.9")), few), "read.p99.9")
-    assert words(found["workload A", "a"]) == "baseline"
-    assert words(found["workload B", "b"]) == "– baseline withheld"
-    assert "baseline" not in words(found["workload A", "b"])
+    result = column_cells(make_view(points, asking(metrics=("throughput", "read.p99.9")), few), "read.p99.9")
+    assert entry_text(result["workload A", "a"]) == "baseline"
+    assert entry_text(result["workload B", "b"]) == "– baseline withheld"
+    assert "baseline" not in entry_text(result["workload A", "b"])
 
 
-@pytest.mark.parametrize(("factor", "shown"), [(1.0, "= 1.00× n=6"), (1 / 1.005, "≈ 0.5 % lower n=6")])
-def test_irrelevant_ratio_has_few_digits(factor: float, shown: str) -> None:
+@pytest.mark.parametrize(("factor", "text"), [(1.0, "= 1.00× n=6"), (1 / 1.005, "≈ 0.5 % lower n=6")])
+def test_irrelevant_ratio_has_few_digits(factor: float, text: str) -> None:
     def close(trial: TrialResult) -> TrialResult:
-        # No two repeats are alike to the last digit.
+        # All repeats differ in their last digits.
         speed = (factor if trial.config["system"] == "b" else 1) * (
             1 + 1e-6 * (((3 if trial.config["system"] == "b" else 5) * trial.repeat) % 7)
         )
-        return given(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
 
-    view = measured([("a", "A"), ("b", "A")], asking(metrics=("throughput",)), close)
+    view = make_view([("a", "A"), ("b", "A")], asking(metrics=("throughput",)), close)
     (comparison,) = view.judgement.comparisons
-    assert change(comparison).plain == shown
-    assert shown.removesuffix(" n=6").partition(" ")[2] in against(view, "throughput")["", "b"].note
+    assert change(comparison).plain == text
+    assert text.removesuffix(" n=6").partition(" ")[2] in column_cells(view, "throughput")["", "b"].note
 
 
 @pytest.mark.parametrize(
@@ -94,24 +94,24 @@ def test_irrelevant_ratio_has_few_digits(factor: float, shown: str) -> None:
     [(55.0, "at most 60.0 ms", "54.7 – 60.3 ms"), (59.99, "60.0 ms", "59.7 – 60.3 ms")],
 )
 def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: str) -> None:
-    def late(trial: TrialResult) -> TrialResult:
+    def bound_latency(trial: TrialResult) -> TrialResult:
         off = (1 + 0.005 * (trial.repeat % 3 - 1)) * 1e6
-        return replace(given(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
+        return replace(set_figures(read__p99=60 * off, read__lower__p99=lower_ms * off)(trial), loop="open")
 
-    view = measured([("a", "A"), ("b", "A")], asking(metrics=("read.p99",)), late)
+    view = make_view([("a", "A"), ("b", "A")], asking(metrics=("read.p99",)), bound_latency)
     row = table(view, "read.p99").groups[0].rows[0]
     assert (row[1].text, row[2].text) == (median, interval)
-    cells = [each for (_, metric), each in view.judgement.cells.items() if metric == "read.p99"]
+    cells = [cell for (_, metric), cell in view.judgement.cells.items() if metric == "read.p99"]
     assert [text.partition(" (")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
 
 
 def test_refused_row_is_not_valid() -> None:
     def beyond(trial: TrialResult) -> TrialResult:
-        return given(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
+        return set_figures(read__bandwidth=2e9)(trial) if trial.config["system"] == "b" else trial
 
-    view = measured([("a", "A"), ("b", "A")], asking(), beyond)
+    view = make_view([("a", "A"), ("b", "A")], asking(), beyond)
     rows = {row[0].text: row for row in table(view, "throughput").groups[0].rows}
-    assert words(rows["b"][AGAINST]) == "refused invalid: impossible"
+    assert entry_text(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
 

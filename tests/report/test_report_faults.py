@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from functools import cache
 
@@ -62,7 +63,7 @@ def test_answer_has_outage_recovery_and_loss() -> None:
     quorum, comparison, *_ = judgement.further
     assert "outage 14.3 s (96.9 % interval 14.0 to 14.7 s, n=6)" in quorum
     assert "recovered after 12.0 s (median, 6 of 6); no acknowledged write lost in 6 kills" in quorum
-    assert "outage of ONE is 88 % lower" in comparison
+    assert "outage is 88 % lower with ONE than" in comparison
 
 
 def test_censored_recoveries_are_counted_and_not_averaged() -> None:
@@ -110,8 +111,9 @@ def test_closed_loop_answers_without_an_outage() -> None:
     results = experiment_with_faults()
     outages = summarize_outages(replace(results, trials=[*map(close_loop, results.trials)]).variants, {}, Settings())
     first = next(iter(outage_clauses(outages)))
-    assert "throughput during the fault 40 % of that before (n=6, longest gap" in first
-    assert "so there is no outage in seconds" in first
+    assert "throughput during the fault is 40 % of the throughput before it (n=6, longest gap" in first
+    assert "so there is no outage in seconds); over the whole window " in first
+    assert re.search(r"whole window [\d,.]+ op/s, without the fault [\d,.]+ op/s", first)
 
 
 @pytest.mark.parametrize("repeat", [1, 4])
@@ -139,7 +141,7 @@ def test_repeats_are_aligned_at_the_order() -> None:
 def test_charts_render_with_band_and_instants() -> None:
     view = View(judge_scripted())
     for chart in (charts.timeline(view), charts.repeats(view)):
-        spec = json.dumps(countable(figures.picture(chart, theme.picture_config())))
+        spec = json.dumps(countable(figures.combine_panels(chart, theme.file_config())))
         assert "<svg" in vl_convert.vegalite_to_svg(spec, vl_version=html.vegalite())
     text = json.dumps(charts.timeline(view).panels[1].spec)
     assert all(f'"label": "{name}"' in text for name in ("detected", "ready", "recovered"))

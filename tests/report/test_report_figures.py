@@ -1,4 +1,4 @@
-"""A report never shows two values for one figure: tables, charts, Markdown and terminal, compared with each other."""
+"""A report never shows two values for one figure: tables, charts, Markdown and terminal are compared."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 import report_support
 from figure_support import agree, collect_figures, count_repeated, find_conflicts
 from imports_support import FIXTURES
-from judge_support import experiment
-from judge_support import given as set_figures
+from judge_support import experiment, set_figures
 from loadstone.importers.read import read_file
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
@@ -44,7 +43,7 @@ def test_recorded_report_has_one_value_per_figure(path: Path) -> None:
 
 
 def texts_of(judgement: Judgement, metric: str) -> set[str]:
-    """All texts of a metric's figures, without single trials."""
+    """All texts of a metric's figures, except in single trials."""
     figures = collect_figures(judgement).items()
     return {
         place.text
@@ -55,7 +54,7 @@ def texts_of(judgement: Judgement, metric: str) -> set[str]:
 
 
 def judge_late_trials() -> Judgement:
-    """Trials at a rate whose latencies are upper bounds, as the generator was late."""
+    """Trials at a rate whose latencies are upper bounds, because the generator was late."""
 
     def damage(trial: TrialResult) -> TrialResult:
         noise = 1 + 0.01 * (trial.repeat % 3)

@@ -1,4 +1,4 @@
-"""What a report says of the warm-up that a pilot block found."""
+"""The report's statements on the warm-up found by a pilot block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.runner import pilot
 
 
-def piloted(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
+def summarize_pilot(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
     """The summary of results whose pilot block, capped at 3 s, had two variants of each system."""
     trials = [
         TrialResult(f"{system}-{clients}", {"system": system, "clients": clients, "scale": 1}, 0, {})
@@ -25,8 +25,8 @@ def piloted(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
         pilot.Group((f"{system}-1", f"{system}-2"), seconds, None, 1.5 * seconds)
         for system, seconds in steady_seconds.items()
     )
-    found = pilot.PilotResult(*pilot.warm_up(groups, 3.0)[:1], 3.0, pilot.warm_up(groups, 3.0)[1], None, groups)
-    results = replace(judgement.results, pilot=asdict(found), pilots=trials)
+    result = pilot.PilotResult(*pilot.warm_up(groups, 3.0)[:1], 3.0, pilot.warm_up(groups, 3.0)[1], None, groups)
+    results = replace(judgement.results, pilot=asdict(result), pilots=trials)
     return ", ".join(gist(View(replace(judgement, results=results))))
 
 
@@ -39,6 +39,6 @@ def piloted(judgement: Judgement, steady_seconds: dict[str, float]) -> str:
     ],
 )
 def test_limited_warm_up_names_the_systems_needing_more(steady_seconds: dict[str, float], text: str) -> None:
-    found = piloted(report_support.alone(), steady_seconds)
-    assert text in found
-    assert ("cut" in found) == ("cut" in text)
+    result = summarize_pilot(report_support.single_variant(), steady_seconds)
+    assert text in result
+    assert ("cut" in result) == ("cut" in text)

@@ -1,4 +1,4 @@
-"""The tables of servers, in the report and on a terminal: what each variant's servers used, with regions beside."""
+"""The tables of servers, in the report and on a terminal: each variant's resource usage, with its regions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from judge_support import experiment, facts, sound
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.sections import sections
-from loadstone.report.server_tables import by_server, by_variant
+from loadstone.report.server_tables import tabulate_servers, tabulate_variants
 from loadstone.report.table import Table
 from loadstone.report.terminal.tables import servers as on_terminal
 from loadstone.report.view import View
@@ -33,42 +33,42 @@ EACH = {
 }
 
 
-def served(trial: TrialResult) -> TrialResult:
-    """A trial of lmdb as though two region servers had served it; more work in each repeat."""
+def add_servers(trial: TrialResult) -> TrialResult:
+    """A trial of lmdb as if served by two region servers, with more work in each repeat."""
     if trial.config["system"] != "lmdb":
         return trial
-    found = {}
+    entries = {}
     for name, factor in (("region-server-1.", 1), ("region-server-2.", 2), ("", 3)):
         for figure, (number, unit) in EACH.items():
             metric = f"server.{name}{figure}"
-            found[metric] = Value(metric, number * factor * trial.repeat, unit, 10)
+            entries[metric] = Value(metric, number * factor * trial.repeat, unit, 10)
     counted = {"regions": 201, "region-server-1.regions": 100, "region-server-2.regions": 104, "regions.usertable": 201}
     for metric, count in {f"server.{name}": count for name, count in counted.items()}.items():
-        found[metric] = Value(metric, count, "", 1)
-    return replace(trial, values={**trial.values, **found})
+        entries[metric] = Value(metric, count, "", 1)
+    return replace(trial, values={**trial.values, **entries})
 
 
-def judged() -> Judgement:
-    """Two systems, of which one has servers."""
-    return judge_results(experiment(served))
+def judge_systems() -> Judgement:
+    """Two systems, one with servers."""
+    return judge_results(experiment(add_servers))
 
 
-def printed(judgement: Judgement, width: int) -> str:
-    """The section as a terminal of so many columns shows it."""
+def print_section(judgement: Judgement, width: int) -> str:
+    """The section as printed on a terminal of this width."""
     console = Console(width=width, file=io.StringIO(), record=True)
-    for each in on_terminal(judgement, console):
-        console.print(each)
+    for renderable in on_terminal(judgement, console):
+        console.print(renderable)
     return console.export_text()
 
 
 def texts(table: Table) -> list[list[str]]:
-    """The heads and every row."""
+    """The headings and every row."""
     rows = [[entry.text for entry in row] for group in table.groups for row in group.rows]
     return [[column.title for column in table.columns], *rows]
 
 
 def test_variant_has_medians_of_all_servers_and_regions() -> None:
-    heads, row = texts(by_variant(View(judged())))
+    heads, row = texts(tabulate_variants(View(judge_systems())))
     assert heads[:2] == ["variant", "throughput"]
     assert dict(zip(heads[2:], row[2:], strict=True)) == {
         "CPU": "15.8",
@@ -86,7 +86,7 @@ def test_variant_has_medians_of_all_servers_and_regions() -> None:
 
 def test_what_servers_do_periodically_stands_beside_the_window() -> None:
     def periodic(trial: TrialResult) -> TrialResult:
-        trial = served(trial)
+        trial = add_servers(trial)
         if trial.config["system"] != "lmdb":
             return trial
         names = {
@@ -96,7 +96,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
         more = {name: Value(name, number, "s", 1) for name, number in names.items()}
         return replace(trial, values={**trial.values, "runtime": Value("runtime", 1e10, "ns", 1), **more})
 
-    heads, row = texts(by_variant(View(judge_results(experiment(periodic)))))
+    heads, row = texts(tabulate_variants(View(judge_results(experiment(periodic)))))
     assert list(zip(heads[-2:], row[-2:], strict=True)) == [
         ("window", "10.0 s"),
         ("postgres checkpoint every", "30.0 s"),
@@ -104,7 +104,7 @@ def test_what_servers_do_periodically_stands_beside_the_window() -> None:
 
 
 def test_each_server_has_its_own_row() -> None:
-    heads, first, second = texts(by_server(View(judged())))
+    heads, first, second = texts(tabulate_servers(View(judge_systems())))
     assert heads[0] == "server"
     assert heads[-1] == "regions"
     assert (first[0], first[1], first[-1]) == ("region-server-1", "5.25", "100")
@@ -112,41 +112,41 @@ def test_each_server_has_its_own_row() -> None:
 
 
 def test_variants_are_named_by_what_varies() -> None:
-    def by_one_client(trial: TrialResult) -> TrialResult:
+    def set_clients(trial: TrialResult) -> TrialResult:
         of_its_own = {"batch": 9} if trial.config["system"] == "lmdb" else {}
-        return replace(served(trial), config={"mix": "readonly", **trial.config, **of_its_own})
+        return replace(add_servers(trial), config={"mix": "readonly", **trial.config, **of_its_own})
 
-    _, row = texts(by_variant(View(judge_results(experiment(by_one_client)))))
+    _, row = texts(tabulate_variants(View(judge_results(experiment(set_clients)))))
     assert row[0] == "batch=9 system=lmdb"
-    alone = judge_results(ResultSet("alone", [by_one_client(sound("lmdb"))], Question("How fast is it?")))
-    _, row = texts(by_variant(View(alone)))
+    alone = judge_results(ResultSet("alone", [set_clients(sound("lmdb"))], Question("How fast is it?")))
+    _, row = texts(tabulate_variants(View(alone)))
     assert row[0] == "batch=9 mix=readonly system=lmdb"
 
 
 def test_single_server_has_only_the_variants_table() -> None:
-    def alone(trial: TrialResult) -> TrialResult:
-        kept = {name: each for name, each in served(trial).values.items() if "region-server-2" not in name}
-        return replace(trial, values=kept)
+    def keep_single_server(trial: TrialResult) -> TrialResult:
+        retained = {name: value for name, value in add_servers(trial).values.items() if "region-server-2" not in name}
+        return replace(trial, values=retained)
 
-    assert not by_server(View(judge_results(experiment(alone))))
+    assert not tabulate_servers(View(judge_results(experiment(keep_single_server))))
 
 
 def test_server_section_requires_servers() -> None:
-    judgement = judged()
+    judgement = judge_systems()
     assert "servers" in [section.name for section in sections(View(judgement))]
     assert "region-server-2" in page(judgement)
     assert "| system=lmdb |" in pull_request(judgement)
-    assert "10.5 GB" in printed(judgement, 200)
+    assert "10.5 GB" in print_section(judgement, 200)
     without = judge_results(experiment())
     assert "servers" not in [section.name for section in sections(View(without))]
-    assert printed(without, 200) == ""
+    assert print_section(without, 200) == ""
 
 
 @pytest.mark.parametrize("width", [200, 110, 90, 60, 30])
 def test_a_terminal_cuts_no_figure_off(width: int) -> None:
-    table = by_variant(View(judged()))
+    table = tabulate_variants(View(judge_systems()))
     _, row = texts(table)
-    output = " ".join(printed(judged(), width).split())
+    output = " ".join(print_section(judge_systems(), width).split())
     for column, text in zip(table.columns, row, strict=True):
         assert text in output
         assert all(word in output for word in column.title.split()) or column.title == "variant"
@@ -154,12 +154,12 @@ def test_a_terminal_cuts_no_figure_off(width: int) -> None:
 
 
 def test_the_judge_sees_nodes_and_replication() -> None:
-    def of_one(trial: TrialResult) -> TrialResult:
+    def set_single_node(trial: TrialResult) -> TrialResult:
         return facts(data_nodes=3, replication=3)(trial) if trial.config["system"] == "lmdb" else trial
 
     def both(trial: TrialResult) -> TrialResult:
-        return of_one(facts(data_nodes=1, replication=1)(trial))
+        return set_single_node(facts(data_nodes=1, replication=1)(trial))
 
-    found = " ".join(finding.message for finding in judge_results(experiment(both)).all_findings)
-    assert "number of data nodes (1 against 3)" in found
-    assert "replication (1 against 3)" in found
+    result = " ".join(finding.message for finding in judge_results(experiment(both)).all_findings)
+    assert "number of data nodes (1 against 3)" in result
+    assert "replication (1 against 3)" in result

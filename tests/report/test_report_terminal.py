@@ -1,4 +1,4 @@
-"""Results on a terminal: a curve of percentiles, prose of its width, and no escapes with NO_COLOR."""
+"""Results on a terminal: a curve of percentiles, prose of the terminal's width, and no escapes with NO_COLOR."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadstone.results.projection import Projection, project_results
 
 
 def print_results(console: Console) -> str:
-    """The usual results as a console shows them."""
+    """The usual results as printed on a console."""
     results = report_support.usual().results
     tables.show(console, judge_results(results), project_results(results, Projection()))
     assert isinstance(console.file, io.StringIO)
@@ -34,10 +34,10 @@ def test_curve_rises_to_its_highest_percentile() -> None:
     *plot, axis, labels, names = draw_plot(curves, 80)
     assert (plot[0].split()[0], plot[-1].split()[0]) == ("200", "1.00")
     assert plot[0].rstrip().endswith("●")
-    # The fast one is flat.
+    # The curve of the fast system is flat.
     assert plot[-1].count("○") == plot[-1].rstrip().rindex("○") - plot[-1].index("○") + 1
     columns = {mark: labels.index(mark) for mark in ("p50", "p90", "p99")}
-    # Each further nine has the same room.
+    # Each further nine takes the same width.
     assert math.isclose(columns["p99"] - columns["p90"], (columns["p90"] - columns["p50"]) / 0.7, abs_tol=2)
     assert axis.startswith(" ")
     assert names.split() == ["●", "slow", "○", "fast"]

@@ -1,4 +1,4 @@
-"""The findings as a reader gets them: each hint once, and none lost."""
+"""The findings in a report: each hint once, and none omitted."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_each_finding_has_its_hint() -> None:
         Finding("noisy", Severity.NOTE, "a is noisy", "repeat"),
         Finding("noisy", Severity.NOTE, "b is noisy", "repeat"),
     )
-    judgement = replace(report_support.alone(), findings=findings_of_check)
-    # A hint that messages share follows the last of them.
+    judgement = replace(report_support.single_variant(), findings=findings_of_check)
+    # A hint shared by messages follows the last of them.
     assert [group.hints for group in warnings(judgement)] == [("mend the disk", "mend the network"), ("", "repeat")]
 
 
@@ -34,7 +34,7 @@ def worst_message(check: str, *findings: tuple[str, float, float]) -> str:
         )
         for number, (text, size, drift) in enumerate(findings, 1)
     }
-    (group,) = warnings(replace(report_support.alone(), trials=trials))
+    (group,) = warnings(replace(report_support.single_variant(), trials=trials))
     (message,) = group.messages
     return message
 
@@ -53,24 +53,26 @@ def test_findings_link_to_configured_site(
 ) -> None:
     monkeypatch.setenv("LOADSTONE_DOCS", site.format(folder=tmp_path))
     root = root.format(folder=tmp_path)
-    judgement = replace(report_support.alone(), findings=(LOSS,))
+    judgement = replace(report_support.single_variant(), findings=(LOSS,))
     printed = "\n".join(line.plain for line in findings(judgement))
     assert f"hint: {root}/concepts/guarantees.html lists" in printed
     assert f"page: {root}/checks/loss.html" in printed
     (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
-    assert f'<a href="{root}/checks/loss.html"><code>docs/checks/loss.md</code></a>' in html_parts.warned(group)
-    assert f"([`docs/checks/loss.md`]({root}/checks/loss.html))" in markdown.warned(group)
+    assert f'<a href="{root}/checks/loss.html"><code>docs/checks/loss.md</code></a>' in html_parts.render_warnings(
+        group
+    )
+    assert f"([`docs/checks/loss.md`]({root}/checks/loss.html))" in markdown.render_warnings(group)
 
 
 def test_findings_name_pages_without_site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOADSTONE_DOCS", raising=False)
-    judgement = replace(report_support.alone(), findings=(LOSS,))
+    judgement = replace(report_support.single_variant(), findings=(LOSS,))
     printed = "\n".join(line.plain for line in findings(judgement))
     assert "hint: docs/concepts/guarantees.md lists" in printed
     assert "page:" not in printed
     (group,) = (group for group in warnings(judgement) if group.check == LOSS.check)
-    assert "<code>docs/checks/loss.md</code>" in html_parts.warned(group)
-    assert "<a " not in html_parts.warned(group)
+    assert "<code>docs/checks/loss.md</code>" in html_parts.render_warnings(group)
+    assert "<a " not in html_parts.render_warnings(group)
 
 
 def test_worst_trial_is_named() -> None:
@@ -90,7 +92,7 @@ def test_worst_drift_is_the_largest_factor() -> None:
 
 
 def test_every_hint_of_many_failing_systems_is_printed() -> None:
-    judgement = report_support.alone()
+    judgement = report_support.single_variant()
     trials = {
         name: (Finding("incomplete", Severity.SUSPECT, f"{name} failed", f"mend {name}", (name,)),) for name in "abcdef"
     }

@@ -1,6 +1,6 @@
 """`loadstone cassandra-stress` on a real Cassandra: data, output, exit statuses; and as the workload of an experiment.
 
-The vectors are the data that cassandra-stress 3.11.5 and 4.0-alpha2 write.
+The vectors are the data written by cassandra-stress 3.11.5 and 4.0-alpha2.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Engine
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.systems.cassandra.cql import Cql
 from systems_support import Up, up
 
@@ -43,7 +43,7 @@ class Target:
         return done
 
     def query(self, text: str) -> list[dict[str, object]]:
-        """The rows that a statement selects."""
+        """The rows selected by a statement."""
         host, port = self.up.properties["hosts"].split(",")[0], int(self.up.properties["port"])
         with Cql(host, port, timeout_s=60) as cql:
             return [dict(row) for row in cql.run_query(text)]
@@ -51,7 +51,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(program: Path) -> Iterator[Target]:
-    # Such a node serves both encrypted and plain connections.
+    # Such a node accepts both encrypted and plain connections.
     with up("cassandra", tls="yes") as cassandra:
         target = Target(cassandra, program)
         target.run(f"write n={POPULATION} no-warmup -rate threads=8")
@@ -166,8 +166,8 @@ repeats: 2
 def test_commands_are_the_workload_of_an_experiment(target: Target, tmp_path: Path) -> None:
     text = EXPERIMENT % (target.up.properties["hosts"], target.up.properties["port"])
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    folder = only_folder(tmp_path)
-    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    folder = single_folder(tmp_path)
+    assert [(trial.end, trial.is_failure) for trial in trials(folder)] == [("done", False)] * 4
     statuses = {trial.config["command"]: trial.statuses for trial in trials(folder)}
     assert {name: set(counts) - {"CLEANUP"} for name, counts in statuses.items()} == {
         "read": {"READ"},
@@ -198,7 +198,7 @@ repeats: 2
 def test_reads_share_populations_loaded_before_the_first_trial(target: Target, tmp_path: Path) -> None:
     text = SHARED % (target.up.properties["hosts"], target.up.properties["port"])
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     done = trials(folder)
     assert [trial.end for trial in done] == ["done"] * 16
     assert all(set(trial.statuses[str(trial.config["operation"]).upper()]) == {"OK"} for trial in done)

@@ -1,4 +1,4 @@
-"""Faults of a real Redis in an experiment: the record in results, lost writes, and a lab that is killed."""
+"""Faults of a real Redis in an experiment: the record in the results, lost writes, and a killed lab."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, start, trials
+from lab_support import ROOT, command, environment, experiment, loadstone, single_folder, start, trials
 from loadstone.runner.server_pool import DIED
 from loadstone.systems.base import undo
 from loadstone.systems.base.running_system import RunningSystem, ServerState
@@ -43,14 +43,14 @@ def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def write_experiment(home: Path, text: str = TEXT) -> Path:
     """An experiment on a free port that leaves time for the start of a server."""
-    # Validation expects 2 s for the restart of Redis.
+    # Validation assumes 2 s for the restart of Redis.
     duration = "5s" if "lift: 2s" in text else "3300ms"
     return experiment(home, text.replace("DURATION", duration).replace("PORT", str(free_port())))
 
 
 def test_faults_of_a_block_are_equal_and_verified(tmp_path: Path, root: Path) -> None:
     loadstone(tmp_path, "run", write_experiment(tmp_path), "--no-report", timeout=300)
-    results = trials(only_folder(tmp_path))
+    results = trials(single_folder(tmp_path))
     assert len(results) == 4
     for repeat in (1, 2):
         block = {str(trial.config["fault"]): trial.faults[0] for trial in results if trial.repeat == repeat}
@@ -86,7 +86,7 @@ def test_resume_undoes_the_fault_of_a_killed_lab(tmp_path: Path, root: Path) -> 
     assert journal.exists()
     loadstone(tmp_path, "run", path, "--no-report", "--resume", timeout=300)
     assert not journal.exists()
-    assert [trial.end for trial in trials(only_folder(tmp_path))] == ["done", "done"]
+    assert [trial.end for trial in trials(single_folder(tmp_path))] == ["done", "done"]
     assert RunningSystem("redis", root).status() == []
 
 
@@ -110,7 +110,7 @@ def test_power_cut_loses_only_unsynced_writes(tmp_path: Path, root: Path) -> Non
         "start: {", "start: {file_system: 64MB, "
     )
     loadstone(tmp_path, "run", write_experiment(tmp_path, text), "--no-report", timeout=300)
-    results = trials(only_folder(tmp_path))
+    results = trials(single_folder(tmp_path))
     lost = {"always": 0.0, "no": 0.0}
     for trial in results:
         assert trial.faults[0].unverified == {}

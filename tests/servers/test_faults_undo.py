@@ -1,4 +1,4 @@
-"""The life of faults on real tiny servers: verified, lifted, and undone by whichever command comes next."""
+"""The life of faults on real tiny servers: verified, lifted, and undone by the next command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from loadstone.systems.base.networks import list_namespaces, name_prefix
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
-from tiny_support import tiny as tiny
 from tiny_system import Tiny as TinySystem
 
 MS = 1_000_000
@@ -67,7 +66,7 @@ def injector_of(running: RunningSystem, *faults: PlannedFault) -> Injector:
 
 
 def run_fault(running: RunningSystem, planned: PlannedFault, seconds: float = 20.0) -> FaultRecord:
-    """A fault in a trial that lasts until it is settled, at most so long."""
+    """A fault in a trial that lasts until the fault is settled, with a limit."""
     injector = injector_of(running, planned)
     with injector:
         injector.begin(time.monotonic_ns(), time.time_ns())
@@ -84,12 +83,12 @@ def is_lifted(injector: Injector) -> bool:
 
 @pytest.fixture
 def up(tiny: Tiny) -> Iterator[RunningSystem]:
-    """Three tiny servers that are up."""
+    """Three tiny servers that run."""
     running = running_of(tiny.root)
     running.up(3, {"port": str(tiny.port)})
     yield running
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("kind", ["kill", "stop", "restart", "pause"])
@@ -101,7 +100,7 @@ def test_fault_is_verified_and_lifted(up: RunningSystem, tiny: Tiny, kind: str) 
     instants = [record.ordered_ns, record.held_ns, record.lift_ordered_ns, record.lifted_ns, record.ready_ns]
     known = [instant for instant in instants if instant is not None]
     assert len(known) == 5
-    # The start of a process is known to 10 ms.
+    # The start of a process is known to within 10 ms.
     assert all(after >= before - 10 * MS for before, after in pairwise(known)), known
     assert known[0] >= record.planned_at_ns
     states = tiny.states()
@@ -126,7 +125,7 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     (data / "tiny-1/unsynced").write_bytes(b"z" * 100_000)
-    # The smallest quota: the spinning server uses it up, however busy the host is.
+    # The smallest quota, which the spinning server uses up on any host.
     record = run_fault(running, replace(PLANNED, kind=kind, cpu=0.01, lift_s=(2.0, 2.0)))
     assert record.unverified == {}
     assert record.held_ns is not None
@@ -136,7 +135,7 @@ def test_fault_of_a_host_is_verified(tiny: Tiny, kind: str) -> None:
     assert lost == (kind == "power")
     assert (data / "tiny-1/unsynced").stat().st_size == 100_000
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
     assert not any(str(tiny.root) in mount.point for mount in list_mounts(PROC))
 
 
@@ -159,7 +158,7 @@ def test_cut_node_is_not_reached(tiny: Tiny, how: str) -> None:
     running.up(2, {"port": str(tiny.port)}, isolated=True)
     assert cut.remaining_effect() is None
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
     assert not any(name.startswith(name_prefix(running.place.root)) for name in list_namespaces())
 
 
@@ -179,7 +178,7 @@ def test_stopped_disk_is_mounted_again(tiny: Tiny, error: int) -> None:
     running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
     assert not disks.is_shut_down(directory)
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -192,7 +191,7 @@ def test_down_after_a_power_cut_removes_disks(tiny: Tiny) -> None:
     # The lab is killed in between.
     disks.shut_down(running.place.data / "tiny-2")
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
     assert not any(str(tiny.root) in mount.point for mount in list_mounts(PROC))
 
 
@@ -227,7 +226,7 @@ def test_harm_to_another_server_is_reported(up: RunningSystem) -> None:
         until(lambda: injector.records[0].held_ns is not None, "paused")
         up.pause("tiny-3")
         until(lambda: injector.records[0].lifted_ns is not None, "lifted")
-    assert injector.records[0].unverified == {"bystanders": "tiny-3 was affected, too"}
+    assert injector.records[0].unverified == {"bystanders": "tiny-3 was also affected"}
     up.resume()
 
 
@@ -284,13 +283,13 @@ def test_next_command_undoes_a_killed_lab(tiny: Tiny, command: str) -> None:
             running.restart()
         else:
             running.down()
-            assert tiny.nothing_left()
+            assert tiny.is_clean()
             running.up(3, {"port": str(tiny.port)})
         assert {state for _, state in running.status()} == {ServerState.UP}
         assert not (tiny.root / "tiny" / undo.FILE).exists()
         assert all(states_of_threads(process) & {"T"} == set() for process in running.running_processes())
     running.down()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_undo_is_on_disk_before_the_fault(up: RunningSystem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,7 +385,7 @@ def test_mount_namespace_does_not_keep_a_stopped_disk(tiny: Tiny) -> None:
         running.down()
         assert other.poll() is None
         other.kill()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -395,9 +394,9 @@ def test_disk_of_an_unreachable_directory_is_removed(tiny: Tiny) -> None:
     running = running_of(tiny.root)
     running.up(1, {"port": str(tiny.port)}, file_system_bytes=DISK_BYTES)
     directory = (running.place.data / "tiny-1").resolve()
-    # Other users cannot enter the root, so that the directory is elsewhere.
+    # Other users cannot enter the root, so the directory is elsewhere.
     assert not directory.is_relative_to(tiny.root)
     assert disks.is_mounted(directory)
     running.down()
     assert not directory.exists()
-    assert tiny.nothing_left()
+    assert tiny.is_clean()

@@ -1,7 +1,7 @@
 """Every YCSB command line of the hand-written reports, on an HBase of the same configuration.
 
-A line runs through `loadstone ycsb` as its author typed it, but for the leading `bin/`, what a shell makes of it (its
-file of results), the directory of the site files, which is this machine's, and a last `-p` that makes its counts small.
+A line runs through `loadstone ycsb` as its author typed it, with four changes: without the leading `bin/` and the
+shell's part (its file of results), with this machine's directory of site files, and with a last `-p` for small counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SITE = "/etc/hbase/conf"
 RECORDS, OPERATIONS = 1000, 2000
 SMALL = ("-p", f"recordcount={RECORDS}", "-p", f"operationcount={OPERATIONS}")
 COLLECTORS = ("G1_Young_Generation", "G1_Old_Generation")
-# What each workload's operations are counted as.
+# The operations that each workload counts.
 KINDS = {
     "workloada": ("READ", "UPDATE"),
     "workload_writeonly": ("INSERT",),
@@ -39,14 +39,14 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def hbase() -> Iterator[Up]:
-    # HBase takes 2 MB for each region that is written to, and there are 504.
+    # HBase takes 2 MB for each region that is written, and there are 504.
     with up("hbase", heap="4g") as system:
         yield system
 
 
 @pytest.fixture(scope="module")
-def tables(hbase: Up, module_chosen: None, tmp_path_factory: pytest.TempPathFactory) -> Up:
-    """The thread sweep's tables: the first as it was loaded there, the others with the splits of their reports."""
+def tables(hbase: Up, module_engine_variable: None, tmp_path_factory: pytest.TempPathFactory) -> Up:
+    """The thread sweep's tables: the first as its author loaded it, further tables with the reports' splits."""
     create = ("hbase", "create-table", "--recreate")
     hbase.systems(*create, "usertable", "family")
     for table in ("usertableSplit", "usertableSplitTest"):
@@ -54,23 +54,23 @@ def tables(hbase: Up, module_chosen: None, tmp_path_factory: pytest.TempPathFact
     home = laid_out(tmp_path_factory.mktemp("sweep"))
     (line,) = [line for line in LINES if line.startswith("ycsb load hbase14")]
     for table in ("usertable", "usertableSplit", "usertableSplitTest"):
-        result = typed(hbase, home, line, "-p", f"table={table}")
+        result = run_line(hbase, home, line, "-p", f"table={table}")
         assert result.returns("INSERT") == {"OK": RECORDS}
         assert [warning.partition(" ")[0] for warning in result.messages("warning: ")] == ["threads=10"]
     return hbase
 
 
 def laid_out(home: Path) -> Path:
-    """A directory as the reports' authors had it."""
+    """A directory with the layout of the reports' authors."""
     shutil.copytree(ROOT / "workloads", home / "workloads")
     (home / "pointdata").mkdir()
     return home
 
 
-def typed(hbase: Up, home: Path, line: str, *more: str) -> CommandResult:
-    """A line as it was typed, which must succeed."""
+def run_line(hbase: Up, home: Path, line: str, *more: str) -> CommandResult:
+    """Runs a line as its author typed it; it must succeed."""
     conf = hbase.properties["hbase.conf"]
-    # Where a line names no site files, its author had put them into YCSB's own directory.
+    # If a line names no site files, its author had put them into YCSB's directory.
     site = () if SITE in line else ("-cp", conf)
     start = time.monotonic()
     arguments = [*shlex.split(line.replace(SITE, shlex.quote(conf))), *site, *SMALL, *more]
@@ -82,35 +82,35 @@ def typed(hbase: Up, home: Path, line: str, *more: str) -> CommandResult:
     return result
 
 
-def collected(result: CommandResult) -> None:
-    """The report has the collectors of HBase's own client, and they add up."""
-    found = {metric for metric, _, _ in result.report() if metric.startswith("TOTAL_GC")}
+def check_collectors(result: CommandResult) -> None:
+    """Checks that the report has the collectors of HBase's client, with consistent sums."""
+    results = {metric for metric, _, _ in result.report() if metric.startswith("TOTAL_GC")}
     kinds = ("TOTAL_GCS", "TOTAL_GC_TIME", "TOTAL_GC_TIME_%")
     totals = {"TOTAL_GCs", "TOTAL_GC_TIME", "TOTAL_GC_TIME_%"}
-    assert found == totals | {f"{kind}_{name}" for kind in kinds for name in COLLECTORS}
+    assert results == totals | {f"{kind}_{name}" for kind in kinds for name in COLLECTORS}
     for total, kind, unit in (("TOTAL_GCs", "TOTAL_GCS", "Count"), ("TOTAL_GC_TIME", "TOTAL_GC_TIME", "Time(ms)")):
         assert result.value(total, unit) == sum(result.value(f"{kind}_{name}", unit) for name in COLLECTORS)
     assert result.value("TOTAL_GC_TIME_%", "Time(%)") >= 0
 
 
 def clients(line: str) -> int:
-    """How many clients a line asks for; `-p threads=10` asks for none, here as in YCSB."""
-    found = re.search(r"(?:-threads |threadcount=)(\d+)", line)
-    return int(found[1]) if found else 1
+    """The number of clients that a line requests; `-p threads=10` requests none, as in YCSB."""
+    match = re.search(r"(?:-threads |threadcount=)(\d+)", line)
+    return int(match[1]) if match else 1
 
 
-def test_the_load_of_the_report_on_accelerated_writes(hbase: Up, chosen: None, tmp_path: Path) -> None:
+def test_the_load_of_the_report_on_accelerated_writes(hbase: Up, engine_variable: None, tmp_path: Path) -> None:
     created = hbase.systems("hbase", "create-table", "usertable", "cf", "--splits", "100")
     assert created.stdout == "usertable 101 regions\n"
     (line,) = [line for line in LINES if " hbase12 " in line]
-    result = typed(hbase, laid_out(tmp_path), line)
+    result = run_line(hbase, laid_out(tmp_path), line)
     assert result.messages("warning: ") == []
     assert result.returns("INSERT") == {"OK": RECORDS}
     assert result.value("INSERT", "Operations") == RECORDS
     assert result.value("CLEANUP", "Operations") == 4
-    collected(result)
-    # `-s`: a last line on what was done, as the report has it.
-    (last,) = [each for each in result.err.splitlines() if f" {RECORDS} operations; " in each][-1:]
+    check_collectors(result)
+    # `-s`: a last status line, as in the report.
+    (last,) = [value for value in result.err.splitlines() if f" {RECORDS} operations; " in value][-1:]
     assert re.search(rf"\d+ sec: {RECORDS} operations; .*\[INSERT: Count=\d+, Max=\d+, Min=\d+, Avg=", last), last
     assert "regions 101" in result.messages("Store: ")[0]
 
@@ -118,21 +118,21 @@ def test_the_load_of_the_report_on_accelerated_writes(hbase: Up, chosen: None, t
 @pytest.mark.parametrize(
     "line", [line if line in SHORT else pytest.param(line, marks=pytest.mark.soak) for line in RUNS]
 )
-def test_a_run_of_the_thread_sweep(tables: Up, chosen: None, tmp_path: Path, line: str) -> None:
-    result = typed(tables, laid_out(tmp_path), line)
+def test_a_run_of_the_thread_sweep(tables: Up, engine_variable: None, tmp_path: Path, line: str) -> None:
+    result = run_line(tables, laid_out(tmp_path), line)
     # Runs on the same data insert over the records of earlier runs.
     assert all("the inserts of this run begin at" in warning for warning in result.messages("warning: "))
     kinds = KINDS[line.split(" -P workloads/")[1].split()[0]]
     returned = {kind: result.returns(kind) for kind in kinds}
-    assert all([*each] == ["OK"] for each in returned.values()), returned
-    assert sum(each["OK"] for each in returned.values()) == OPERATIONS
+    assert all([*counts] == ["OK"] for counts in returned.values()), returned
+    assert sum(counts["OK"] for counts in returned.values()) == OPERATIONS
     assert {*result.metrics()} == {*kinds, "CLEANUP"}
-    collected(result)
+    check_collectors(result)
     if "measurementtype=raw" in line:
         for kind in (*kinds, "CLEANUP"):
             expected = returned[kind]["OK"] if kind in kinds else clients(line)
             assert result.value(kind, "Total Operations") == expected
-        raw_points(tmp_path, line, {kind: each["OK"] for kind, each in returned.items()})
+        raw_points(tmp_path, line, {kind: counts["OK"] for kind, counts in returned.items()})
     else:
         assert result.value("CLEANUP", "Operations") == clients(line)
         for kind in kinds:
@@ -140,7 +140,7 @@ def test_a_run_of_the_thread_sweep(tables: Up, chosen: None, tmp_path: Path, lin
 
 
 def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
-    """The file that the line names has a point for each operation."""
+    """The file named by the line has a point for each operation."""
     named = re.search(r"measurement\.raw\.output_file=(\S+)", line)
     assert named
     rows = [row.split(",") for row in (home / named[1]).read_text().splitlines()]
@@ -152,7 +152,7 @@ def raw_points(home: Path, line: str, done: dict[str, int]) -> None:
 
 
 def time_series(result: CommandResult, kind: str, done: int) -> None:
-    """Averages over slices of two seconds, beside the count."""
+    """Averages over slices of two seconds, and the count."""
     assert result.value(kind, "Operations") == done
     slices = [(int(name), float(value)) for metric, name, value in result.report() if metric == kind and name.isdigit()]
     assert [start for start, _ in slices] == [2000 * number for number in range(len(slices))]

@@ -1,4 +1,4 @@
-"""The durability and replication that a trial records: as servers report them, or why they are unknown."""
+"""The durability and replication that a trial records: as reported by servers, or why they are unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.runner.guarantees import UNKNOWN, guarantee_facts
 from systems_support import free_port
 
@@ -18,9 +18,9 @@ REFUSED = "not known: the server refuses CONFIG GET"
 
 
 def test_store_query_takes_precedence_over_the_lab() -> None:
-    asked = {"durable_writes": "no", "commitlog_sync": "batch", "replication": "1"}
-    found = guarantee_facts("none", "the keyspace has no commit log", asked, LOGGED)
-    assert (found["durability"], found["how"]) == ("none", "the keyspace has no commit log")
+    settings = {"durable_writes": "no", "commitlog_sync": "batch", "replication": "1"}
+    facts = guarantee_facts("none", "the keyspace has no commit log", settings, LOGGED)
+    assert (facts["durability"], facts["how"]) == ("none", "the keyspace has no commit log")
 
 
 def test_unknown_durability_is_omitted_with_its_reason() -> None:
@@ -42,10 +42,10 @@ def test_a_reported_durability_of_none_is_recorded(durability: str) -> None:
 
 
 def test_single_copy_is_recorded_equally_for_every_store() -> None:
-    asked = {"appendonly": "no", "replication": "none"}
-    assert guarantee_facts("none", "no log", asked, {})["replication"] == 1
-    asked = {"appendonly": "no", "replication": "2 replicas, after the answer"}
-    assert "replication" not in guarantee_facts("none", "no log", asked, {})
+    settings = {"appendonly": "no", "replication": "none"}
+    assert guarantee_facts("none", "no log", settings, {})["replication"] == 1
+    settings = {"appendonly": "no", "replication": "2 replicas, after the answer"}
+    assert "replication" not in guarantee_facts("none", "no log", settings, {})
 
 
 def test_facts_are_queried_after_hooks_changed_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,6 +61,6 @@ hooks: {{before: [{hook}]}}
 repeats: 2
 """
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    for trial in trials(only_folder(tmp_path)):
+    for trial in trials(single_folder(tmp_path)):
         names = ("appendonly", "appendfsync", "durability", "replication", "data_in")
         assert [trial.facts[name] for name in names] == ["yes", "always", "device", 1, "memory"]

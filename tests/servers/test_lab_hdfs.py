@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hadoop_support import hdfs_ports
-from lab_support import experiment, loadstone, only_folder
+from lab_support import experiment, loadstone, single_folder
 from loadstone.judge.judge import judge_results
 from loadstone.observe.device import IN_MEMORY, file_system_of
 from loadstone.results.result_set import Question, ResultSet
@@ -36,27 +36,27 @@ repeats: 2
 class Results:
     """A run's output and results."""
 
-    shown: str
+    output: str
     trials: Sequence[TrialResult]
     folder: Path
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
-    """One run of every kind, on servers that the lab starts in their own directory."""
+    """One run of every kind, on servers that the lab starts in a separate directory."""
     home = tmp_path_factory.mktemp("replication")
     settings = json.dumps({**hdfs_ports(2), "blocksize": "1m", "data.dir": str(home / "blocks")})
     with temporary_root() as root, pytest.MonkeyPatch.context() as patched:
         patched.setenv("LOADSTONE_SYSTEMS", str(root))
         file = experiment(home, REPLICATION.replace("SETTINGS", settings))
-        shown = loadstone(home, "run", file, "--no-report", timeout=900).stdout
-        folder = only_folder(home)
-        yield Results(shown, folder.load_results().trials, folder.path)
+        output = loadstone(home, "run", file, "--no-report", timeout=900).stdout
+        folder = single_folder(home)
+        yield Results(output, folder.load_results().trials, folder.path)
 
 
 def test_every_kind_works_on_hdfs(results: Results) -> None:
     trials = results.trials
-    assert [(trial.end, trial.notes if trial.failed else ()) for trial in trials] == [("done", ())] * 12
+    assert [(trial.end, trial.notes if trial.is_failure else ()) for trial in trials] == [("done", ())] * 12
     for trial in trials:
         assert trial.facts["data_nodes"] == 2
         if trial.config["workload"] == "sort":
@@ -74,7 +74,7 @@ def test_the_servers_are_kept_up_and_emptied(results: Results) -> None:
 
 
 def test_the_engine_gets_the_variants_replication_and_directory(results: Results) -> None:
-    """The front end's tests check with the name node that HDFS has as many replicas."""
+    """The front end's tests check the number of replicas with the name node."""
     for trial, folder in ((trial, results.folder) for trial in results.trials):
         if trial.config["workload"] == "write":
             spec = json.loads((folder / "trials" / trial.trial / "write.spec.json").read_text())
@@ -90,13 +90,13 @@ def test_cold_read_uses_the_devices_of_data_nodes(results: Results) -> None:
     cold = [trial for trial in results.trials if trial.config["workload"] == "read"]
     assert len(cold) == 4
     for trial in cold:
-        # What was just written would come from memory, and give nothing.
+        # Data just written would be read from memory, without a device read.
         assert (trial.value("device.read") or 0) >= (trial.value("returned") or 0) == 6 << 20
-        assert not [each for each in judgement.trials[trial.trial] if each.check == "page-cache"]
+        assert not [finding for finding in judgement.trials[trial.trial] if finding.check == "page-cache"]
 
 
 def test_each_repeat_is_shown_with_its_average(results: Results) -> None:
-    shown = results.shown
-    assert "throughput: each repeat" in shown
-    assert "dfsio.task_throughput: each repeat" in shown
-    assert "no claim possible" in shown
+    text = results.output
+    assert "throughput: each repeat" in text
+    assert "dfsio.task_throughput: each repeat" in text
+    assert "no claim possible" in text

@@ -1,4 +1,4 @@
-"""Passwords are in nothing that a run leaves behind."""
+"""No file of a run contains a password."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.engine import program, secrets
 from systems_support import free_port
 
@@ -28,8 +28,8 @@ def test_no_file_of_a_run_has_the_password(tmp_path: Path, monkeypatch: pytest.M
     result = loadstone(
         tmp_path, "run", experiment(tmp_path, SERVED), "--set", f"systems.redis.properties.redis.password={PASSWORD}"
     )
-    folder = only_folder(tmp_path)
-    assert [each.end for each in trials(folder)] == ["done"] * 2
+    folder = single_folder(tmp_path)
+    assert [trial.end for trial in trials(folder)] == ["done"] * 2
     files = [path for path in folder.path.rglob("*") if path.is_file()]
     assert {"run.spec.json", "experiment.yaml", "folder.json", "report.html"} <= {path.name for path in files}
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
@@ -44,8 +44,8 @@ def test_a_password_from_the_environment_is_never_written(tmp_path: Path, monkey
     text += 'hooks: {before: ["test ${RECORDS} = 40"]}\n'
     file = experiment(tmp_path, text)
     loadstone(tmp_path, "run", file, "--set", "systems.redis.properties.redis.password='${DB_PASSWORD}'")
-    folder = only_folder(tmp_path)
-    assert [(each.end, each.facts["records"]) for each in trials(folder)] == [("done", 40)] * 2
+    folder = single_folder(tmp_path)
+    assert [(trial.end, trial.facts["records"]) for trial in trials(folder)] == [("done", 40)] * 2
     resolved = (folder.path / "experiment.yaml").read_text()
     assert resolved.count("${DB_PASSWORD}") == 2
     assert "${RECORDS}" in resolved
@@ -71,13 +71,13 @@ def test_password_reaches_the_engine_outside_its_arguments(
     arguments: list[list[str]] = []
     real = subprocess.run
 
-    def watched(command: list[str], **more: Any) -> Any:
+    def watch_command(command: list[str], **more: Any) -> Any:
         arguments.append(command)
         return real(command, **more)
 
-    monkeypatch.setattr(subprocess, "run", watched)
-    assert ycsb.translated(variant, "run")["store"]["properties"]["redis.password"] == password
-    assert not [each for command in arguments for each in command if password in each and len(password) > 4]
+    monkeypatch.setattr(subprocess, "run", watch_command)
+    assert ycsb.translate_variant(variant, "run")["store"]["properties"]["redis.password"] == password
+    assert not [argument for command in arguments for argument in command if password in argument and len(password) > 4]
 
 
 def test_embedded_password_is_in_no_file_or_argument(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,13 +86,13 @@ def test_embedded_password_is_in_no_file_or_argument(tmp_path: Path, monkeypatch
     monkeypatch.setenv("TABLE_NAME", "visible")
     monkeypatch.setenv("PATH", f"{shim(tmp_path)}:{os.environ['PATH']}")
     monkeypatch.setenv("LOADSTONE_ENGINE", str(shim(tmp_path) / "loadstone-engine"))
-    # A name that does not look secret, with a value that the engine's facts repeat.
+    # A name that does not suggest a secret, with a value that the engine's facts repeat.
     text = SERVED.replace(f"settings: {{password: {PASSWORD}}}", "settings: {}").replace(
         "fieldcount: 1", 'fieldcount: 1, table: "${TABLE_NAME}-${DB_PASSWORD}"'
     )
     loadstone(tmp_path, "run", experiment(tmp_path, text))
-    folder = only_folder(tmp_path)
-    assert [each.end for each in trials(folder)] == ["done"] * 2
+    folder = single_folder(tmp_path)
+    assert [trial.end for trial in trials(folder)] == ["done"] * 2
     files = [path for path in folder.path.rglob("*") if path.is_file()]
     assert [str(path) for path in files if PASSWORD.encode() in path.read_bytes()] == []
     assert "${TABLE_NAME}-${DB_PASSWORD}" in (folder.path / "experiment.yaml").read_text()

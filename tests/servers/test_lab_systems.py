@@ -1,6 +1,6 @@
 """Servers of an experiment: a real Redis that is started, reused, restarted, found after a crash and stopped.
 
-The store is `null`, so these tests are about the servers alone.
+The store is `null`, so these tests concern only the servers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lab_support import ROOT, command, environment, experiment, loadstone, only_folder, trials
+from lab_support import ROOT, command, environment, experiment, loadstone, single_folder, trials
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.plan import Variant, plan_experiment
 from loadstone.judge.finding import Severity
@@ -34,7 +34,7 @@ from loadstone.runner.started_system import common
 from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
 
-pytestmark = pytest.mark.usefixtures("chosen")
+pytestmark = pytest.mark.usefixtures("engine_variable")
 
 REST = f"""
 workload: {{file: {ROOT}/workloads/workloada, properties: {{recordcount: 100}}}}
@@ -42,7 +42,7 @@ measure: {{warmup: 0, duration: 300ms}}
 repeats: 2
 """
 LOADSTONE = f"{sys.executable} -c 'import sys; from loadstone.cli import main; sys.exit(main())'"
-# Sets a key, as redis-cli would, which may not be installed.
+# Sets a key like redis-cli, which may not be installed.
 SET = (
     f'{sys.executable} -c \'import socket; c = socket.create_connection(("127.0.0.1", {{port}}));'
     ' c.sendall(b"SET a b\\r\\n"); assert c.recv(9)[:3] == b"+OK"\''
@@ -65,20 +65,20 @@ def port() -> int:
 
 
 def run(home: Path, text: str, *options: str, code: int = 0) -> Folder:
-    """Runs an experiment to its end, in its own folder."""
+    """Runs an experiment to its end in a separate folder."""
     loadstone(home, "run", experiment(home, text + REST), "--no-report", *options, code=code, timeout=300)
-    return only_folder(home)
+    return single_folder(home)
 
 
 def servers(folder: Folder) -> list[dict[str, Any]]:
     """The recorded servers of each trial, in order."""
-    files = [folder.path / "trials" / each.trial / "servers.json" for each in trials(folder)]
+    files = [folder.path / "trials" / trial.trial / "servers.json" for trial in trials(folder)]
     return [json.loads(file.read_text()) for file in files]
 
 
 def pids(folder: Folder) -> list[int]:
     """The Redis of each trial."""
-    return [each["servers"][0]["pid"] for each in servers(folder)]
+    return [server["servers"][0]["pid"] for server in servers(folder)]
 
 
 def test_trials_share_equal_servers_until_the_run_ends(tmp_path: Path, root: Path, port: int) -> None:
@@ -108,10 +108,8 @@ systems:
 vary: {{log: ["yes", "no"]}}
 """
     folder = run(tmp_path, text)
-    assert [each["facts"]["appendonly"] for each in servers(folder)] == [
-        trial.config["log"] for trial in trials(folder)
-    ]
-    by_log = [each.config["log"] for each in trials(folder)]
+    assert [row["facts"]["appendonly"] for row in servers(folder)] == [trial.config["log"] for trial in trials(folder)]
+    by_log = [row.config["log"] for row in trials(folder)]
     changes = [True, *(before != after for before, after in pairwise(by_log))]
     assert len(set(pids(folder))) == sum(changes)
     assert RunningSystem("redis", root).status() == []
@@ -143,7 +141,7 @@ hooks: {{before: [{hook}]}}
     assert [note.name for note in second.notes if note.name == "server-died"] == []
     assert len(set(pids(folder))) == 2
     findings = judge_results(folder.load_results()).trials[first.trial]
-    assert [each.severity for each in findings if each.check == "server-died"] == [Severity.INVALID]
+    assert [finding.severity for finding in findings if finding.check == "server-died"] == [Severity.INVALID]
 
 
 def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: Path, port: int) -> None:
@@ -158,8 +156,8 @@ def test_failed_server_start_fails_trials_with_its_reason(tmp_path: Path, root: 
 
 def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: int) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, keep: true, settings: {{port: {port}}}}}}}}}'
-    for each in ("first", "second"):
-        (tmp_path / each).mkdir()
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
     (first,) = set(pids(run(tmp_path / "first", text)))
     assert [process.pid for process in RunningSystem("redis", root).running_processes()] == [first]
     (second,) = set(pids(run(tmp_path / "second", text)))
@@ -173,11 +171,11 @@ def test_next_run_takes_over_retained_servers(tmp_path: Path, root: Path, port: 
 def test_fresh_servers_replace_kept_ones(tmp_path: Path, root: Path, port: int) -> None:
     start = f"start: {{system: redis, keep: true, settings: {{port: {port}}}}}"
     text = f'systems: {{redis: {{store: "null", fresh: system, {start}}}}}'
-    found = []
-    for each in ("first", "second"):
-        (tmp_path / each).mkdir()
-        found += pids(run(tmp_path / each, text))
-    assert len(set(found)) == len(found) == 4
+    results = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        results += pids(run(tmp_path / name, text))
+    assert len(set(results)) == len(results) == 4
 
 
 def test_ownership_of_retained_servers_excludes_later_ones(tmp_path: Path, root: Path, port: int) -> None:
@@ -211,8 +209,8 @@ def test_device_is_recorded_only_for_a_single_device(tmp_path: Path) -> None:
     assert common([]) is None
 
 
-def begun(home: Path, text: str) -> subprocess.Popen[str]:
-    """A run whose first trial is running."""
+def begin_run(home: Path, text: str) -> subprocess.Popen[str]:
+    """A run during its first trial."""
     process = subprocess.Popen(
         command("run", experiment(home, text + REST.replace("300ms", "60s")), "--no-report"),
         cwd=home,
@@ -234,7 +232,7 @@ def begun(home: Path, text: str) -> subprocess.Popen[str]:
 
 def test_ctrl_c_stops_the_servers(tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    running.append(begun(tmp_path, text))
+    running.append(begin_run(tmp_path, text))
     (process,) = RunningSystem("redis", root).running_processes()
     running[0].send_signal(signal.SIGINT)
     running[0].communicate(timeout=120)
@@ -247,7 +245,7 @@ def test_next_run_cleans_up_after_a_killed_run(
     tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    running.append(begun(tmp_path, text))
+    running.append(begin_run(tmp_path, text))
     running[0].kill()
     running[0].wait()
     (left,) = RunningSystem("redis", root).running_processes()
@@ -261,7 +259,7 @@ def test_two_runs_do_not_take_each_others_servers(
     tmp_path: Path, root: Path, port: int, running: list[subprocess.Popen[str]]
 ) -> None:
     text = f'systems: {{redis: {{store: "null", start: {{system: redis, settings: {{port: {port}}}}}}}}}'
-    running.append(begun(tmp_path, text))
+    running.append(begin_run(tmp_path, text))
     (before,) = RunningSystem("redis", root).running_processes()
     (tmp_path / "next").mkdir()
     with pytest.raises(AssertionError, match="another run uses the servers"):
@@ -276,18 +274,18 @@ def test_real_load_is_observed_on_both_sides(tmp_path: Path, root: Path, port: i
 systems: {{redis: {{start: {{settings: {{port: {port}, appendonly: "yes"}}}}}}}}
 load: {{reuse: shared}}
 """
-    # Long enough for several observations, and for a nearly idle server to use some ticks.
+    # Long enough for several samples, and for a nearly idle server to use some ticks.
     folder = run(tmp_path, text, "--set", "measure.duration=2s")
     first, second = sorted(trials(folder), key=lambda trial: trial.repeat)
     assert first.end == second.end == "done"
     assert (first.value("load.operations"), second.value("load.operations")) == (100, None)
-    # The server was waited for, after the load.
+    # The lab waited for the server after the load.
     assert (first.value("load.settle") or 0) >= LOOK_S * 1e9
     assert second.value("load.settle") is None
     for trial in (first, second):
         assert trial.facts["networked"] == "yes"
         assert trial.value("server.before.redis.keys") == trial.value("server.redis.keys") != 0
-        # Updates send values of some hundred bytes, and reads return them.
+        # Updates send values of several hundred bytes, and reads return them.
         assert (trial.value("server.redis.network.received") or 0) >= (trial.value("stored") or 0) > 0
         assert (trial.value("server.redis.network.sent") or 0) >= (trial.value("returned") or 0) > 0
         assert (trial.value("server.redis.cpu") or 0) > 0
@@ -297,7 +295,7 @@ load: {{reuse: shared}}
 
 def test_engine_share_is_relative_to_its_allowed_processors() -> None:
     used = [Value("cpu.engine", 1.5, "processors", 1)]
-    assert [each.value for each in engine_share(used, 2)] == [0.75]
+    assert [value.value for value in engine_share(used, 2)] == [0.75]
     assert list(engine_share(used, None)) == list(engine_share([], 2)) == []
 
 
@@ -321,7 +319,7 @@ vary: {{clients: [1, 2], bytes: [10, 20]}}
             at = servers.prepare(variant, log, reuse=True)
             assert at is not None
             if at.must_load:
-                servers.loaded(variant)
+                servers.record_load(variant)
             return at.must_load
 
         assert loads(small)

@@ -1,4 +1,4 @@
-"""The ledger of writes, on stores that lose some and on stores that must not."""
+"""The ledger of writes, on stores that may lose writes and on stores that must not."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from conftest import Engine
 from ledger_support import RECORDS, WORK, Liar, Proof, await_start, proof
 from scripted_relay import OOM, FakeRedis, Fault
-from ycsb_support import USAGE, refused
+from ycsb_support import USAGE, read_refusal
 
-# How often a server may be killed before it has lost something that it may lose.
+# The maximum number of kills before a server that may lose writes has lost one.
 KILLS_MAX = 20
 
 
@@ -23,14 +23,15 @@ def test_a_store_that_lives_has_lost_nothing(engine: Engine) -> None:
     lmdb = Proof(engine, "lmdb", ("lmdb.dir=data",))
     lmdb.load()
     line = lmdb.line(
-        # At a rate, as of writes that follow each other closely no order is known.
+        # At a rate, because the order of close consecutive writes is unknown.
         "operationcount=20000",
         "target=10000",
         "updateproportion=0.4",
         "readmodifywriteproportion=0.3",
         "insertproportion=0.2",
         "deleteproportion=0.1",
-        # Its update of one field is a read and a write: two of one record undo each other, and the ledger says so.
+        # An update of one field is a read and a write: two concurrent updates of a record undo each other, and the
+        # ledger reports it.
         "writeallfields=true",
     )
     result = engine(*line)
@@ -71,10 +72,10 @@ def test_segments_are_judged_together_and_in_order(engine: Engine) -> None:
     verdict = lmdb.judge(lines[0], *lmdb.runs)
     assert verdict.sound, verdict
     assert verdict.writes == {"acknowledged": 20_000}
-    # One ledger alone does not cover the writes of the other segment.
+    # A single ledger does not cover the writes of the other segment.
     for files in ([lmdb.runs[0]], lmdb.runs[::-1]):
-        words = [str(engine.program), "ledger", "--spec", f"{lmdb.runs[-1]}.json", *files]
-        done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
+        command = [str(engine.program), "ledger", "--spec", f"{lmdb.runs[-1]}.json", *files]
+        done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (USAGE, ""), files
         assert "segment" in done.stderr
 
@@ -87,13 +88,13 @@ def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
     with FakeRedis() as server:
         redis = Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}"))
         redis.load()
-        # From here on one insert of fifty is acknowledged and forgotten.
+        # From here on 2 % of the inserts are acknowledged and forgotten.
         server.faults.append(Fault("forget", every=50))
         common = (line, f"redis.port={server.port}", "runnumber=9")
         lines = [(*common, f"segment={k}/2", f"ledger=part-{k}") for k in range(2)]
         engines = []
-        for words in lines:
-            spec = engine(*words, "--print-spec").out
+        for arguments in lines:
+            spec = engine(*arguments, "--print-spec").out
             program = subprocess.Popen(
                 [str(engine.program), "trial"],
                 cwd=engine.home,
@@ -116,17 +117,17 @@ def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
         server.faults.clear()
         events = [word for k in range(2) for word in ("--events", f"events-{k}")]
         verdict = redis.judge(lines[0], "part-0", "part-1", *events)
-        # What the other engine had not begun when a read came early is not a failure of the store.
+        # An operation of the other engine that had not begun at an early read is not a failure of the store.
         alone = redis.judge(lines[0], "part-0", "part-1")
     assert len(server.forgotten) > 20
     print(failed, unsettled, verdict.output["misses"])
-    assert failed > 0, "misses of its own inserts a segment judges itself"
+    assert failed > 0, "a segment judges misses of its inserts itself"
     misses = verdict.output["misses"]
     assert misses["failed"] + misses["not_yet"] == unsettled
     assert misses["failed"] > 0
     assert {key.encode() for key in misses["first"]} <= set(server.forgotten)
     assert alone.output["misses"] == {"failed": 0, "not_yet": 0, "unlisted": 0, "first": []}
-    # Inserts that nobody read are found by the read-back.
+    # The read-back finds inserts that no operation read.
     assert verdict.output["found"]["lost"] == 10 * len(server.forgotten)
     assert verdict.output["lost"]["writes"] == len(server.forgotten)
 
@@ -168,7 +169,7 @@ def test_postgres_without_synchronous_commit_loses_the_last_writes(
     # Three times `wal_writer_delay`.
     assert (verdict.is_proven, lost["allowed"], lost["window_ms"]) == (True, lost["writes"], 600)
     assert output["found"]["phantom"] == output["found"]["corrupt"] == 0
-    # Older writes are there: what is lost is the end.
+    # Older writes are present: only the last writes are lost.
     assert output["found"]["fine"] > 0
 
 
@@ -181,7 +182,7 @@ def test_postgres_that_waits_for_its_log_loses_nothing(engine: Engine, running: 
 def test_dropped_update_is_named(engine: Engine) -> None:
     with proof(engine, "redis") as (redis, system):
         redis.load()
-        # The last one: no later one hides that.
+        # The last write, which no later write hides.
         liar = Liar(system.properties["redis.host"], int(system.properties["redis.port"]), {9_999})
         with liar.listening():
             line = redis.line("operationcount=10000", f"redis.port={liar.own_port}", "redis.timeout=10000")
@@ -194,7 +195,7 @@ def test_dropped_update_is_named(engine: Engine) -> None:
     assert verdict.err.count("user") == 1
 
 
-def on_fake(engine: Engine, server: FakeRedis) -> Proof:
+def run_on_fake(engine: Engine, server: FakeRedis) -> Proof:
     """Runs on a small Redis that refuses by a script."""
     return Proof(engine, "redis", ("redis.host=127.0.0.1", f"redis.port={server.port}", "redis.timeout=10000"))
 
@@ -202,7 +203,7 @@ def on_fake(engine: Engine, server: FakeRedis) -> Proof:
 @pytest.mark.parametrize(("refusal", "state"), [(OOM, "refused"), (b"-ERR scripted\r\n", "maybe")])
 def test_only_certain_refusals_count_as_refused(engine: Engine, refusal: bytes, state: str) -> None:
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         server.refusal, server.refused_commands = refusal, {b"HMSET"}
         line = redis.line("operationcount=2000")
@@ -212,13 +213,13 @@ def test_only_certain_refusals_count_as_refused(engine: Engine, refusal: bytes, 
     assert verdict.writes == {state: 2000}
     fields = verdict.output["found"]
     assert (verdict.code, verdict.err, fields["lost"], fields["phantom"], fields["corrupt"]) == (0, "", 0, 0, 0)
-    # What was loaded is there.
+    # The loaded records are present.
     assert verdict.output["found"]["fine"] == verdict.output["read"]["fields"] > 0
 
 
 def test_refused_updates_are_counted_and_hide_nothing(engine: Engine) -> None:
     with FakeRedis(Fault("oom", every=7)) as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=5000")
         assert engine.run(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 700
@@ -232,14 +233,14 @@ def test_refused_updates_are_counted_and_hide_nothing(engine: Engine) -> None:
 
 def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
     with FakeRedis(Fault("phantom", every=100)) as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=5000")
         assert engine.run(*line).returns("UPDATE")["NO_SPACE"] == server.refused_updates > 40
         server.faults.clear()
         verdict = redis.judge(line)
     assert verdict.code == 1
-    # Later updates of the same fields have covered the others.
+    # Later updates of the fields have hidden the other losses.
     assert verdict.output["found"]["phantom"] == len(server.phantoms) > 0
     assert verdict.output["writes"]["refused"] == server.refused_updates
     first = verdict.output["first_wrong"]
@@ -250,7 +251,7 @@ def test_executed_update_despite_refusal_is_detected(engine: Engine) -> None:
 def test_half_done_insert_was_not_refused(engine: Engine) -> None:
     # HMSET is done, ZADD is refused: the record can be read.
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         server.refusal, server.refused_commands = OOM, {b"ZADD"}
         line = redis.line("operationcount=200", "updateproportion=0", "insertproportion=1")
@@ -279,7 +280,7 @@ def test_half_done_insert_was_not_refused(engine: Engine) -> None:
 )
 def test_a_ledger_that_cannot_be_is_refused(engine: Engine, line: str, error: str, hint: str) -> None:
     (engine.home / "there").write_text("kept")
-    messages = refused(engine.run(line), USAGE)
+    messages = read_refusal(engine.run(line), USAGE)
     assert error in messages[0]
     assert hint in messages[1]
     assert (engine.home / "there").read_text() == "kept"
@@ -295,8 +296,8 @@ def test_ledger_of_another_spec_is_refused(engine: Engine, tmp_path: Path, other
     if mix := other.pop("mix", None):
         spec["work"]["mix"] |= mix
     (tmp_path / "spec.json").write_text(json.dumps({**spec, **other}))
-    words = [str(engine.program), "ledger", "--spec", str(tmp_path / "spec.json")]
-    done = subprocess.run(words, cwd=engine.home, capture_output=True, text=True, timeout=60)
+    command = [str(engine.program), "ledger", "--spec", str(tmp_path / "spec.json")]
+    done = subprocess.run(command, cwd=engine.home, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (USAGE, "")
     assert f"the ledger {lmdb.runs[-1]} was made with a different spec" in done.stderr
     assert "hint: " in done.stderr
@@ -304,7 +305,7 @@ def test_ledger_of_another_spec_is_refused(engine: Engine, tmp_path: Path, other
 
 def test_dropped_updates_of_a_second_run_are_lost(engine: Engine) -> None:
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         engine(*redis.line("operationcount=5000"))
         # The same operations again, on the same data.
@@ -330,7 +331,7 @@ def test_second_run_on_the_same_data_is_proven(engine: Engine) -> None:
 
 def test_zeroed_remainders_are_corrupt(engine: Engine) -> None:
     with FakeRedis(Fault("zeros", every=50)) as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=5000", "readproportion=0.5", "updateproportion=0.5")
         result = engine.run(*line)
@@ -346,7 +347,7 @@ def test_zeroed_remainders_are_corrupt(engine: Engine) -> None:
 
 def test_records_never_loaded_are_not_lost(engine: Engine) -> None:
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         # The load stopped early.
         engine(f"load redis {WORK} versions=true insertcount={RECORDS // 2}", *redis.properties)
         line = redis.line("operationcount=2000", "target=4000")
@@ -363,7 +364,7 @@ def test_records_never_loaded_are_not_lost(engine: Engine) -> None:
 @pytest.mark.parametrize(("kind", "missed"), [("lose", "corrupted"), ("keep", "removed")])
 def test_checker_that_misses_a_planted_fault_proves_nothing(engine: Engine, kind: Any, missed: str) -> None:
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=2000", "target=4000")
         engine(*line)
@@ -379,7 +380,7 @@ def test_checker_that_misses_a_planted_fault_proves_nothing(engine: Engine, kind
 
 def test_planted_faults_leave_the_data_as_they_were(engine: Engine) -> None:
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         redis.load()
         line = redis.line("operationcount=2000", "target=4000")
         engine(*line)
@@ -392,7 +393,7 @@ def test_planted_faults_leave_the_data_as_they_were(engine: Engine) -> None:
 def test_concurrent_writes_to_one_record_prove_nothing(engine: Engine) -> None:
     work = WORK.replace(f"recordcount={RECORDS}", "recordcount=1")
     with FakeRedis() as server:
-        redis = on_fake(engine, server)
+        redis = run_on_fake(engine, server)
         engine(f"load redis {work} versions=true", *redis.properties)
         line = redis.line("recordcount=1", "fieldcount=1", "operationcount=40")
         engine(*line)

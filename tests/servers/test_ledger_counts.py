@@ -19,13 +19,13 @@ from loadstone.fleet.local import Local
 from systems_support import Up
 
 RATE, OPERATIONS, ENGINES = 500, 2500, 4
-# Updates of whole records, the hottest of them several times a second, and inserts.
+# Updates of whole records, the most frequent ones several times a second, and inserts.
 LINE = (
     f"run redis {WORK} operationcount={OPERATIONS} target={RATE} threadcount=16 writeallfields=true "
     "readproportion=0.2 updateproportion=0.5 insertproportion=0.3 requestdistribution=zipfian redis.timeout=10000 "
     "core_workload_insertion_retry_limit=3 core_workload_insertion_retry_interval=0.01 ledger=part"
 )
-# Writes to one record that are due so far apart, in operations, have a known order: 200 ms.
+# Writes to one record whose due times are this many operations apart have a known order: 200 ms.
 APART = RATE // 5
 # A trial with a slower operation is no evidence.
 ATTEMPTS = 5
@@ -37,7 +37,7 @@ class Trial:
 
     liar: Liar
     output: dict[str, Any]
-    # Whether each operation was done before the next one of a known order was due.
+    # Whether each operation was done before the next operation of a known order was due.
     is_on_time: bool
 
 
@@ -68,7 +68,7 @@ def run(redis: Proof, system: Up, number: int, drops: Collection[int], errors: d
 
 
 def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
-    """For each record, the indices of its last writes that surely came after all others, the most written first."""
+    """The indices of each record's last writes that certainly came after all earlier ones, by number of writes."""
     histories: dict[bytes, list[int]] = defaultdict(list)
     for index, key in sorted(liar.keys.items()):
         histories[key].append(index)
@@ -76,7 +76,7 @@ def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
     for indices in sorted(histories.values(), key=len, reverse=True):
         for place in range(len(indices) - 1, -1, -1):
             before = indices[place - 1] if place else -APART
-            # A retried insert before it may still be applied after it.
+            # A preceding insert that is retried may be applied after it.
             if indices[place] - before >= APART and before not in errors:
                 ends.append(indices[place:])
                 break
@@ -84,7 +84,7 @@ def droppable(liar: Liar, errors: Collection[int]) -> list[list[int]]:
 
 
 def choose(ends: list[list[int]], count: int) -> set[int]:
-    """`count` of these writes: whole ends, among them the end of the hottest record."""
+    """`count` of these writes: whole tails of records, among them the record with the most writes."""
     chosen: set[int] = set()
     for end in ends:
         if len(chosen) + len(end) <= count:
@@ -96,7 +96,7 @@ def choose(ends: list[list[int]], count: int) -> set[int]:
 @pytest.mark.parametrize("retried", [False, True])
 def test_lost_writes_equal_dropped_writes(engine: Engine, retried: bool) -> None:
     with proof(engine, "redis") as (redis, system):
-        # Which writes there are follows from the spec: not from the number of the run.
+        # The spec determines the writes, regardless of the run's number.
         dry = run(redis, system, 1, (), {})
         first = {key: index for index, key in sorted(dry.liar.keys.items(), reverse=True)}
         inserts = sorted(first[key] for key in dry.liar.inserted & first.keys())
@@ -104,7 +104,7 @@ def test_lost_writes_equal_dropped_writes(engine: Engine, retried: bool) -> None
         ends = droppable(dry.liar, errors)
         for number, count in enumerate((0, 7, 100), 2):
             drops = choose(ends, count)
-            # What a dropped insert's first attempt did would not be lost.
+            # The effect of a dropped insert's first attempt would not be lost.
             passed_on = {index: done and index not in drops for index, done in errors.items()}
             for attempt in range(ATTEMPTS):
                 trial = run(redis, system, 10 * number + attempt, drops, passed_on)

@@ -1,4 +1,4 @@
-"""Faults under load: what a guarantee keeps is not reported as lost. More of them in `make soak`."""
+"""Faults under load: writes that a guarantee preserves are not reported as lost. `make soak` has more of them."""
 
 from __future__ import annotations
 

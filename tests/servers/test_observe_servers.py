@@ -1,4 +1,4 @@
-"""Servers under observation: real processes, real connections, and what the kernel counts of them."""
+"""Servers under observation: real processes, real connections, and the kernel's counters."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ MILLION = 1_000_000
 
 @dataclass
 class Running:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     pid: int
 
     @property
-    def watched(self) -> Watched:
-        """As the lab has it."""
-        found = read_stat(self.pid)
-        assert found is not None
-        return Watched("one", f"127.0.0.1:{self.port}", self.pid, found.start_ticks)
+    def to_watched(self) -> Watched:
+        """The server as the lab observes it."""
+        usage = read_stat(self.pid)
+        assert usage is not None
+        return Watched("one", f"127.0.0.1:{self.port}", self.pid, usage.start_ticks)
 
     def children(self) -> list[str]:
-        """Pids of its own processes."""
+        """The pids of its child processes."""
         return Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
 
     def connect(self) -> socket.socket:
-        """A client."""
+        """A client's connection."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=60)
 
 
 @contextlib.contextmanager
 def running(file: Path | None = None) -> Iterator[Running]:
-    """A server until the end of the block."""
+    """A server that runs until the end of the block."""
     port = free_port()
     process = subprocess.Popen([sys.executable, SERVER, str(port), *([str(file)] if file else [])])
     try:
@@ -63,7 +63,7 @@ def running(file: Path | None = None) -> Iterator[Running]:
             except OSError:
                 assert time.monotonic() < until
                 time.sleep(0.05)
-        # The child that answered us is gone.
+        # The child that answered the probe has ended.
         while server.children():
             assert time.monotonic() < until
             time.sleep(0.01)
@@ -75,12 +75,12 @@ def running(file: Path | None = None) -> Iterator[Running]:
 
 @pytest.fixture
 def server() -> Iterator[Running]:
-    with running() as found:
-        yield found
+    with running() as result:
+        yield result
 
 
 def exchange(client: socket.socket, data: bytes) -> None:
-    """Sends something and takes it back."""
+    """Sends data and receives the echo."""
     client.sendall(data)
     left = len(data)
     while left:
@@ -88,36 +88,38 @@ def exchange(client: socket.socket, data: bytes) -> None:
 
 
 def wait_for_ends(sockets: Sockets, server: Running, received: int) -> None:
-    """Waits until the kernel has told all listeners of connections that ended, up to so many bytes."""
+    """Waits until the kernel has reported connections that ended, up to this many bytes."""
     until = time.monotonic() + 30
     while received > 0:
         assert time.monotonic() < until
         time.sleep(0.02)
-        received -= sum(each.received for each in sockets.list_ended() if each.local[1] == server.port)
+        received -= sum(
+            connection.received for connection in sockets.list_ended() if connection.local[1] == server.port
+        )
 
 
 def figures(observed: ServerObserver) -> dict[str, float]:
-    """What was seen, by name."""
+    """The observed figures by name."""
     return {value.metric: value.value for value in observed.list_values()}
 
 
 def test_existing_connections_count_from_the_first_sample(server: Running) -> None:
     with server.connect() as client:
         exchange(client, bytes(3 * MILLION))
-        observed = ServerObserver([server.watched], read_collections)
+        observed = ServerObserver([server.to_watched], read_collections)
         observed.begin_observation()
         exchange(client, bytes(MILLION))
         observed.end_observation()
-    found = figures(observed)
-    # The end of the connection that asked whether it serves may be told only now, and counts as a byte.
-    assert found["server.one.network.received"] == pytest.approx(MILLION, abs=10)
-    # What is sent counts when it is acknowledged, which is up to a window of TCP's later.
-    assert found["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
-    assert found["server.network.received"] == found["server.one.network.received"]
+    values = figures(observed)
+    # The end of the probe's connection may be reported only now, and counts as a byte.
+    assert values["server.one.network.received"] == pytest.approx(MILLION, abs=10)
+    # Sent data count on acknowledgement, which is up to a TCP window later.
+    assert values["server.one.network.sent"] == pytest.approx(MILLION, rel=0.2)
+    assert values["server.network.received"] == values["server.one.network.received"]
 
 
 def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
-    observed = ServerObserver([server.watched], read_collections)
+    observed = ServerObserver([server.to_watched], read_collections)
     observed.begin_observation()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
@@ -126,26 +128,26 @@ def test_ended_connections_count_to_their_last_sample(server: Running) -> None:
             exchange(client, bytes(MILLION))
         with server.connect() as unseen:
             exchange(unseen, bytes(MILLION))
-        # The server's side of a connection goes when its process has seen the end.
+        # The server's side of a connection disappears when its process has read the end.
         wait_for_ends(sockets, server, 3 * MILLION)
     observed.end_observation()
-    found = figures(observed)
-    assert found["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
-    assert found["server.one.network.sent"] == pytest.approx(3 * MILLION, abs=10)
+    values = figures(observed)
+    assert values["server.one.network.received"] == pytest.approx(3 * MILLION, abs=10)
+    assert values["server.one.network.sent"] == pytest.approx(3 * MILLION, abs=10)
 
 
 def test_bytes_of_strangers_do_not_count(server: Running) -> None:
-    with running() as stranger, stranger.connect() as client, server.connect() as ours:
-        observed = ServerObserver([server.watched], read_collections)
+    with running() as stranger, stranger.connect() as client, server.connect() as connection:
+        observed = ServerObserver([server.to_watched], read_collections)
         observed.begin_observation()
         exchange(client, bytes(MILLION))
-        exchange(ours, bytes(1000))
+        exchange(connection, bytes(1000))
         observed.end_observation()
     assert figures(observed)["server.one.network.received"] == pytest.approx(1000, abs=10)
 
 
 def test_work_of_children_belongs_to_the_server(server: Running) -> None:
-    observed = ServerObserver([server.watched], read_collections)
+    observed = ServerObserver([server.to_watched], read_collections)
     start = time.monotonic()
     observed.begin_observation()
     with server.connect() as lives:
@@ -159,12 +161,12 @@ def test_work_of_children_belongs_to_the_server(server: Running) -> None:
 
 
 def test_memory_counts_shared_pages_of_all_processes_once(server: Running) -> None:
-    alone = ServerObserver([server.watched], read_collections)
+    alone = ServerObserver([server.to_watched], read_collections)
     alone.begin_observation()
     with contextlib.ExitStack() as stack:
         for _ in range(8):
             exchange(stack.enter_context(server.connect()), b"x")
-        eight = ServerObserver([server.watched], read_collections)
+        eight = ServerObserver([server.to_watched], read_collections)
         eight.begin_observation()
         children = server.children()
         assert len(children) == 8
@@ -177,19 +179,19 @@ def test_memory_counts_shared_pages_of_all_processes_once(server: Running) -> No
 
 def test_written_bytes_include_child_processes(tmp_path: Path) -> None:
     with running(tmp_path / "written") as server:
-        observed = ServerObserver([server.watched], read_collections)
+        observed = ServerObserver([server.to_watched], read_collections)
         observed.begin_observation()
         with server.connect() as client:
             exchange(client, bytes(MILLION))
             observed.end_observation()
-    found = figures(observed)
+    values = figures(observed)
     on_device = os.stat(tmp_path).st_dev >> 8 != 0
-    assert found["server.one.written"] >= (MILLION if on_device else 0)
-    assert found["server.one.read"] >= 0
+    assert values["server.one.written"] >= (MILLION if on_device else 0)
+    assert values["server.one.read"] >= 0
 
 
 def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
-    observed = ServerObserver([server.watched], read_collections)
+    observed = ServerObserver([server.to_watched], read_collections)
     observed.begin_observation()
     with contextlib.closing(Sockets()) as sockets:
         with server.connect() as client:
@@ -197,7 +199,7 @@ def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
             observed.take_sample()
         os.kill(server.pid, 9)
         until = time.monotonic() + 30
-        while (found := read_stat(server.pid)) is not None and found.memory_bytes:
+        while (usage := read_stat(server.pid)) is not None and usage.memory_bytes:
             assert time.monotonic() < until
             time.sleep(0.02)
         wait_for_ends(sockets, server, MILLION)
@@ -208,7 +210,7 @@ def test_server_ended_in_the_window_retains_its_usage(server: Running) -> None:
 
 
 def test_another_process_with_the_pid_is_another_server(server: Running) -> None:
-    watched = server.watched
+    watched = server.to_watched
     observed = ServerObserver([Watched("one", watched.address, watched.pid, watched.start_ticks - 1)], read_collections)
     observed.begin_observation()
     observed.end_observation()
@@ -219,7 +221,7 @@ def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: 
     log = tmp_path / "gc.log"
     pause = "[{}s][info][gc] GC({}) Pause Young (Normal) (G1 Evacuation Pause) 24M->1M(64M) {}ms\n"
     log.write_text(pause.format("0.5", 0, "7.500"))
-    watched = server.watched
+    watched = server.to_watched
     observed = ServerObserver(
         [Watched("one", watched.address, watched.pid, watched.start_ticks, log)], read_collections
     )
@@ -227,40 +229,44 @@ def test_collections_count_from_first_to_last_sample(server: Running, tmp_path: 
     with log.open("a") as out:
         out.write(pause.format("1.5", 1, "2.250") + pause.format("2.5", 2, "1.250"))
     observed.end_observation()
-    found = figures(observed)
-    assert found["server.one.gc.count"] == found["server.gc.count"] == 2
-    assert found["server.gc.pause"] == 3_500_000
+    values = figures(observed)
+    assert values["server.one.gc.count"] == values["server.gc.count"] == 2
+    assert values["server.gc.pause"] == 3_500_000
 
 
 def test_our_servers_are_no_strangers_to_the_host(server: Running, tmp_path: Path) -> None:
     start = time.monotonic()
     with (
-        Watch(None, tmp_path / "observed.jsonl", ServerObserver([server.watched], read_collections)) as watch,
+        Watch(None, tmp_path / "observed.jsonl", ServerObserver([server.to_watched], read_collections)) as watch,
         server.connect() as client,
     ):
         exchange(client, b"work")
         watch.take_sample()
-    found = {value.metric: value.value for value in watch.values(1)}
+    entries = {value.metric: value.value for value in watch.values(1)}
     processors = os.cpu_count() or 1
-    # A second of work: it is in what was busy, and not in what others did.
-    assert found["server.one.cpu"] * (time.monotonic() - start) > 0.9
-    assert found["cpu.busy"] - found["cpu.others"] > 0.5 * found["server.one.cpu"] / processors
-    # What summaries say of any watched process is said of servers by those who know their children.
-    assert "server.one.faults_major" not in found
+    # A second of work, which counts as busy time but not as foreign time.
+    assert entries["server.one.cpu"] * (time.monotonic() - start) > 0.9
+    assert entries["cpu.busy"] - entries["cpu.others"] > 0.5 * entries["server.one.cpu"] / processors
+    # A summary's statements on an observed process apply to servers with known children.
+    assert "server.one.faults_major" not in entries
 
 
 def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
     with server.connect() as client, contextlib.closing(Sockets()) as sockets:
         exchange(client, bytes(5000))
         mine = set(list_inodes(os.getpid()))
-        (ours,) = [each for each in sockets.list_connections() if each.inode in mine and each.received == 5000]
-        assert ours.local == parse_address("{}:{}".format(*client.getsockname()))
+        (own,) = [
+            connection
+            for connection in sockets.list_connections()
+            if connection.inode in mine and connection.received == 5000
+        ]
+        assert own.local == parse_address("{}:{}".format(*client.getsockname()))
         # The kernel counts the connection's first packet as a byte.
-        assert ours.sent in (5000, 5001)
+        assert own.sent in (5000, 5001)
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("127.0.0.1:9042", (bytes([127, 0, 0, 1]), 9042)),
         ("[::ffff:127.0.0.2]:80", (bytes([127, 0, 0, 2]), 80)),
@@ -269,5 +275,5 @@ def test_sockets_of_this_process_have_inode_and_bytes(server: Running) -> None:
         ("127.0.0.1", None),
     ],
 )
-def test_addresses_are_read_as_the_kernel_has_them(text: str, found: object) -> None:
-    assert parse_address(text) == found
+def test_addresses_are_read_as_the_kernel_has_them(text: str, expected: object) -> None:
+    assert parse_address(text) == expected

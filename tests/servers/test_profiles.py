@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from systems_support import up
 from test_cassandra_stress import Target, result
 
@@ -26,12 +26,12 @@ def target(program: Path) -> Iterator[Target]:
 
 
 PROFILES = Path(__file__).parents[1] / "fixtures" / "cassandra-stress"
-# Of a partition with three clustering columns, cassandra-stress writes the first rows alone.
+# Of a partition with three clustering columns, cassandra-stress writes only the first rows.
 SHAPES = ["simple", "levels", "lists", "statics", "series", "types", "composite", "condition"]
 
 
 def rows_of(target: Target, keyspace: str) -> set[str]:
-    """The rows of a profile's table, as JSON of the server."""
+    """The rows of a profile's table, as the server's JSON."""
     return {str(row["[json]"]) for row in target.query(f"SELECT JSON * FROM {keyspace}.t")}
 
 
@@ -164,8 +164,8 @@ repeats: 2
 def test_named_statements_are_a_workload(target: Target, tmp_path: Path) -> None:
     text = STATEMENTS % (target.up.properties["hosts"], target.up.properties["port"])
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    folder = only_folder(tmp_path)
-    assert [(trial.end, trial.failed) for trial in trials(folder)] == [("done", False)] * 4
+    folder = single_folder(tmp_path)
+    assert [(trial.end, trial.is_failure) for trial in trials(folder)] == [("done", False)] * 4
     for trial in trials(folder):
         statuses = {name: set(counts) for name, counts in trial.statuses.items() if name != "CLEANUP"}
         assert statuses == {name: {"OK"} for name in ("write", "by_key", "by_city")}

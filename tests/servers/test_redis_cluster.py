@@ -29,7 +29,7 @@ def test_records_are_spread_over_all_nodes(cluster: Up, engine: Engine) -> None:
     cluster.systems("fresh", "redis")
     engine(f"load redis -P workloads/workloada recordcount={RECORDS} dataintegrity=true", *cluster.arguments())
     counts = [client.send_command("DBSIZE") for client in connect_all(cluster)]
-    # The index of keys is one, too.
+    # The index of keys is a key, too.
     assert sum(map(int, map(str, counts))) == RECORDS + 1
     assert all(int(str(count)) > RECORDS / 6 for count in counts), counts
     done = engine(
@@ -47,7 +47,7 @@ def test_migrated_slots_are_followed(cluster: Up, engine: Engine) -> None:
     run = engine.start(
         f"run redis -P workloads/workloada {line} -target 500 operationcount=1500 -s", *cluster.arguments()
     )
-    # Connected, and with its slots in memory.
+    # Connected, with its slots cached.
     assert run.stderr
     while "operations" not in run.stderr.readline():
         assert run.poll() is None

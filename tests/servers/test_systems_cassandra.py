@@ -1,4 +1,4 @@
-"""Cassandra on its own servers: one node, and three of which one dies."""
+"""Cassandra on real servers: a single node, and three nodes with a failure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from loadstone.systems.cassandra.ring import connect_node
 from loadstone.systems.cassandra.system import Cassandra
 from loadstone.systems.cassandra.tables import make_statements
 from systems_support import free_port
-from trial_support import READS, Start, counts, whole, work
+from trial_support import READS, Start, counts, single_summary, work
 
 DEFAULTS = {setting.name: setting.default for setting in Cassandra.settings}
 COLUMNS = "SELECT column_name, type, kind FROM system_schema.columns WHERE keyspace_name = 'ycsb'"
-# Other tests may have the processors.
+# Other tests may use the processors.
 PATIENT_S = 60.0
 COUNT = "SELECT count(*) FROM ycsb.usertable"
 
@@ -43,20 +43,20 @@ def free_ports(nodes: int) -> dict[str, str]:
     hosts = [f"127.0.0.{node}" for node in range(1, nodes + 1)]
     port = free_port(hosts)
     storage = free_port(hosts, after=port)
-    # The first node's is one further on, and all are on one address.
+    # The first node's port is one higher, and all ports are on one address.
     jmx = free_port(offsets=range(1, nodes + 1), after=storage)
     return {"port": str(port), "storage_port": str(storage), "jmx_port": str(jmx)}
 
 
 def is_listening(address: str) -> bool:
-    """Whether anybody takes connections there."""
+    """Whether an address accepts connections."""
     host, _, port = address.partition(":")
     with socket.socket() as trial:
         return trial.connect_ex((host, int(port))) == 0
 
 
 @pytest.fixture(scope="module")
-def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
+def single_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
     """A single node that syncs its commit log for each batch of writes."""
     running = RunningSystem("cassandra", tmp_path_factory.mktemp("one"))
     try:
@@ -67,25 +67,25 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
         running.down()
 
 
-def test_second_up_of_one_node_changes_nothing(one: RunningSystem) -> None:
-    status = one.status()
-    assert [(each.name, state) for each, state in status] == [("cassandra-1", ServerState.UP)]
-    one.up(1, one.plan.settings)
-    assert one.status() == status
-    assert one.store_properties() == {"hosts": "127.0.0.1", "port": one.plan.settings["port"]}
-    assert status[0][0].address == f"127.0.0.1:{one.plan.settings['port']}"
+def test_second_up_of_one_node_changes_nothing(single_node: RunningSystem) -> None:
+    status = single_node.status()
+    assert [(server.name, state) for server, state in status] == [("cassandra-1", ServerState.UP)]
+    single_node.up(1, single_node.plan.settings)
+    assert single_node.status() == status
+    assert single_node.store_properties() == {"hosts": "127.0.0.1", "port": single_node.plan.settings["port"]}
+    assert status[0][0].address == f"127.0.0.1:{single_node.plan.settings['port']}"
 
 
-def test_settings_reach_the_server(one: RunningSystem) -> None:
-    asked = "SELECT name, value FROM system_views.settings"
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
-        settings = {row["name"]: row["value"] for row in cql.run_query(asked)}
+def test_settings_reach_the_server(single_node: RunningSystem) -> None:
+    query = "SELECT name, value FROM system_views.settings"
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
+        settings = {row["name"]: row["value"] for row in cql.run_query(query)}
         (local,) = cql.run_query("SELECT release_version, tokens FROM system.local")
     assert settings["commitlog_sync"] == "batch"
     assert settings["concurrent_reads"] == "7"
     assert (settings["read_request_timeout"], settings["write_request_timeout"]) == ("5000ms", "20000ms")
-    assert local["release_version"] == one.server_version() == DEFAULTS["version"]
-    assert one.read_facts() == {
+    assert local["release_version"] == single_node.server_version() == DEFAULTS["version"]
+    assert single_node.read_facts() == {
         "heap": "512M",
         "durability": "device",
         "how": "commitlog_sync=batch",
@@ -94,16 +94,16 @@ def test_settings_reach_the_server(one: RunningSystem) -> None:
     }
 
 
-def test_keyspace_without_a_log_guarantees_nothing(one: RunningSystem) -> None:
-    one.recreate_table("usertable", {"durable_writes": "false"})
-    facts = one.read_facts()
+def test_keyspace_without_a_log_guarantees_nothing(single_node: RunningSystem) -> None:
+    single_node.recreate_table("usertable", {"durable_writes": "false"})
+    facts = single_node.read_facts()
     assert (facts["durability"], facts["how"]) == ("none", "a keyspace has durable_writes=false")
-    one.recreate_table("usertable")
-    assert one.read_facts()["durability"] == "device"
+    single_node.recreate_table("usertable")
+    assert single_node.read_facts()["durability"] == "device"
 
 
-def test_it_listens_on_loopback_only(one: RunningSystem) -> None:
-    (node,) = one.running_processes()
+def test_it_listens_on_loopback_only(single_node: RunningSystem) -> None:
+    (node,) = single_node.running_processes()
     inodes = {os.readlink(handle) for handle in Path(f"/proc/{node.pid}/fd").iterdir() if handle.is_symlink()}
     rows = [line.split() for line in Path(f"/proc/{node.pid}/net/tcp").read_text().splitlines()[1:]]
     listening = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in inodes}
@@ -112,27 +112,27 @@ def test_it_listens_on_loopback_only(one: RunningSystem) -> None:
     assert not [row for row in six if row[3] == "0A" and f"socket:[{row[9]}]" in inodes]
 
 
-def test_fresh_recreates_the_table_of_the_binding(one: RunningSystem) -> None:
-    one.recreate_table("usertable")
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
-        found = {(row["column_name"], row["type"], row["kind"]) for row in cql.run_query(COLUMNS)}
-        assert found == {("y_id", "text", "partition_key"), *((f"field{i}", "text", "regular") for i in range(10))}
+def test_fresh_recreates_the_table_of_the_binding(single_node: RunningSystem) -> None:
+    single_node.recreate_table("usertable")
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
+        results = {(row["column_name"], row["type"], row["kind"]) for row in cql.run_query(COLUMNS)}
+        assert results == {("y_id", "text", "partition_key"), *((f"field{i}", "text", "regular") for i in range(10))}
         cql.run_query("INSERT INTO ycsb.usertable (y_id, field0, field9) VALUES ('user1', 'å', 'b')")
         (row,) = cql.run_query("SELECT y_id, field0, field1, field9 FROM ycsb.usertable")
         assert row == {"y_id": "user1", "field0": "å", "field1": None, "field9": "b"}
-    one.recreate_table("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
+    single_node.recreate_table("usertable", {"fieldcount": "2", "compression": "none", "durable_writes": "false"})
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
         assert cql.run_query(COUNT) == [{"count": 0}]
         assert {row["column_name"] for row in cql.run_query(COLUMNS)} == {"y_id", "field0", "field1"}
         (keyspace,) = cql.run_query("SELECT durable_writes FROM system_schema.keyspaces WHERE keyspace_name = 'ycsb'")
         assert keyspace["durable_writes"] is False
-    # Dropped tables would fill the disk otherwise.
-    assert not list((one.place.data / "cassandra-1").rglob("snapshots"))
+    # Dropped tables would otherwise fill the disk.
+    assert not list((single_node.place.data / "cassandra-1").rglob("snapshots"))
 
 
-def test_figures_see_the_data_and_the_collector(one: RunningSystem) -> None:
-    one.recreate_table("usertable", {"compression": "none"})
-    before, pauses = one.read_figures(), read_collections(one.gc_logs()["cassandra-1"])
+def test_figures_see_the_data_and_the_collector(single_node: RunningSystem) -> None:
+    single_node.recreate_table("usertable", {"compression": "none"})
+    before, pauses = single_node.read_figures(), read_collections(single_node.gc_logs()["cassandra-1"])
     assert (before["ring.nodes_up"], before["ring.nodes_down"], before["cassandra-1.up"]) == (1, 0, 1)
     assert {name for name in before if "compactions" in name} == {
         "cassandra.compactions",
@@ -143,25 +143,25 @@ def test_figures_see_the_data_and_the_collector(one: RunningSystem) -> None:
     assert [before[f"ring.{counter}"] for counter in counters] == [0, 0, 0]
     assert before["ring.tasks_pending"] >= 0
     assert pauses.pauses > 0
-    with (one.place.logs / "cassandra-1.log").open("a") as log:
+    with (single_node.place.logs / "cassandra-1.log").open("a") as log:
         log.write("INFO  MUTATION messages were dropped in last 5000 ms: 3 internal and 40 cross node. Mean internal\n")
-    assert one.read_figures()["ring.messages_dropped_total"] == 43
+    assert single_node.read_figures()["ring.messages_dropped_total"] == 43
     assert 0 < before["cassandra-1.live_heap_bytes"] <= 512 << 20
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
         for row in range(40):
             cql.run_query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', '{'x' * 100_000}')")
-    nodetool(one.place, one.plan, 1, "flush", "ycsb")
-    after = one.read_figures()
-    # The sum, not the growth: meanwhile Cassandra compacts tables of its own, which takes a few kB away.
+    nodetool(single_node.place, single_node.plan, 1, "flush", "ycsb")
+    after = single_node.read_figures()
+    # The sum instead of the growth: concurrent compactions of Cassandra's own tables free a few kB.
     assert before["cassandra-1.load_bytes"] < 4_000_000 < after["cassandra-1.load_bytes"]
     assert after["cassandra.flushes"] == before["cassandra.flushes"] + 1
 
 
-def test_altered_table_costs_a_client_one_operation(one: RunningSystem, start: Start) -> None:
-    one.recreate_table("usertable")
+def test_altered_table_costs_a_client_one_operation(single_node: RunningSystem, start: Start) -> None:
+    single_node.recreate_table("usertable")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    store = {"name": "cassandra", "properties": {**one.store_properties()}}
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
+    store = {"name": "cassandra", "properties": {**single_node.store_properties()}}
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
         for row in range(100):
             cql.run_query(f"INSERT INTO ycsb.usertable (y_id, field0) VALUES ('user{row}', 'a')")
         awake, asleep = (start(store=store, work=reads, interval_ms=100) for _ in range(2))
@@ -169,13 +169,13 @@ def test_altered_table_costs_a_client_one_operation(one: RunningSystem, start: S
         asleep.succeed(100)
         asleep.process.send_signal(signal.SIGSTOP)
         cql.run_query("ALTER TABLE ycsb.usertable ADD more TEXT")
-        # The node has forgotten the statement, and this one prepares it again: the other is not refused.
+        # The node has forgotten the statement, and this client prepares it again: the other client is not refused.
         awake.succeed(1000)
         asleep.process.send_signal(signal.SIGCONT)
         asleep.succeed(1000)
     for engine in (awake, asleep):
         engine.say('"stop"')
-        outcomes = counts(whole(engine.rest()[1]).outcomes)
+        outcomes = counts(single_summary(engine.read_remaining()[1]).outcomes)
         assert outcomes.pop(("READ", "UNEXPECTED_STATE"), 0) <= 2
         assert {*outcomes} == {("READ", "OK")}
 
@@ -189,17 +189,17 @@ def test_altered_table_costs_a_client_one_operation(one: RunningSystem, start: S
         ("CREATE ROLE me", None),
     ],
 )
-def test_errors_have_their_names(one: RunningSystem, statement: str, name: str | None) -> None:
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
+def test_errors_have_their_names(single_node: RunningSystem, statement: str, name: str | None) -> None:
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
         with pytest.raises(RefusedError) as caught:
             cql.run_query(statement)
         assert caught.value.name in ([name] if name else ["Invalid", "Unauthorized"])
-        # The connection is good for more.
+        # The connection remains usable.
         assert len(cql.run_query("SELECT key FROM system.local")) == 1
 
 
-def test_more_replicas_than_nodes_are_unavailable(one: RunningSystem) -> None:
-    with connect_node(one.plan, 1, PATIENT_S) as cql:
+def test_more_replicas_than_nodes_are_unavailable(single_node: RunningSystem) -> None:
+    with connect_node(single_node.plan, 1, PATIENT_S) as cql:
         cql.run_query("CREATE KEYSPACE two WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2}")
         cql.run_query("CREATE TABLE two.t (k text PRIMARY KEY)")
         with pytest.raises(RefusedError) as caught:
@@ -208,9 +208,9 @@ def test_more_replicas_than_nodes_are_unavailable(one: RunningSystem) -> None:
     assert (caught.value.name, caught.value.alive) == ("Unavailable", 1)
 
 
-def test_nodetool_fails_by_name(one: RunningSystem) -> None:
+def test_nodetool_fails_by_name(single_node: RunningSystem) -> None:
     with pytest.raises(LoadstoneError, match="nodetool nonsense fails at cassandra-1"):
-        nodetool(one.place, one.plan, 1, "nonsense")
+        nodetool(single_node.place, single_node.plan, 1, "nonsense")
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
 
 
 def kill_node(running: RunningSystem, node: int) -> None:
-    """Kills a node, and waits until the remaining nodes know."""
+    """Kills a node, and waits until the remaining nodes have detected it."""
     running.kill(f"cassandra-{node}")
     until = time.monotonic() + PATIENT_S
     while [running.read_figures()[f"ring.nodes_{state}"] for state in ("up", "down")] != [2, 1]:
@@ -243,7 +243,7 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
         "cassandra.username": "cassandra",
         "cassandra.password": "cassandra",
     }
-    for wrong in (None, ("cassandra", "wrong"), ("nobody", "cassandra")):
+    for wrong in (None, ("cassandra", "wrong"), ("unknown", "cassandra")):
         with pytest.raises(RefusedError, match=r"password|credentials") as caught:
             Cql("127.0.0.2", port, wrong, PATIENT_S)
         assert caught.value.name == "BadCredentials"
@@ -261,20 +261,20 @@ def test_three_nodes_lose_one_and_find_it_again(three: RunningSystem) -> None:
     three.restart("cassandra-2")
     assert set(states(three).values()) == {"up"}
     assert ring(three) == ["UN 127.0.0.1", "UN 127.0.0.2", "UN 127.0.0.3"]
-    # Its own copy, from its commit log or not: the reader waits for all.
+    # From its own copy or its commit log: the reader waits for all replicas.
     with connect_node(three.plan, 2, PATIENT_S) as cql:
         assert cql.run_query("SELECT field0 FROM ycsb.usertable WHERE y_id = 'user1'", "ALL") == [{"field0": "a"}]
 
 
 def test_killed_node_misses_writes_but_loses_none(three: RunningSystem, engine: Engine) -> None:
-    """Without hints its writes are stale at ONE, and not lost."""
+    """Without hints its writes are stale at ONE, but not lost."""
     properties = tuple(f"{name}={text}" for name, text in three.store_properties().items())
     cassandra = Proof(engine, "cassandra", (*properties, *PATIENT))
     three.recreate_table("usertable", {"keyspace": "ycsb", "replication_factor": "3"})
     cassandra.load()
     for node in (1, 2, 3):
         nodetool(three.place, three.plan, node, "disablehandoff")
-    # Not the third node: it has the only copy of the default user.
+    # Not the third node, which has the only copy of the default user.
     kill_node(three, 2)
     line = cassandra.line("operationcount=400", "target=100")
     written = engine.run(*line, timeout=180).returns("UPDATE")["OK"]
@@ -296,8 +296,8 @@ def test_down_stops_all_nodes(three: RunningSystem) -> None:
     processes = three.running_processes()
     three.down()
     assert len(processes) == 3
-    assert not [each for each in processes if process.is_alive(each)]
-    assert not [each for each in processes if is_listening(each.address)]
+    assert not [pid_entry for pid_entry in processes if process.is_alive(pid_entry)]
+    assert not [pid_entry for pid_entry in processes if is_listening(pid_entry.address)]
     assert three.status() == []
     assert not three.place.data.exists()
     assert {path.name for path in three.log_paths()} >= {"cassandra-1.log", "cassandra-3.log", "cassandra-2.gc.log"}
@@ -313,14 +313,14 @@ def test_what_cassandra_refuses_is_reported_and_nothing_stays(tmp_path: Path) ->
 
 
 def ring(running: RunningSystem) -> list[str]:
-    """What Cassandra's own tool says of each node."""
+    """The state of each node, from Cassandra's own tool."""
     status = nodetool(running.place, running.plan, 3, "status")
     return sorted(" ".join(line.split()[:2]) for line in status.splitlines() if re.match("[UD][NLJM] ", line))
 
 
 def states(running: RunningSystem) -> dict[str, str]:
     """The state of each server by its name."""
-    return {each.name: str(state) for each, state in running.status()}
+    return {server.name: str(state) for server, state in running.status()}
 
 
 def test_table_is_created_by_the_bindings_statements() -> None:

@@ -1,4 +1,4 @@
-"""Files that are fetched once: whole or not there, by one of many that want them, from real mirrors."""
+"""Downloads: a file is complete or absent, and fetched once for concurrent requests, from real mirrors."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def test_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_concurrent_requests_create_an_entry_once(tmp_path: Path) -> None:
-    made, gate = [], threading.Barrier(8)
+    result, gate = [], threading.Barrier(8)
 
     def fill(draft: Path) -> None:
-        made.append(draft)
+        result.append(draft)
         (draft / "file").write_text("whole")
 
     def want() -> None:
@@ -41,11 +41,11 @@ def test_concurrent_requests_create_an_entry_once(tmp_path: Path) -> None:
         assert (cache.fill_entry(tmp_path / "a/b", fill) / "file").read_text() == "whole"
 
     threads = [threading.Thread(target=want) for _ in range(8)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert len(made) == 1
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(result) == 1
 
 
 def test_an_entry_that_fails_is_not_there(tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_jars_include_dependencies_without_exclusions(own_cache: Path) -> None:
 
 
 def test_what_is_in_the_cache_takes_no_mvn(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = ["org.slf4j:slf4j-api:2.0.7"]
-    first = maven.class_path("probe", wanted)
+    artifacts = ["org.slf4j:slf4j-api:2.0.7"]
+    first = maven.class_path("probe", artifacts)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert maven.class_path("probe", wanted) == first
+    assert maven.class_path("probe", artifacts) == first
     with pytest.raises(SystemsError, match="mvn is not on PATH") as caught:
-        maven.class_path("other", wanted)
+        maven.class_path("other", artifacts)
     assert caught.value.hint == "apt-get install maven"
 
 

@@ -1,4 +1,4 @@
-"""HBase on its own servers: one JVM with its logs elsewhere, then two region servers over HDFS, of which one dies."""
+"""HBase on real servers: one JVM with its logs elsewhere, then two region servers over HDFS with a failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL = {"heap": "512m"}
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where write-ahead logs are to be."""
+    """The directories of write-ahead logs."""
     return tmp_path_factory.mktemp("fast storage")
 
 
@@ -43,7 +43,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Iterator
 
 
 def states(running: RunningSystem) -> dict[str, ServerState]:
-    return {each.name: state for each, state in running.status()}
+    return {server.name: state for server, state in running.status()}
 
 
 def tables_of(running: RunningSystem) -> Tables:
@@ -112,7 +112,7 @@ def test_what_hbase_refuses_is_reported(standalone: RunningSystem) -> None:
 
 
 def test_any_client_finds_it_by_the_class_path(standalone: RunningSystem) -> None:
-    """With HBase's own class that prints its configuration."""
+    """Uses HBase's class that prints its configuration."""
     class_path = systems(standalone.place.root.parent, "hbase", "class-path").stdout.strip()
     argv = ["java", "-cp", class_path, "org.apache.hadoop.hbase.HBaseConfiguration"]
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
@@ -123,7 +123,7 @@ def test_any_client_finds_it_by_the_class_path(standalone: RunningSystem) -> Non
 
 
 def test_down_leaves_nothing_but_logs(standalone: RunningSystem, logs: Path) -> None:
-    """The last one of these."""
+    """The last test of this server."""
     assert [*logs.iterdir()]
     standalone.down()
     assert process.find_marked(standalone.place.root) == []
@@ -143,32 +143,32 @@ def test_two_region_servers_over_hdfs(tmp_path: Path) -> None:
         base = hdfs.store_properties()["fs.defaultFS"]
         facts = hbase.read_facts()
         assert (facts["mode"], facts["wal.file_system"]) == ("distributed", "hdfs")
-        # A client's word counts for more than the name node's.
+        # A client's setting overrides the name node's.
         assert facts["replication"] == 1
         assert hbase.data_directories() == []
-        assert [each.is_dir() for each in hdfs.data_directories()] == [True]
+        assert [path.is_dir() for path in hdfs.data_directories()] == [True]
         assert str(facts["wal.dir"]).startswith(f"{base}/loadstone-hbase-")
-        # HDFS can promise what HBase wants of it, and is held to it.
+        # HDFS can provide what HBase requires, and is configured to.
         site = hadoop.read_site(Path(hbase.store_properties()["hbase.conf"]) / "hbase-site.xml")
         assert site["hbase.unsafe.stream.capability.enforce"] == "true"
 
         hbase.recreate_table("usertable", {"family": "cf", "splits": "9", "durability": "fsync_wal"})
         figures = hbase.read_figures()
         assert figures["regions.usertable"] == 10
-        held = [figures[f"{name}.regions.usertable"] for name in servers[2:]]
-        assert sum(held) == 10
-        assert min(held) >= 3
+        region_counts = [figures[f"{name}.regions.usertable"] for name in servers[2:]]
+        assert sum(region_counts) == 10
+        assert min(region_counts) >= 3
 
         hbase.kill("region-server-2")
         assert states(hbase)["region-server-2"] == ServerState.DEAD
         hbase.restart("region-server-2")
         assert states(hbase) == dict.fromkeys(servers, ServerState.UP)
-        # Its regions are open again, on whichever server.
+        # Its regions are open again on some server.
         serving = tables_of(hbase).read_serving()
         assert (len(serving.servers), serving.waiting) == (2, 0)
         assert hbase.read_figures()["regions.usertable"] == 10
 
-        # As if it had been brought up for this HBase.
+        # As if it had been started for this HBase.
         file_system.owner_file(hbase.place).touch()
         hbase.down()
         assert hdfs.status() == []
@@ -203,16 +203,16 @@ def test_modes() -> None:
 def test_ports() -> None:
     place = Place(Path("/systems/hbase"), Path("/cache"))
 
-    def taken(name: str, **settings: str) -> list[tuple[str, int]]:
-        found = plan_server(
+    def list_ports(name: str, **settings: str) -> list[tuple[str, int]]:
+        result = plan_server(
             place, plan_of(HBase(), 2, {f"hbase.{key}": value for key, value in settings.items()}), name, []
         )
-        return [(found.host, found.port), *found.ports]
+        return [(result.host, result.port), *result.ports]
 
-    assert taken("region-server-2") == [("127.0.0.2", 16020), ("127.0.0.2", 16030)]
-    assert taken("master", **{"master.port": "7"}) == [("127.0.0.1", 7), ("127.0.0.1", 16010)]
+    assert list_ports("region-server-2") == [("127.0.0.2", 16020), ("127.0.0.2", 16030)]
+    assert list_ports("master", **{"master.port": "7"}) == [("127.0.0.1", 7), ("127.0.0.1", 16010)]
     with pytest.raises(SystemsError, match='port must be a whole number from 1, got "-1"'):
-        taken("master", **{"master.port": "-1"})
+        list_ports("master", **{"master.port": "-1"})
 
 
 ENFORCE = "hbase.unsafe.stream.capability.enforce"
@@ -226,7 +226,10 @@ def test_directories_get_a_unique_name_below_the_users(tmp_path: Path) -> None:
     assert root.startswith("hdfs://127.0.0.1:9820/loadstone-hbase-")
     mixed = site.root_directories(place, plan_of(system, 2, {"hbase.wal.dir": "file:///fast/"}), below)
     assert mixed == (root, f"file:///fast/{root.rpartition('/')[2]}")
-    enforced = [site.site_properties(place, plan_of(system, 2, {}), each)[ENFORCE] for each in ((root, wal), mixed)]
+    enforced = [
+        site.site_properties(place, plan_of(system, 2, {}), directories)[ENFORCE]
+        for directories in ((root, wal), mixed)
+    ]
     assert enforced == ["true", "false"]
     with pytest.raises(SystemsError, match=r'hbase\.wal\.dir must be a URI, got "fast"'):
         site.root_directories(place, plan_of(system, 2, {"hbase.wal.dir": "fast"}), below)
@@ -246,7 +249,7 @@ def test_no_hbase_there(tmp_path: Path) -> None:
     port = free_port()
     site = {"hbase.zookeeper.quorum": "127.0.0.1", "hbase.zookeeper.property.clientPort": str(port)}
     hadoop.write_site(tmp_path / "hbase-site.xml", site)
-    words = ("hbase", "regions", "--conf", str(tmp_path))
-    assert "HBase" in systems(tmp_path, *words, code=1).stderr
+    arguments = ("hbase", "regions", "--conf", str(tmp_path))
+    assert "HBase" in systems(tmp_path, *arguments, code=1).stderr
     nowhere = systems(tmp_path, "hbase", "regions", code=1)
     assert nowhere.stderr == "error: hbase is not up\nhint: `loadstone systems up hbase` starts it\n"

@@ -1,4 +1,4 @@
-"""HDFS on its own servers: a name node and three data nodes, of which one dies."""
+"""HDFS on real servers: a name node and three data nodes, with the failure of a data node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from loadstone.systems.hdfs.system import Hdfs
 
 SERVERS = ["name-node", "data-node-1", "data-node-2", "data-node-3"]
 MEGABYTE = 1 << 20
-# Other tests may have the processors.
+# Other tests may use the processors.
 PATIENT_S = 120.0
 Answer = TypeVar("Answer")
 
@@ -35,7 +35,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[RunningSystem]:
-    """Three data nodes with blocks of a megabyte, twice each, on storage of their own."""
+    """Three data nodes with blocks of a megabyte, twice each, on separate storage."""
     running = RunningSystem("hdfs", tmp_path_factory.mktemp("all systems"))
     settings = {"replication": "2", "blocksize": "1m", "data.dir": str(storage), "dfs.namenode.handler.count": "7"}
     try:
@@ -46,21 +46,21 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[Ru
 
 
 def states(running: RunningSystem) -> dict[str, ServerState]:
-    return {each.name: state for each, state in running.status()}
+    return {server.name: state for server, state in running.status()}
 
 
 def web_hdfs(running: RunningSystem, method: str, path: str, query: str, body: bytes | None = None) -> bytes:
-    """Asks the name node, and the data node that it sends us to."""
+    """A request to the name node and the data node to which it redirects."""
     address, target = f"127.0.0.1:{running.plan.settings['http.port']}", f"/webhdfs/v1{path}?user.name=tester&{query}"
     for step in range(2):
         connection = http.client.HTTPConnection(address, timeout=60)
-        # The name node takes no data.
+        # The name node accepts no data.
         connection.request(method, target, body if step else None)
         response = connection.getresponse()
         content = response.read()
         connection.close()
         if response.status == 403 and b"EOFException" in content:
-            # A data node finds its connection to the name node before broken when it uses it next.
+            # A data node detects a broken connection to a former name node at its next use.
             raise ConnectionResetError(content)
         if response.status != 307:
             assert response.status in (200, 201), content
@@ -71,7 +71,7 @@ def web_hdfs(running: RunningSystem, method: str, path: str, query: str, body: b
 
 
 def patiently(ask: Callable[[], Answer]) -> Answer:
-    """Asks again until nobody who is gone is asked."""
+    """Retries until requests no longer go to a stopped server."""
     until = time.monotonic() + PATIENT_S
     while True:
         try:
@@ -83,7 +83,7 @@ def patiently(ask: Callable[[], Answer]) -> Answer:
 
 
 def write(running: RunningSystem, path: str, body: bytes) -> dict[str, Any]:
-    """Writes a file, checks what is read back, and returns its status."""
+    """Writes a file, checks its content, and returns its status."""
     patiently(lambda: web_hdfs(running, "PUT", path, "op=CREATE&overwrite=true", body))
     assert patiently(lambda: web_hdfs(running, "GET", path, "op=OPEN")) == body
     status: dict[str, Any] = json.loads(web_hdfs(running, "GET", path, "op=GETFILESTATUS"))["FileStatus"]
@@ -91,7 +91,7 @@ def write(running: RunningSystem, path: str, body: bytes) -> dict[str, Any]:
 
 
 def blocks(storage: Path) -> list[str]:
-    """The data nodes that hold a block, one entry for each block."""
+    """The data nodes with a copy, for each block."""
     return sorted(path.relative_to(storage).parts[1] for path in storage.rglob("blk_*") if path.suffix != ".meta")
 
 
@@ -107,9 +107,9 @@ def test_files_have_replication_and_block_size_of_settings(hdfs: RunningSystem, 
     before = blocks(storage)
     status = write(hdfs, "/two-blocks", bytes(range(256)) * (MEGABYTE // 256 + 1))
     assert (status["replication"], status["blockSize"]) == (2, MEGABYTE)
-    held = blocks(storage)
-    assert len(held) - len(before) == 4
-    assert {*held} <= {*SERVERS[1:]}
+    block_sizes = blocks(storage)
+    assert len(block_sizes) - len(before) == 4
+    assert {*block_sizes} <= {*SERVERS[1:]}
     assert hdfs.read_figures()["blocks"] >= 2
 
 
@@ -130,7 +130,7 @@ def test_killed_data_node_is_detected_and_restarted(hdfs: RunningSystem) -> None
     while hdfs.read_figures()["data_nodes.live"] != 2:
         assert time.monotonic() < until
         time.sleep(0.5)
-    # The name node counts by the last heartbeat, and sends clients elsewhere when its next check has seen it, too.
+    # The name node counts by the last heartbeat, and redirects clients after its next check has detected the failure.
     assert write(hdfs, "/while-one-is-dead", b"x" * 1000)["length"] == 1000
     hdfs.up(3, hdfs.plan.settings)
     assert states(hdfs) == dict.fromkeys(SERVERS, ServerState.UP)
@@ -139,7 +139,7 @@ def test_killed_data_node_is_detected_and_restarted(hdfs: RunningSystem) -> None
 
 def test_recently_killed_data_node_is_not_ready(hdfs: RunningSystem) -> None:
     hdfs.kill("data-node-3")
-    # The name node does not know yet.
+    # The name node has not detected it yet.
     assert hdfs.read_figures()["data_nodes.live"] == 3
     missing = hdfs.system.missing_readiness(hdfs.place, hdfs.plan, hdfs.system.server_stages(hdfs.place, hdfs.plan)[1])
     assert missing == "data-node-3 has not registered"
@@ -166,10 +166,10 @@ def test_what_hbase_left_is_removed_and_nothing_else(hdfs: RunningSystem) -> Non
         write(hdfs, path, b"a")
     base = hdfs.store_properties()["fs.defaultFS"]
     file_system.remove_directory(f"{base}/loadstone-hbase-1", conf)
-    # Not of this name node.
+    # A block of another name node.
     file_system.remove_directory("hdfs://127.0.0.1:1/loadstone-hbase-2", conf)
     listed = json.loads(web_hdfs(hdfs, "GET", "/", "op=LISTSTATUS"))["FileStatuses"]["FileStatus"]
-    names = {each["pathSuffix"] for each in listed}
+    names = {entry["pathSuffix"] for entry in listed}
     assert "loadstone-hbase-1" not in names
     assert "loadstone-hbase-2" in names
 
@@ -196,7 +196,7 @@ def test_settings_that_make_no_sense(tmp_path: Path) -> None:
         system.server_stages(place, plan_of(system, 3, {"data.dir": "/a,/b"}))
     with pytest.raises(SystemsError, match='replication must be a whole number from 1, got "two"'):
         system.server_stages(place, plan_of(system, 3, {"replication": "two"}))
-    # Results would tell the replication of the setting.
+    # Results would state the setting's replication.
     with pytest.raises(SystemsError, match=r"dfs\.replication has a named setting"):
         system.server_stages(place, plan_of(system, 3, {"dfs.replication": "1"}))
     with pytest.raises(SystemsError, match=r'has no setting "df\.replication"'):

@@ -1,4 +1,4 @@
-"""Command lines for Java, and the pauses that its log tells of, checked against what the JVM itself counted."""
+"""Command lines for Java, and the pauses in its log, compared with the JVM's own counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from loadstone.systems.base.jvm import (
 )
 from loadstone.systems.base.system import SystemsError
 
-# Makes garbage, then says what it was told and how often the JVM says that it collected.
+# Creates garbage, then prints its arguments and the JVM's number of collections.
 PROBE = """
 import java.lang.management.*;
 public class Probe {
@@ -37,7 +37,7 @@ public class Probe {
 
 
 def ran(command: list[str]) -> str:
-    """What a command writes to standard output."""
+    """A command's standard output."""
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
@@ -49,16 +49,16 @@ def test_java_agrees_with_its_log(tmp_path: Path, collector: str) -> None:
     log = tmp_path / "a:b" / "gc.log"
     log.parent.mkdir()
     options, properties = [f"-XX:+Use{collector}GC"], {"greeting": "hello there"}
-    words = java_command(
+    arguments = java_command(
         "64M", log, [tmp_path], str(source), options=options, properties=properties, arguments=["x", "y z"]
     )
-    count, _, output = ran(words).strip().split(" ", 2)
-    found = read_collections(log)
+    count, _, output = ran(arguments).strip().split(" ", 2)
+    collections = read_collections(log)
     assert output == "hello there x,y z"
-    assert found.pauses == int(count) > 1
-    assert found.pause_ns > 0
-    assert found.offset == log.stat().st_size
-    assert read_collections(log, found.offset) == Collections(0, 0, found.offset)
+    assert collections.pauses == int(count) > 1
+    assert collections.pause_ns > 0
+    assert collections.offset == log.stat().st_size
+    assert read_collections(log, collections.offset) == Collections(0, 0, collections.offset)
 
 
 def test_java_takes_the_heap_whole() -> None:
@@ -110,7 +110,7 @@ def test_no_log_is_no_pause(tmp_path: Path) -> None:
 
 
 def program(home: Path, says: str) -> None:
-    """A `java` that tells this version."""
+    """A `java` that reports this version."""
     file = home / "bin/java"
     file.parent.mkdir(parents=True)
     file.write_text(f"#!/bin/sh\necho '{says}' >&2\n")

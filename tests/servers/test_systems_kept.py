@@ -1,4 +1,4 @@
-"""What of a system outlives its servers: data that were kept, and what is written down of another boot."""
+"""What a system keeps beyond its servers: data, and records of another boot."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_data_with_unknown_settings_are_left_alone(tiny: Tiny) -> None:
     assert tiny.there() == []
     assert tiny.starts("tiny-1") == 1
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("server", [(), ("tiny-2",)])
@@ -51,9 +51,9 @@ def test_servers_restarted_after_a_reboot_are_recognised(tiny: Tiny, server: tup
     written = json.loads(tiny.state.read_text())
     tiny.state.write_text(json.dumps(written | {"boot": "another"}))
     tiny("restart", *server)
-    wanted = server or ("tiny-1", "tiny-2")
-    assert {name: found for name, (found, _) in tiny.states().items()} == dict.fromkeys(wanted, "up")
-    assert {each.pid for each in tiny.there()} == {*tiny.pids().values()}
+    expected = server or ("tiny-1", "tiny-2")
+    assert {name: state for name, (state, _) in tiny.states().items()} == dict.fromkeys(expected, "up")
+    assert {process.pid for process in tiny.there()} == {*tiny.pids().values()}
     tiny("kill")
     assert tiny.there() == []
     tiny("down")
@@ -73,9 +73,9 @@ def test_failed_hbase_start_retains_the_file_systems_data() -> None:
         ):
             RunningSystem("hbase", root).up(3, free_settings("hbase"))
         assert block.is_file()
-        known = hdfs.known
+        known = hdfs.load_state
         assert known is not None
         assert known.plan == plan
-        # It goes when it is told to.
+        # It is deleted on request.
         hdfs.down()
         assert not block.exists()

@@ -19,7 +19,7 @@ from loadstone.systems.base.system import SystemsError
 from loadstone.systems.postgres import cluster, system
 from loadstone.systems.postgres.cluster import SHARED_MEMORY, Programs
 from systems_support import Up, free_port, systems, temporary_root, up
-from trial_support import READS, Running, Start, counts, whole, work
+from trial_support import READS, Running, Start, counts, single_summary, work
 
 PASSWORD = "a'b \"c\\d"
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become another user")
@@ -27,17 +27,17 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Up]:
-    with up("postgres", password=PASSWORD, synchronous_commit="off", conf_max_wal_size="2GB") as found:
-        yield found
+    with up("postgres", password=PASSWORD, synchronous_commit="off", conf_max_wal_size="2GB") as result:
+        yield result
 
 
 def programs(server: Up) -> Programs:
-    """Those of the server that runs."""
+    """The programs of the running server."""
     return system.find_programs(server.running.place, server.running.plan, outside_directories.choose_user("postgres"))
 
 
 def ask(server: Up, query: str, **changes: str) -> str:
-    """What the server answers the role of clients."""
+    """The server's answer to the role of clients."""
     return cluster.ask_server(programs(server), "127.0.0.1", {**server.running.plan.settings, **changes}, query)
 
 
@@ -63,8 +63,8 @@ def test_it_serves_as_its_properties_tell(server: Up) -> None:
         ask(server, "SELECT 1", password="wrong")
 
 
-def reached(server: Up, store: str = "postgres") -> dict[str, Any]:
-    """A store of this server, as a spec names it."""
+def store_spec(server: Up, store: str = "postgres") -> dict[str, Any]:
+    """A store of this server, in a spec."""
     names = ("db.", "postgrenosql.")
     return {"name": store, "properties": {k: v for k, v in server.properties.items() if k.startswith(names)}}
 
@@ -74,13 +74,13 @@ def test_altered_table_costs_every_client_one_operation(server: Up, start: Start
     server.running.recreate_table("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
-    engine = start(store=reached(server), work=reads, interval_ms=100)
+    engine = start(store=store_spec(server), work=reads, interval_ms=100)
     engine.succeed(100)
     ask(server, f"ALTER TABLE usertable {change}")
     engine.succeed(1000)
     engine.say('"stop"')
-    _, events = engine.rest()
-    outcomes = counts(whole(events).outcomes)
+    _, events = engine.read_remaining()
+    outcomes = counts(single_summary(events).outcomes)
     assert outcomes.pop(("READ", "ERROR")) == 2
     assert {*outcomes} == {("READ", "OK")}
 
@@ -88,7 +88,7 @@ def test_altered_table_costs_every_client_one_operation(server: Up, start: Start
 def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> None:
     server.running.recreate_table("usertable")
     ask(server, "INSERT INTO usertable SELECT 'user' || n FROM generate_series(0, 99) n")
-    store = reached(server)
+    store = store_spec(server)
     store["properties"]["db.url"] += "?options=-c%20statement_timeout=100"
     reads = work(records=100, insert_count=100, insert_order="ordered", mix=READS)
     engine = start(store=store, work=reads, interval_ms=100)
@@ -101,8 +101,11 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
     ask(server, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'loadstone'")
     engine.succeed(1000)
     engine.say('"stop"')
-    _, events = engine.rest()
-    outcomes = counts(whole(events).outcomes)
+    _, events = engine.read_remaining()
+    summary = single_summary(events)
+    outcomes = counts(summary.outcomes)
+    assert summary.connection_attempts is not None
+    assert summary.connection_attempts.attempted == 2
     assert outcomes["READ", "TIMEOUT"] >= 2
     assert outcomes["READ", "SERVICE_UNAVAILABLE"] == 2
     assert {*outcomes} == {("READ", "OK"), ("READ", "TIMEOUT"), ("READ", "SERVICE_UNAVAILABLE")}
@@ -110,7 +113,7 @@ def test_statement_timeouts_keep_their_connections(server: Up, start: Start) -> 
 
 @pytest.fixture
 def pooler(server: Up) -> Iterator[Callable[[str], dict[str, str]]]:
-    """Starts PgBouncer in a mode; the properties of a store that reaches the server through it."""
+    """Starts PgBouncer in a mode; returns the properties of a store that reaches the server through it."""
     user = outside_directories.choose_user("postgres")
     root = debian.unpack_packages(["pgbouncer"], "", outside_directories.cache_for(user, cache.cache_root()))
     settings = server.running.plan.settings
@@ -165,9 +168,9 @@ def test_poolers_must_keep_prepared_statements(
 
 
 def outcomes(engine: Running) -> dict[tuple[str, str], int]:
-    """How often each operation ended how, of a trial to its end."""
-    code, events = engine.rest()
-    counts = {(each.operation, each.status): each.count for each in whole(events).outcomes}
+    """The statuses of a trial's operations with their counts."""
+    code, events = engine.read_remaining()
+    counts = {(outcome.operation, outcome.status): outcome.count for outcome in single_summary(events).outcomes}
     return {**counts, ("exit", "status"): code}
 
 
@@ -179,13 +182,13 @@ def test_capital_letters_in_field_names_are_preserved(server: Up, start: Start, 
     load = work(
         records=100, insert_count=100, mix=mix, field_name_prefix="FIELD", integrity=integrity, read_all_fields=False
     )
-    where = {"store": reached(server, store), "work": load}
+    where = {"store": store_spec(server, store), "work": load}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
-    found = outcomes(start(until={"operations": 600}, **where))
-    assert {status for _, status in found} == {"OK", "status"}
-    assert found["exit", "status"] == 0
-    assert found["READ", "OK"] > 0
-    assert (found.get(("VERIFY", "OK"), 0) > 0) == integrity
+    result = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in result} == {"OK", "status"}
+    assert result["exit", "status"] == 0
+    assert result["READ", "OK"] > 0
+    assert (result.get(("VERIFY", "OK"), 0) > 0) == integrity
 
 
 def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> None:
@@ -196,23 +199,23 @@ def test_columns_beside_the_fields_are_left_alone(server: Up, start: Start) -> N
         " ADD twice TEXT GENERATED ALWAYS AS (field0 || field0) STORED",
     )
     load = work(records=100, insert_count=100, mix=READS | {"update": 1, "scan": 1})
-    where = {"store": reached(server), "work": load}
+    where = {"store": store_spec(server), "work": load}
     assert outcomes(start(phase="load", until={"operations": 100}, **where))["INSERT", "OK"] == 100
-    found = outcomes(start(until={"operations": 600}, **where))
-    assert {status for _, status in found} == {"OK", "status"}
-    assert {kind for kind, _ in found} >= {"READ", "UPDATE", "SCAN"}
+    result = outcomes(start(until={"operations": 600}, **where))
+    assert {status for _, status in result} == {"OK", "status"}
+    assert {kind for kind, _ in result} >= {"READ", "UPDATE", "SCAN"}
 
 
 def test_field_that_is_not_text_is_refused(server: Up, start: Start) -> None:
     server.running.recreate_table("usertable")
     ask(server, "ALTER TABLE usertable ALTER field0 TYPE INT USING 0")
-    # Four bytes: they would go into the column as a number.
+    # Four bytes: they would be stored in the column as a number.
     length = {"distribution": "constant", "bytes": 4}
     load = work(records=10, insert_count=10, field_length=length)
-    found = outcomes(start(store=reached(server), work=load, phase="load", until={"operations": 10}))
-    # A load ends with a client's first failure.
-    assert found["INSERT", "BAD_REQUEST"] > 0
-    assert ("INSERT", "OK") not in found
+    result = outcomes(start(store=store_spec(server), work=load, phase="load", until={"operations": 10}))
+    # A load ends at a client's first failure.
+    assert result["INSERT", "BAD_REQUEST"] > 0
+    assert ("INSERT", "OK") not in result
     assert ask(server, "SELECT count(*) FROM usertable") == "0"
 
 
@@ -234,12 +237,12 @@ def test_its_settings_are_the_servers(server: Up) -> None:
 def test_checkpoints_are_counted_from_its_log(server: Up) -> None:
     before = server.running.read_figures()["postgres.checkpoints"]
     systems(server.root, "restart", "postgres")
-    # Of the new server none has begun yet, and those of the old one do not count.
+    # The new server has not begun any, and the old server's do not count.
     assert (before, server.running.read_figures()["postgres.checkpoints"]) == (0, 0)
 
 
 def test_clients_cannot_become_its_user(server: Up) -> None:
-    """A known password on a shared machine must not be an account of it."""
+    """A known password on a shared machine must not be the password of an account."""
     assert ask(server, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user") == "f"
     with pytest.raises(SystemsError, match="must be superuser"):
         ask(server, "COPY (SELECT 1) TO PROGRAM 'cat'")
@@ -248,8 +251,8 @@ def test_clients_cannot_become_its_user(server: Up) -> None:
 
 
 def test_it_is_not_root(server: Up) -> None:
-    (one,) = server.running.running_processes()
-    owner = Path(f"/proc/{one.pid}").stat().st_uid
+    (server_process,) = server.running.running_processes()
+    owner = Path(f"/proc/{server_process.pid}").stat().st_uid
     assert owner != 0
     assert (server.running.place.data / "postgres/cluster").stat().st_uid == owner
 
@@ -268,11 +271,11 @@ def test_committed_rows_survive_a_crash(server: Up) -> None:
 
 
 def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
-    words = [programs(server).program_path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
+    command = [programs(server).program_path("psql"), "--no-psqlrc", "--command=SELECT pg_sleep(600)"]
     settings = server.running.plan.settings
     variables = {"PGHOST": "127.0.0.1", "PGPORT": settings["port"], "PGUSER": "ycsb", "PGPASSWORD": PASSWORD}
     with subprocess.Popen(
-        words, env={**os.environ, **programs(server).variables, **variables}, stderr=subprocess.PIPE, text=True
+        command, env={**os.environ, **programs(server).variables, **variables}, stderr=subprocess.PIPE, text=True
     ) as client:
         while ask(server, "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)'") != "1":
             assert client.poll() is None
@@ -280,15 +283,19 @@ def test_restarted_it_does_not_wait_for_its_clients(server: Up) -> None:
         _, stderr = client.communicate(timeout=60)
     assert "terminating connection due to administrator command" in stderr
     log = server.systems("logs", "postgres", "--lines", "99").stdout
-    # In good order, not by SIGKILL.
+    # By an orderly shutdown, not by SIGKILL.
     assert log.rindex("database system is shut down") > log.rindex("received fast shutdown request")
 
 
 def test_paused(server: Up) -> None:
     server.systems("pause", "postgres")
     assert server.systems("status", code=1).stdout.startswith("postgres paused ")
-    (one,) = server.running.running_processes()
-    everybody = [found.state for each in process.process_tree(one) if (found := process.read_process(each.pid))]
+    (server_process,) = server.running.running_processes()
+    everybody = [
+        child_process.state
+        for child in process.process_tree(server_process)
+        if (child_process := process.read_process(child.pid))
+    ]
     assert len(everybody) > 1
     assert {*everybody} == {"T"}
     server.systems("resume", "postgres")
@@ -303,13 +310,13 @@ def test_new_table_has_the_layout_of_a_binding(server: Up) -> None:
     server.systems("fresh", "postgres", "usertable", "--set", "layout=postgrenosql")
     assert columns(server, "usertable") == {"ycsb_key": "character varying", "ycsb_value": "jsonb"}
     assert ask(server, "SELECT count(*) FROM usertable") == "0"
-    # As SQL without quotes has it.
+    # As SQL without quotes reads it.
     server.systems("fresh", "postgres", "UserTable2")
     assert len(columns(server, "usertable2")) == 11
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["x; DROP TABLE y"], 'table cannot be "x; DROP TABLE y" in SQL'),
         (["--set", "layout=mongo"], 'layout cannot be "mongo"'),
@@ -317,8 +324,8 @@ def test_new_table_has_the_layout_of_a_binding(server: Up) -> None:
         (["--set", "fieldcount=many"], 'fieldcount must be a whole number from 0, got "many"'),
     ],
 )
-def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> None:
-    assert f"error: {message}" in server.systems("fresh", "postgres", *words, code=1).stderr
+def test_tables_that_cannot_be(server: Up, arguments: list[str], message: str) -> None:
+    assert f"error: {message}" in server.systems("fresh", "postgres", *arguments, code=1).stderr
 
 
 @pytest.mark.parametrize(
@@ -330,7 +337,7 @@ def test_tables_that_cannot_be(server: Up, words: list[str], message: str) -> No
         ("conf.listen_addresses=*", "conf.listen_addresses cannot be set"),
         ("fsync=maybe", 'fsync must be yes or no, got "maybe"'),
         ("user=a b", 'user cannot be "a b" in SQL'),
-        ("user=Postgres", "user cannot be postgres: that is the server's own"),
+        ("user=Postgres", "user cannot be postgres, which the server reserves"),
         ("user=select", 'syntax error at or near "select"'),
         ("password=a\nb", "the password has unprintable characters"),
         ("binary=/nowhere", "there is no program /nowhere/postgres"),
@@ -344,39 +351,42 @@ def test_settings_that_make_no_sense(setting: str, message: str) -> None:
 
 
 def test_nothing_is_left_after_a_crash() -> None:
-    """A server that is killed leaves memory to its successor: there is none after `down`."""
-    with up("postgres") as found:
-        (one,) = found.running.running_processes()
-        assert segments_of(one.pid) == 1
-        found.systems("kill", "postgres")
-        assert segments_of(one.pid) == 1
-        found.systems("down", "postgres")
-        assert segments_of(one.pid) == 0
+    """A killed server leaves shared memory to its successor: none remains after `down`."""
+    with up("postgres") as server:
+        (server_process,) = server.running.running_processes()
+        assert segments_of(server_process.pid) == 1
+        server.systems("kill", "postgres")
+        assert segments_of(server_process.pid) == 1
+        server.systems("down", "postgres")
+        assert segments_of(server_process.pid) == 0
 
 
 def segments_of(pid: int) -> int:
-    """Shared memory that a process has made."""
+    """The shared memory created by a process."""
     rows = [line.split() for line in SHARED_MEMORY.read_text().splitlines()]
     return sum(row[rows[0].index("cpid")] == str(pid) for row in rows[1:])
 
 
 @AS_ROOT
 def test_directory_unreachable_for_the_server_user_is_reported(tmp_path: Path) -> None:
-    """As root's home is: its data are elsewhere, and go with the rest. The path is longer than a socket's may be."""
+    """Like root's home: its data are elsewhere, and are deleted with the remaining data.
+
+    The path is longer than a socket's may be.
+    """
     root = tmp_path / ("long" * 25)
     (tmp_path).chmod(0o700)
-    before = left()
+    before = stray_data()
     output = systems(root, "up", "postgres", "--set", f"port={free_port()}").stdout
     try:
         assert output.startswith("postgres up ")
-        (made,) = left() - before
-        assert (root / "postgres/data/postgres").resolve() == made
+        (result,) = stray_data() - before
+        assert (root / "postgres/data/postgres").resolve() == result
     finally:
         systems(root, "down", "postgres")
-    assert left() == before
+    assert stray_data() == before
     assert {path.name for path in (root / "postgres").iterdir()} == {"logs", "lock"}
 
 
-def left() -> set[Path]:
-    """Data of systems outside of their directories."""
+def stray_data() -> set[Path]:
+    """Data of systems outside their directories."""
     return {*outside_directories.DATA.iterdir()} if outside_directories.DATA.exists() else set()

@@ -22,32 +22,32 @@ PASSWORD = "a\"b c\\d'é#"
 
 @pytest.fixture(scope="module")
 def redis() -> Iterator[Up]:
-    with up("redis", password=PASSWORD, appendonly="yes", appendfsync="always", maxmemory="64mb") as found:
-        yield found
+    with up("redis", password=PASSWORD, appendonly="yes", appendfsync="always", maxmemory="64mb") as server:
+        yield server
 
 
 def client(redis: Up, password: str | None = None) -> RedisClient:
-    """A connection as the properties tell."""
-    found = redis.properties
-    word = found.get("redis.password", "") if password is None else password
-    return RedisClient(found["redis.host"], int(found["redis.port"]), word)
+    """A connection by the properties."""
+    properties = redis.properties
+    word = properties.get("redis.password", "") if password is None else password
+    return RedisClient(properties["redis.host"], int(properties["redis.port"]), word)
 
 
-def configured(redis: Up, name: str) -> object:
-    """What the server says of a setting of its own."""
-    with client(redis) as one:
-        answer = one.send_command("CONFIG", "GET", name)
+def read_setting(redis: Up, name: str) -> object:
+    """The server's value of a setting."""
+    with client(redis) as connection:
+        answer = connection.send_command("CONFIG", "GET", name)
     assert isinstance(answer, list)
     return answer[1]
 
 
 def test_it_serves_as_its_properties_tell(redis: Up) -> None:
-    with client(redis) as one:
-        assert one.send_command("PING") == "PONG"
+    with client(redis) as connection:
+        assert connection.send_command("PING") == "PONG"
     assert redis.properties["redis.password"] == PASSWORD
     for wrong, error in (("", "NOAUTH"), ("wrong", "WRONGPASS")):
-        with pytest.raises(RedisError, match=error), client(redis, wrong) as one:
-            one.send_command("PING")
+        with pytest.raises(RedisError, match=error), client(redis, wrong) as connection:
+            connection.send_command("PING")
 
 
 def test_its_settings_are_the_servers(redis: Up) -> None:
@@ -60,31 +60,31 @@ def test_its_settings_are_the_servers(redis: Up) -> None:
         "save": "",
         "bind": "127.0.0.1",
     }
-    assert {name: configured(redis, name) for name in expected} == expected
+    assert {name: read_setting(redis, name) for name in expected} == expected
     assert redis.running.server_version() == "7.0.15"
     assert redis.running.read_facts()["appendfsync"] == "always"
 
 
 def test_data_that_are_synced_survive_a_crash(redis: Up) -> None:
-    with client(redis) as one:
-        one.send_command("SET", "kept", "value")
+    with client(redis) as connection:
+        connection.send_command("SET", "kept", "value")
     redis.systems("kill", "redis")
     assert redis.systems("status", "redis", code=1).stdout.startswith("redis dead 127.0.0.1:")
-    words = [word for name, value in redis.running.plan.settings.items() for word in ("--set", f"{name}={value}")]
-    assert redis.systems("up", "redis", *words).stdout.startswith("redis up ")
-    with client(redis) as one:
-        assert one.send_command("GET", "kept") == "value"
+    command = [word for name, value in redis.running.plan.settings.items() for word in ("--set", f"{name}={value}")]
+    assert redis.systems("up", "redis", *command).stdout.startswith("redis up ")
+    with client(redis) as connection:
+        assert connection.send_command("GET", "kept") == "value"
 
 
 def test_restarted_it_has_its_data(redis: Up) -> None:
-    with client(redis) as one:
-        one.send_command("SET", "kept", "again")
+    with client(redis) as connection:
+        connection.send_command("SET", "kept", "again")
     (before,) = redis.running.running_processes()
     redis.systems("restart", "redis")
     (after,) = redis.running.running_processes()
     assert after.pid != before.pid
-    with client(redis) as one:
-        assert one.send_command("GET", "kept") == "again"
+    with client(redis) as connection:
+        assert connection.send_command("GET", "kept") == "again"
 
 
 def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
@@ -102,19 +102,19 @@ def test_killed_and_paused_servers_have_their_states(redis: Up) -> None:
 
 def test_snapshots_are_counted_from_its_log(redis: Up) -> None:
     before = redis.running.read_figures()["redis.snapshots"]
-    with client(redis) as one:
-        one.send_command("BGSAVE")
+    with client(redis) as connection:
+        connection.send_command("BGSAVE")
     assert redis.running.read_figures()["redis.snapshots"] == before + 1
 
 
 def test_fresh_leaves_no_key(redis: Up) -> None:
-    with client(redis) as one:
-        one.send_command("HSET", "user1", "field0", "x")
+    with client(redis) as connection:
+        connection.send_command("HSET", "user1", "field0", "x")
         # YCSB's index for scans.
-        one.send_command("ZADD", "_indices", "1", "user1")
+        connection.send_command("ZADD", "_indices", "1", "user1")
         assert redis.running.read_figures()["redis.keys"] >= 2
         redis.systems("fresh", "redis")
-        assert one.send_command("DBSIZE") == 0
+        assert connection.send_command("DBSIZE") == 0
     assert redis.running.read_figures()["redis.keys"] == 0
 
 
@@ -128,8 +128,8 @@ def test_ten_thousand_clients(redis: Up) -> None:
         assert clients[0].send_command("PING") == clients[-1].send_command("PING") == "PONG"
         assert redis.running.read_figures()["redis.connections"] == 10_001
     finally:
-        for one in clients:
-            one.close()
+        for connection in clients:
+            connection.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (before[0], resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
 
@@ -165,12 +165,12 @@ def test_settings_that_make_no_sense(setting: str, message: str) -> None:
 
 
 def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
-    """As in a fresh container: the lists are fetched into the cache; what is in the cache needs no apt at all."""
+    """As in a new container: the lists are fetched into the cache, and cached packages need no apt."""
     lists, cache = tmp_path / "lists/partial", tmp_path / "cache"
     lists.mkdir(parents=True)
     configuration = tmp_path / "apt.conf"
     configuration.write_text(f'Dir::State::Lists "{lists.parent}";\n')
-    # `Any`, as keywords are of several kinds.
+    # `Any`, because keywords are of several types.
     variables: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "APT_CONFIG": str(configuration)}
     no_apt: dict[str, Any] = {"LOADSTONE_CACHE": str(cache), "PATH": str(tmp_path)}
     port = f"port={free_port()}"
@@ -178,15 +178,15 @@ def test_without_lists_of_packages_and_then_without_apt(tmp_path: Path) -> None:
         stderr = systems(root, "up", "redis", "--set", port, code=1, **no_apt).stderr
         assert "error: apt-get is not on PATH" in stderr
         assert "--set binary=PATH" in stderr
-        for each in (variables, no_apt):
-            assert systems(root, "up", "redis", "--set", port, **each).stdout.startswith("redis up ")
-            systems(root, "down", "redis", **each)
-        # Another server than the package's, wherever it is from.
+        for environment in (variables, no_apt):
+            assert systems(root, "up", "redis", "--set", port, **environment).stdout.startswith("redis up ")
+            systems(root, "down", "redis", **environment)
+        # A server other than the package's, of any origin.
         (binary,) = cache.glob("debian/redis-server-*/usr/bin/redis-server")
         libraries: dict[str, Any] = {"LD_LIBRARY_PATH": debian.library_path(binary.parents[2])}
-        words = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
-        assert "error while loading shared libraries" in systems(root, *words, code=1, **no_apt).stderr
-        assert systems(root, *words, **no_apt, **libraries).stdout.startswith("redis up ")
+        command = ["up", "redis", "--set", port, "--set", f"binary={binary}"]
+        assert "error while loading shared libraries" in systems(root, *command, code=1, **no_apt).stderr
+        assert systems(root, *command, **no_apt, **libraries).stdout.startswith("redis up ")
         systems(root, "down", "redis", **no_apt)
 
 
@@ -195,5 +195,5 @@ def test_a_disk_that_fills_while_files_are_fetched(tmp_path: Path) -> None:
         limited = ("prlimit", "--fsize=100000", "--")
         stderr = systems(root, "up", "redis", code=1, prefix=limited, LOADSTONE_CACHE=str(tmp_path)).stderr
         assert "error: cannot " in stderr
-        # Nothing that a later command would take for whole.
+        # Nothing that a later command would mistake for a complete file.
         assert [path.name for path in (tmp_path / "debian").iterdir() if path.is_dir()] in ([], ["apt"])

@@ -1,4 +1,4 @@
-"""Starting, finding and ending servers, whatever they are: with tiny real ones, through the command line."""
+"""Starting, finding and ending servers of any system: tested with tiny real servers, through the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["tiny"]
 
 @pytest.fixture
 def bystander() -> Iterator[subprocess.Popen[bytes]]:
-    """A process that nothing here may touch."""
+    """A process that no command may touch."""
     with subprocess.Popen(["sleep", "600"]) as sleeping:
         yield sleeping
         sleeping.kill()
@@ -47,12 +47,12 @@ def test_up_status_down(tiny: Tiny) -> None:
         [sys.executable, str(TINY), "systems", "status"], env=tiny.environment(), capture_output=True, text=True
     )
     assert (every.returncode, every.stdout) == (0, up.stdout)
-    assert {each.pid for each in tiny.there()} == {*tiny.pids().values()}
+    assert {server.pid for server in tiny.there()} == {*tiny.pids().values()}
     assert tiny("properties").stdout == f"tiny.port={tiny.port}\n"
     down = tiny("down")
     # The last stage first.
     assert down.stderr.splitlines() == [f"tiny: stopping tiny-{number}" for number in (3, 2, 1)]
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
     assert tiny("logs").stdout.count("serving in the manner of serve") == 3
     assert "is not up" in tiny("status", code=1).stderr
     assert "is not up" in tiny("down").stderr
@@ -91,11 +91,11 @@ def test_invalid_instance_name_is_refused(tiny: Tiny, name: str, message: str) -
 def test_server_is_in_a_separate_session_without_input(tiny: Tiny) -> None:
     tiny("up")
     pid = tiny.pids()["tiny-1"]
-    found = process.read_process(pid)
-    assert found is not None
-    assert found.session == pid
+    result = process.read_process(pid)
+    assert result is not None
+    assert result.session == pid
     assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
-    # Nothing of the lab's: its lock would be held for ever.
+    # None of the lab's: its lock would be held forever.
     opened = [os.readlink(f"/proc/{pid}/fd/{handle}") for handle in os.listdir(f"/proc/{pid}/fd")]
     assert not [path for path in opened if path.endswith("/lock")]
     tiny("down")
@@ -133,7 +133,7 @@ def test_other_settings_are_refused(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message", "code"),
+    ("arguments", "message", "code"),
     [
         (["up", "--set", "prot=1"], 'tiny has no setting "prot"\nhint: did you mean "port"?', 1),
         (["up", "--set", "port"], '--set takes NAME=VALUE, got "port"', 2),
@@ -146,9 +146,9 @@ def test_other_settings_are_refused(tiny: Tiny) -> None:
         (["kill", "tiny-1"], "tiny is not up", 1),
     ],
 )
-def test_mistakes(tiny: Tiny, words: list[str], message: str, code: int) -> None:
-    assert message in tiny(*words, code=code).stderr
-    assert tiny.nothing_left() if (tiny.root / "tiny").exists() else True
+def test_mistakes(tiny: Tiny, arguments: list[str], message: str, code: int) -> None:
+    assert message in tiny(*arguments, code=code).stderr
+    assert tiny.is_clean() if (tiny.root / "tiny").exists() else True
 
 
 def test_occupied_port_is_named_with_its_owner(tiny: Tiny) -> None:
@@ -157,20 +157,20 @@ def test_occupied_port_is_named_with_its_owner(tiny: Tiny) -> None:
     name = Path("/proc/self/comm").read_text().strip()
     assert f"port 127.0.0.1:{tiny.port + 1}, which tiny-2 needs, is in use by {name} (pid {os.getpid()})" in stderr
     assert "starting" not in stderr
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_failed_server_stops_its_siblings(tiny: Tiny) -> None:
-    stderr = tiny("up", "--nodes", "2", "--set", "manner=die", code=1).stderr
+    stderr = tiny("up", "--nodes", "2", "--set", "manner=exit", code=1).stderr
     assert "error: tiny: tiny-2 ended with exit status 7 before it was ready\n" in stderr
     assert f"hint: {tiny.root}/tiny/logs/tiny-2.log ends:\n" in stderr
     assert stderr.endswith("  no way\n")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
     assert "no way" in tiny.log("tiny-2")
 
 
 def test_failed_restart_leaves_the_running_servers(tiny: Tiny) -> None:
-    """Only what was started now is ended; what was there before stays, with its data."""
+    """Only servers started by this command are ended; earlier servers keep running, with their data."""
     tiny("up", "--nodes", "2")
     before = tiny.pids()
     tiny("kill", "tiny-2")
@@ -187,7 +187,7 @@ def test_a_server_that_never_serves_has_a_deadline(tiny: Tiny) -> None:
     stderr = tiny("up", "--nodes", "2", "--set", "manner=never", code=1, TINY_DEADLINE_S="5").stderr
     assert "error: tiny was not ready within 5 s: tiny-2 is not ready\n" in stderr
     assert "serving in the manner of never" in stderr
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
@@ -197,23 +197,23 @@ def test_a_server_that_is_killed_while_it_starts(tiny: Tiny) -> None:
     _, stderr = up.communicate(timeout=60)
     assert up.returncode == 1
     assert "tiny-1 ended by signal 9 before it was ready" in stderr
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("then", ["up", "down"])
 def test_a_lab_that_is_killed_leaks_nothing(tiny: Tiny, number: int, then: str) -> None:
-    """Killed just before it writes its state: servers that it started are found, also those that it did not note."""
+    """Killed just before it writes its state: its servers are found, including unrecorded ones."""
     tiny("up", "--nodes", "2", code=-9, TINY_DIES_AT_SAVE=str(number))
-    # Nothing yet; the first started; it serves; the second started; it serves.
+    # Nothing yet; the first started; it is ready; the second started; it is ready.
     there = {1: 0, 2: 1, 3: 1, 4: 2, 5: 2}[number]
     assert len(tiny.there()) == there
     if then == "up":
         tiny("up", "--nodes", "2")
-        assert {each.pid for each in tiny.there()} == {*tiny.pids().values()}
+        assert {server.pid for server in tiny.there()} == {*tiny.pids().values()}
         assert [state for state, _ in tiny.states().values()] == ["up", "up"]
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_interrupted_while_it_starts(tiny: Tiny) -> None:
@@ -222,13 +222,13 @@ def test_interrupted_while_it_starts(tiny: Tiny) -> None:
     up.send_signal(signal.SIGINT)
     _, stderr = up.communicate(timeout=60)
     assert (up.returncode, stderr.splitlines()[-1]) == (130, "interrupted")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_two_at_once(tiny: Tiny) -> None:
     both = [tiny.start("up", "--nodes", "2") for _ in range(2)]
-    outputs = [each.communicate(timeout=60) for each in both]
-    assert [each.returncode for each in both] == [0, 0], outputs
+    outputs = [command.communicate(timeout=60) for command in both]
+    assert [command.returncode for command in both] == [0, 0], outputs
     assert outputs[0][0] == outputs[1][0]
     assert len(tiny.there()) == 2
     assert [tiny.starts(f"tiny-{number}") for number in (1, 2)] == [1, 1]
@@ -242,10 +242,10 @@ def test_down_waits_for_up_and_stops_its_servers(tiny: Tiny) -> None:
     assert down.stderr
     assert any("another loadstone is using it; waiting" in line for line in down.stderr)
     up.kill()
-    for each in (up, down):
-        each.communicate(timeout=60)
+    for command in (up, down):
+        command.communicate(timeout=60)
     assert down.returncode == 0
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_reused_pid_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]) -> None:
@@ -258,22 +258,22 @@ def test_reused_pid_is_left_alone(tiny: Tiny, bystander: subprocess.Popen[bytes]
     assert tiny.states() == {"tiny-1": ("dead", bystander.pid)}
     for verb in ("kill", "pause", "resume", "restart"):
         tiny(verb)
-        found = process.read_process(bystander.pid)
-        assert found is not None, f"{verb} ended it"
-        assert found.state == "S", f"{verb} stopped it"
+        result = process.read_process(bystander.pid)
+        assert result is not None, f"{verb} ended it"
+        assert result.state == "S", f"{verb} stopped it"
     tiny("down")
     assert bystander.poll() is None
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_pids_of_another_boot_mean_nothing(tiny: Tiny, bystander: subprocess.Popen[bytes]) -> None:
     tiny("up")
     document = json.loads(tiny.state.read_text())
     os.kill(document["started"][0]["pid"], signal.SIGKILL)
-    found = process.read_process(bystander.pid)
-    assert found is not None
-    # The very same pid and age, by chance.
-    document["started"][0] |= {"pid": bystander.pid, "started_ticks": found.start_ticks}
+    result = process.read_process(bystander.pid)
+    assert result is not None
+    # The same pid and age, by chance.
+    document["started"][0] |= {"pid": bystander.pid, "started_ticks": result.start_ticks}
     document["boot"] = "another"
     tiny.state.write_text(json.dumps(document))
     assert tiny.states()["tiny-1"][0] == "dead"
@@ -295,7 +295,7 @@ def test_a_damaged_state(tiny: Tiny, damage: bytes) -> None:
         assert "hint: `loadstone systems down tiny` ends every server that was started there" in stderr
     assert len(tiny.there()) == 2
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_pause_resume_kill_restart(tiny: Tiny) -> None:
@@ -318,18 +318,18 @@ def test_pause_resume_kill_restart(tiny: Tiny) -> None:
     assert 'tiny has no server "tinny-2"\nhint: did you mean "tiny-2"?' in tiny("kill", "tinny-2", code=1).stderr
     tiny("kill")
     assert {state for state, _ in tiny.states().values()} == {"dead"}
-    # One of them: the other is dead, and may stay so.
+    # One of them; the other has exited and may remain so.
     tiny("restart", "tiny-1", code=1)
     assert tiny.states()["tiny-1"][0] == "up"
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_a_server_that_does_not_want_to_end(tiny: Tiny) -> None:
     tiny("up", "--set", "manner=stubborn")
     tiny("restart")
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("manner", ["family", "household"])
@@ -337,7 +337,7 @@ def test_a_server_that_does_not_want_to_end(tiny: Tiny) -> None:
 def test_what_a_server_started_ends_with_it(tiny: Tiny, verb: str, manner: str) -> None:
     tiny("up", "--set", f"manner={manner}")
     child = tiny.child()
-    # Nothing unknown: it belongs to a server that is there.
+    # Nothing unknown: it belongs to a running server.
     tiny("up", "--set", f"manner={manner}")
     assert process.read_process(child) is not None
     tiny(verb)
@@ -348,7 +348,7 @@ def test_what_a_server_started_ends_with_it(tiny: Tiny, verb: str, manner: str) 
 @pytest.mark.parametrize("manner", ["family", "household"])
 @pytest.mark.parametrize("verb", ["down", "up"])
 def test_what_a_dead_server_has_left(tiny: Tiny, verb: str, manner: str) -> None:
-    """Killed by hand, it could not take its children with it."""
+    """Killed by hand, it could not end its children."""
     tiny("up", "--set", f"manner={manner}")
     child = tiny.child()
     os.kill(tiny.pids()["tiny-1"], signal.SIGKILL)
@@ -357,7 +357,7 @@ def test_what_a_dead_server_has_left(tiny: Tiny, verb: str, manner: str) -> None
     tiny(verb, *(["--set", f"manner={manner}"] if verb == "up" else []))
     assert process.read_process(child) is None
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_down_that_cannot_finish_can_be_repeated(tiny: Tiny) -> None:
@@ -369,7 +369,7 @@ def test_down_that_cannot_finish_can_be_repeated(tiny: Tiny) -> None:
     assert tiny.states()["tiny-1"][0] == "dead"
     mark.unlink()
     tiny("down")
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 def test_a_place_where_nothing_can_be_written(tiny: Tiny) -> None:
@@ -379,10 +379,10 @@ def test_a_place_where_nothing_can_be_written(tiny: Tiny) -> None:
 
 
 def test_a_full_disk(tiny: Tiny) -> None:
-    """A state that cannot be written starts nothing; logs and data of servers are their own matter."""
+    """A state that cannot be written starts nothing; logs and data of servers are unaffected."""
     stderr = tiny("up", code=1, prefix=("prlimit", "--fsize=0", "--")).stderr
     assert "File too large" in stderr
-    assert tiny.nothing_left()
+    assert tiny.is_clean()
 
 
 @pytest.mark.parametrize("server", ["name-node", "hdfs/name-node"])

@@ -1,4 +1,4 @@
-"""TeraSort on a real HDFS, side by side with Hadoop's: each accepts what the other wrote."""
+"""TeraSort on a real HDFS, compared with Hadoop's: each accepts the other's output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
 
 
 class Hadoop:
-    """Hadoop's own examples, in this machine's JVM."""
+    """Hadoop's examples, in this machine's JVM."""
 
     def __init__(self, running: RunningSystem, home: Path) -> None:
         names = (
@@ -53,11 +53,11 @@ class Hadoop:
         self.home = home
         self.uri = running.store_properties()["fs.defaultFS"]
 
-    def __call__(self, example: str, *words: str | Path) -> None:
-        """Runs one; it must succeed."""
+    def __call__(self, example: str, *arguments: str | Path) -> None:
+        """Runs an example; it must succeed."""
         main = f"org.apache.hadoop.examples.terasort.{example}"
         options = [f"-Dhadoop.tmp.dir={self.home}", "-Dmapreduce.framework.name=local"]
-        line = ["java", "-Xmx512m", *OPENED, "-cp", self.classes, main, *options, *map(str, words)]
+        line = ["java", "-Xmx512m", *OPENED, "-cp", self.classes, main, *options, *map(str, arguments)]
         done = subprocess.run(line, cwd=self.home, capture_output=True, text=True, timeout=HANGS_SECONDS)
         assert done.returncode == 0, done.stderr
 
@@ -84,11 +84,11 @@ def read(running: RunningSystem, path: str) -> bytes:
     raise AssertionError("sent on twice")
 
 
-def whole(running: RunningSystem, directory: str, kind: str, parts: int) -> list[bytes]:
+def read_rows(running: RunningSystem, directory: str, kind: str, parts: int) -> list[bytes]:
     return [read(running, f"{directory}/part-{kind}-{part:05}") for part in range(parts)]
 
 
-def sorted_rows(rows: Sequence[bytes]) -> bytes:
+def sort_rows(rows: Sequence[bytes]) -> bytes:
     everything = b"".join(rows)
     return b"".join(sorted(everything[at : at + 100] for at in range(0, len(everything), 100)))
 
@@ -96,24 +96,24 @@ def sorted_rows(rows: Sequence[bytes]) -> bytes:
 def test_each_accepts_what_the_other_wrote(program: Path, hdfs: RunningSystem, hadoop: Hadoop) -> None:
     uri = hadoop.uri
     for parts in (2, 7):
-        # Hadoop's own local runner has one map, whatever it is told (LocalClientProtocolProvider); so has its TeraGen.
+        # Hadoop's local runner has one map, whatever its settings (LocalClientProtocolProvider); so has its TeraGen.
         maps = ["-Dmapreduce.framework.name=local-maps", f"-Dmapreduce.job.maps={parts}"]
-        hadoop("TeraGen", *maps, str(ROWS), f"{uri}/theirs/{parts}")
-        theirs = whole(hdfs, f"/theirs/{parts}", "m", parts)
-        ran = tera(program, "teragen", f"-Dmapreduce.job.maps={parts}", str(ROWS), f"{uri}/ours/{parts}")
-        assert whole(hdfs, f"/ours/{parts}", "m", parts) == theirs
+        hadoop("TeraGen", *maps, str(ROWS), f"{uri}/hadoop/{parts}")
+        rows = read_rows(hdfs, f"/hadoop/{parts}", "m", parts)
+        ran = tera(program, "teragen", f"-Dmapreduce.job.maps={parts}", str(ROWS), f"{uri}/loadstone/{parts}")
+        assert read_rows(hdfs, f"/loadstone/{parts}", "m", parts) == rows
     checksum = ran.checksum
-    # Ours, of their rows, in both ways, for their validation.
+    # Loadstone's output from Hadoop's rows, in both ways, for Hadoop's validation.
     for name, options in (("memory", ["--memory", "1GiB"]), ("little", ["--memory", "128MiB"])):
         out = f"/sorted-{name}"
-        words = ["terasort", *options, "--parts", "3", f"{uri}/theirs/2", f"{uri}{out}"]
-        assert tera(program, *words).checksum == checksum
-        assert b"".join(whole(hdfs, out, "r", 3)) == sorted_rows(theirs)
+        command = ["terasort", *options, "--parts", "3", f"{uri}/hadoop/2", f"{uri}{out}"]
+        assert tera(program, *command).checksum == checksum
+        assert b"".join(read_rows(hdfs, out, "r", 3)) == sort_rows(rows)
         hadoop("TeraValidate", f"{uri}{out}", f"{uri}/report{out}")
         assert read(hdfs, f"/report{out}/part-r-00000") == f"checksum\t{checksum}\n".encode()
-    # Theirs, of our rows, for our validation, and the report for whoever reads theirs.
-    hadoop("TeraSort", "-Dmapreduce.job.reduces=2", f"{uri}/ours/7", f"{uri}/their-sorted")
-    ran = tera(program, "teravalidate", f"{uri}/their-sorted", f"{uri}/our-report")
+    # Hadoop's output from Loadstone's rows, for Loadstone's validation, and the report in Hadoop's format.
+    hadoop("TeraSort", "-Dmapreduce.job.reduces=2", f"{uri}/loadstone/7", f"{uri}/hadoop-sorted")
+    ran = tera(program, "teravalidate", f"{uri}/hadoop-sorted", f"{uri}/our-report")
     assert (ran.checksum, ran.err) == (checksum, "")
     assert read(hdfs, "/our-report/part-r-00000") == f"checksum\t{checksum}\n".encode()
 

@@ -1,4 +1,4 @@
-"""Sorts on a real HDFS that are killed, that start at the same moment, and that lose a data node."""
+"""Sorts on a real HDFS that are killed, that start simultaneously, and that lose a data node."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from hadoop_support import hdfs_ports
-from killed_at import TRACEABLE, killed_at
+from killed_at import TRACEABLE, kill_at
 from loadstone.systems.base.running_system import RunningSystem
-from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, started_together, tera
+from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, start_together, tera
 
-# Rows that are moved in no time, and so many that a data node dies meanwhile.
+# Few rows for quick moves, and enough rows for a data node to fail during the sort.
 FEW, MANY = "20000", "1500000"
 ONE = ["--threads", "1", "--memory", "128MiB", "--parts", "2"]
 TWO_COPIES = {"teragen": "dfs.replication=2", "terasort": "mapreduce.terasort.output.replication=2"}
@@ -26,7 +26,7 @@ DIES = "data-node-2"
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSystem]:
-    """Three data nodes with blocks of a megabyte, which are known to be dead in some seconds."""
+    """Three data nodes with blocks of a megabyte, whose failures are detected within seconds."""
     running = RunningSystem("hdfs", tmp_path_factory.mktemp("systems"))
     soon = {"dfs.namenode.heartbeat.recheck-interval": "1000", "dfs.heartbeat.interval": "1"}
     storage = {"data.dir": str(tmp_path_factory.mktemp("storage")), "replication": "2", "blocksize": "1m"}
@@ -42,8 +42,8 @@ def uri(hdfs: RunningSystem) -> str:
     return hdfs.store_properties()["fs.defaultFS"]
 
 
-def listed(hdfs: RunningSystem, path: str) -> dict[str, int]:
-    """The names in a directory of HDFS with their bytes; nothing where there is no directory."""
+def list_directory(hdfs: RunningSystem, path: str) -> dict[str, int]:
+    """The names in a directory of HDFS with their bytes; none without the directory."""
     port, until = int(hdfs.plan.settings["http.port"]), time.monotonic() + 120
     while True:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -52,24 +52,29 @@ def listed(hdfs: RunningSystem, path: str) -> dict[str, int]:
             response = connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException):
-            # A name node of a busy machine.
+            # The name node of a busy machine.
             assert time.monotonic() < until
             continue
         finally:
             connection.close()
         assert response.status in (200, 404), body
         entries = json.loads(body)["FileStatuses"]["FileStatus"] if response.status == 200 else []
-        return {each["pathSuffix"]: each["length"] for each in entries}
+        return {entry["pathSuffix"]: entry["length"] for entry in entries}
 
 
 @pytest.fixture(scope="module")
 def inputs(program: Path, uri: str) -> dict[str, str]:
-    """Inputs with three copies, which survive a data node, and their checksums. The small one is there sorted, too."""
-    made = {}
+    """Inputs with three copies, which survive a data node, and their checksums.
+
+    The small input is also present sorted.
+    """
+    entries = {}
     for rows in (FEW, MANY):
-        made[rows] = tera(program, "teragen", "-Ddfs.replication=3", "--parts", "2", rows, f"{uri}/in/{rows}").checksum
+        entries[rows] = tera(
+            program, "teragen", "-Ddfs.replication=3", "--parts", "2", rows, f"{uri}/in/{rows}"
+        ).checksum
     tera(program, "terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}/in/sorted")
-    return made
+    return entries
 
 
 @pytest.mark.skipif(not TRACEABLE, reason="system calls are counted by their numbers on x86-64")
@@ -81,28 +86,28 @@ def test_killed_job_restarts_cleanly(
 ) -> None:
     place = f"/killed-{job}"
     out = f"{uri}{place}/out"
-    words = {
+    arguments = {
         "teragen": ["teragen", *ONE, FEW, out],
         "terasort": ["terasort", *ONE, f"{uri}/in/{FEW}", out],
         "teravalidate": ["teravalidate", *ONE, f"{uri}/in/sorted", out],
     }[job]
     calls = "sendto,sendmsg,writev"
-    killed, count = killed_at(0, calls, [program, *words])
+    killed, count = kill_at(0, calls, [program, *arguments])
     assert not killed
-    assert [*listed(hdfs, place)] == ["out"]
-    # From the first message to the last; how many there are differs a little from run to run.
+    assert [*list_directory(hdfs, place)] == ["out"]
+    # From the first message to the last; their number varies slightly between runs.
     for n in range(1, count, max(count // 16, 1)):
-        # With a place of its own, as what is complete is not written again.
-        words[-1] = f"{uri}{place}/{n}/out"
-        killed, _ = killed_at(n, calls, [program, *words])
-        there = listed(hdfs, f"{place}/{n}")
+        # With a separate output, because a complete output is not written again.
+        arguments[-1] = f"{uri}{place}/{n}/out"
+        killed, _ = kill_at(n, calls, [program, *arguments])
+        there = list_directory(hdfs, f"{place}/{n}")
         if "out" in there:
-            assert "_SUCCESS" in listed(hdfs, f"{place}/{n}/out")
-            tera(program, *words, code=2)
+            assert "_SUCCESS" in list_directory(hdfs, f"{place}/{n}/out")
+            tera(program, *arguments, code=2)
         else:
             assert killed
-            assert tera(program, *words).checksum == inputs[FEW]
-        assert [*listed(hdfs, f"{place}/{n}")] == ["out"], n
+            assert tera(program, *arguments).checksum == inputs[FEW]
+        assert [*list_directory(hdfs, f"{place}/{n}")] == ["out"], n
 
 
 def test_of_jobs_started_together_one_writes_the_output(
@@ -111,34 +116,34 @@ def test_of_jobs_started_together_one_writes_the_output(
     refused = 0
     for n in range(5):
         out = f"/together/{n}/out"
-        ended = started_together(program, [["terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
-        assert sorted(each.code for each in ended).count(0) == 1, ended
-        for each in ended:
-            if each.code:
-                error, hint = each.err.splitlines()
+        ended = start_together(program, [["terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
+        assert sorted(run.code for run in ended).count(0) == 1, ended
+        for run in ended:
+            if run.code:
+                error, hint = run.err.splitlines()
                 assert f"is writing {out}" in error or f"output directory {out} already exists" in error
                 assert hint.startswith("hint: ")
                 refused += "is writing" in error
-        assert [*listed(hdfs, f"/together/{n}")] == ["out"]
+        assert [*list_directory(hdfs, f"/together/{n}")] == ["out"]
         assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[FEW]
-    assert refused, "they were never at work at the same time"
+    assert refused, "they never ran simultaneously"
 
 
-def killed_under(program: Path, hdfs: RunningSystem, words: Sequence[str], out: str, kept: str) -> Ran:
-    """Runs a job, and kills a data node once a part of the output has a block, or a run."""
-    command, *rest = words
+def kill_data_node(program: Path, hdfs: RunningSystem, arguments: Sequence[str], out: str, retained: str) -> Ran:
+    """Runs a job, and kills a data node once a part of the output has a block, or a run exists."""
+    command, *rest = arguments
     line = [str(program), command, "-D", TWO_COPIES[command], *rest]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     parent, name = out.rsplit("/", 1)
     try:
         until = time.monotonic() + HANGS_SECONDS
         scratch = f"{parent}/.{name}.loadstone"
-        growing, begins = (f"{scratch}/output", "part-") if kept == "output" else (scratch, "run-")
-        while not any(length for file, length in listed(hdfs, growing).items() if file.startswith(begins)):
+        growing, begins = (f"{scratch}/output", "part-") if retained == "output" else (scratch, "run-")
+        while not any(length for file, length in list_directory(hdfs, growing).items() if file.startswith(begins)):
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < until
         hdfs.kill(DIES)
-        assert process.poll() is None, "it had ended before the data node died"
+        assert process.poll() is None, "it ended before the kill of the data node"
         output = process.communicate(timeout=HANGS_SECONDS)
     finally:
         process.kill()
@@ -147,8 +152,8 @@ def killed_under(program: Path, hdfs: RunningSystem, words: Sequence[str], out: 
 
 
 @pytest.fixture
-def restored(hdfs: RunningSystem) -> Iterator[None]:
-    """Starts the data node again, and waits until it is there."""
+def restore_data_node(hdfs: RunningSystem) -> Iterator[None]:
+    """Restarts the data node and waits for it."""
     yield
     hdfs.up(3, hdfs.plan.settings)
     until = time.monotonic() + 120
@@ -160,9 +165,9 @@ def restored(hdfs: RunningSystem) -> Iterator[None]:
 WORDS = ["--threads", "2", "--parts", "2", "--memory"]
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restore_data_node")
 @pytest.mark.parametrize(
-    ("command", "memory", "kept"),
+    ("command", "memory", "retained"),
     [
         ("terasort", "128MiB", "output"),
         ("terasort", "128MiB", "run"),
@@ -171,37 +176,41 @@ WORDS = ["--threads", "2", "--parts", "2", "--memory"]
     ],
 )
 def test_job_with_two_copies_survives_a_data_node(
-    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str], command: str, memory: str, kept: str
+    program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str], command: str, memory: str, retained: str
 ) -> None:
-    out = f"/lives-{command}-{memory}-{kept}/out"
+    out = f"/lives-{command}-{memory}-{retained}/out"
     source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
-    ran = killed_under(program, hdfs, [command, *WORDS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, kept)
+    ran = kill_data_node(
+        program, hdfs, [command, *WORDS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, retained
+    )
     assert (ran.code, ran.err, ran.checksum) == (0, "", inputs[MANY])
-    assert [*listed(hdfs, out.rsplit("/", 1)[0])] == ["out"]
-    there = listed(hdfs, out)
+    assert [*list_directory(hdfs, out.rsplit("/", 1)[0])] == ["out"]
+    there = list_directory(hdfs, out)
     assert sum(there.values()) == int(MANY) * ROW_BYTES
     assert len(there) == 3
     assert "_SUCCESS" in there
-    # The rows that TeraGen made are all there and right, though not sorted.
+    # TeraGen's rows are complete and right, though not sorted.
     validated = tera(program, "teravalidate", f"{uri}{out}", code=1 if command == "teragen" else 0)
     assert validated.checksum == inputs[MANY]
     assert "differs from the row" not in validated.err
 
 
-@pytest.mark.usefixtures("restored")
+@pytest.mark.usefixtures("restore_data_node")
 def test_lost_only_copy_leaves_all_rows_or_none(
     program: Path, hdfs: RunningSystem, uri: str, inputs: dict[str, str]
 ) -> None:
     out = "/lost/out"
-    ran = killed_under(program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output")
+    ran = kill_data_node(
+        program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output"
+    )
     if ran.code == 0:
-        # The data node had no run that was still to be read.
+        # The data node had no unread run.
         assert (ran.err, ran.checksum) == ("", inputs[MANY])
         assert tera(program, "teravalidate", f"{uri}{out}").checksum == inputs[MANY]
-        assert [*listed(hdfs, "/lost")] == ["out"]
+        assert [*list_directory(hdfs, "/lost")] == ["out"]
     else:
         error, hint = ran.err.splitlines()
         assert re.match(r'error: terasort failed in the stage "[a-z ]+": cannot read /lost/.*/run-', error), ran.err
         assert "DatanodeInfo" not in error
         assert "--run-copies" in hint
-        assert listed(hdfs, "/lost") == {}
+        assert list_directory(hdfs, "/lost") == {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import CommandResult, Engine
-from lab_support import experiment, loadstone, only_folder, trials
+from lab_support import experiment, loadstone, single_folder, trials
 from systems_support import Up, up
 
 PREFIX = {"redis": "redis.", "postgres": "db."}
@@ -19,7 +19,7 @@ ENCRYPTED = "encryption TLS 1.3, TLS_AES_256_GCM_SHA384, verify=full"
 
 @dataclass(frozen=True)
 class Server:
-    """A server that encrypts its connections."""
+    """A server with encrypted connections."""
 
     store: str
     up: Up
@@ -74,7 +74,7 @@ measure: {{warmup: 0, duration: 200ms}}
 repeats: 2
 """
     loadstone(tmp_path, "run", experiment(tmp_path, text), "--no-report")
-    folder = only_folder(tmp_path)
+    folder = single_folder(tmp_path)
     assert {str(trial.facts["encryption"])[:7] for trial in trials(folder)} == {"TLS 1.3"}
     files = server.up.root / server.store / "data/tls"
     secrets = [line for key in files.glob("*.key") for line in key.read_bytes().splitlines()[1:-1]]

@@ -1,4 +1,4 @@
-"""The system's Chromium, driven by Playwright: a page of ours as a reader would see it."""
+"""A page of Loadstone in the system's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POLL_MS = 50
 
 
 def find() -> str | None:
-    """Where a Chromium is, if there is one."""
+    """The path of Chromium, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
@@ -41,24 +41,24 @@ class Browser:
         self._playwright.stop()
 
     def open(self, file: Path | str, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
-        """Opens a page of ours, or an address, and waits until its charts are drawn."""
+        """Opens one of Loadstone's pages or an address, and waits until its charts are drawn."""
         self.page.close()
         size = {"width": width, "height": height}
         self.page = self._browser.new_page(viewport=size, is_mobile=touch)  # type: ignore[arg-type]
         self.page.set_default_timeout(SECONDS * 1000)
         self._requests, self._complaints = [], []
-        self.page.on("request", self._asked)
-        self.page.on("console", self._logged)
+        self.page.on("request", self._record_request)
+        self.page.on("console", self._record_message)
         self.page.on("pageerror", lambda error: self._complaints.append(str(error)))
         self.dark(dark)
         self.page.goto(file if isinstance(file, str) else file.resolve().as_uri())
         self.wait("!document.getElementById('charts') || document.documentElement.dataset.drawn === 'all'")
 
-    def _asked(self, request: Request) -> None:
+    def _record_request(self, request: Request) -> None:
         if not request.url.startswith(("data:", "file:")):
             self._requests.append(request.url)
 
-    def _logged(self, message: ConsoleMessage) -> None:
+    def _record_message(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning", "assert"):
             self._complaints.append(message.text)
 
@@ -68,10 +68,10 @@ class Browser:
 
     def wait(self, expression: str) -> None:
         """Waits until an expression is true in the page."""
-        # Playwright's own waiting evaluates within the page, which a policy without eval forbids.
+        # Playwright's own waiting evaluates code in the page; a policy without eval forbids it.
         until = time.monotonic() + SECONDS
         while time.monotonic() < until:
-            # A page that is just being left has no context.
+            # During a navigation the page has no context.
             with suppress(Error):
                 if self.page.evaluate(expression):
                     return
@@ -79,13 +79,13 @@ class Browser:
         raise TimeoutError(f"{expression} did not become true: {self._complaints}")
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression comes to."""
+        """The value of a JavaScript expression."""
         return self.page.evaluate(expression)
 
     def requests(self) -> list[str]:
-        """What the page asked for beside itself and what it carries within it."""
+        """The page's requests, without the page itself and embedded data."""
         return self._requests
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page."""
+        """Errors and warnings in the page's console."""
         return self._complaints

@@ -1,4 +1,4 @@
-"""Cassandra's own `nodetool`, for what CQL does not tell: `nodetool status`, `compactionstats`, `flush`."""
+"""Cassandra's `nodetool`, for data that CQL does not have: `nodetool status`, `compactionstats`, `flush`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from loadstone.systems.base.system import Place, SystemPlan, SystemsError
 from loadstone.systems.cassandra.files import fetch_jars, module_options, port_setting, server_name
 
 
-def nodetool(place: Place, plan: SystemPlan, node: int, *words: str, within_s: float = 120.0) -> str:
-    """What a command of nodetool tells of a node that runs. Raises SystemsError if it fails or takes too long."""
+def nodetool(place: Place, plan: SystemPlan, node: int, *arguments: str, within_s: float = 120.0) -> str:
+    """The output of a nodetool command on a running node. Raises SystemsError if it fails or exceeds its time limit."""
     home = place.data / server_name(node)
-    # It writes its history below the home directory, and reads the node's configuration.
+    # nodetool writes its history below the home directory, and reads the node's configuration.
     directory = home / "nodetool"
     directory.mkdir(parents=True, exist_ok=True)
     argv = java_command(
@@ -28,12 +28,12 @@ def nodetool(place: Place, plan: SystemPlan, node: int, *words: str, within_s: f
             "cassandra.storagedir": str(directory),
             "cassandra.logdir": str(directory),
             "logback.configurationFile": (home / "logback.xml").as_uri(),
-            # Its own launcher sets this: JDKs since 8u332 and 17.0.3 refuse the address it makes otherwise.
+            # Cassandra's launcher sets this: without it, JDKs since 8u332 and 17.0.3 refuse the node's JMX address.
             "com.sun.jndi.rmiURLParsing": "legacy",
         },
-        arguments=["-h", "127.0.0.1", "-p", str(port_setting(plan, "jmx_port") + node), *words],
+        arguments=["-h", "127.0.0.1", "-p", str(port_setting(plan, "jmx_port") + node), *arguments],
     )
-    command = f"nodetool {' '.join(words)}"
+    command = f"nodetool {' '.join(arguments)}"
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=within_s, check=False)
     except subprocess.TimeoutExpired as error:
@@ -41,7 +41,7 @@ def nodetool(place: Place, plan: SystemPlan, node: int, *words: str, within_s: f
             f"{command} takes longer than {within_s:g} s", f"see the log of {server_name(node)}"
         ) from error
     if done.returncode != 0:
-        lines = (done.stderr + done.stdout).strip().splitlines() or ["it says nothing"]
+        lines = (done.stderr + done.stdout).strip().splitlines() or ["no output"]
         raise SystemsError(
             f"{command} fails at {server_name(node)}: {lines[-1]}", f"see the log of {server_name(node)}"
         )

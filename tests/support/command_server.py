@@ -1,7 +1,7 @@
-"""Runs commands of `loadstone`, each in a fork of a process with all imports of the lab.
+"""Runs commands of `loadstone`, each in a fork of a process that has imported the lab.
 
-A test file runs dozens of commands. Imports take most of a short command's processor time, and here they are done once
-for each worker of pytest. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
+A test file runs dozens of commands, and imports take most of a short command's processor time. Here each worker of
+pytest imports once. `LOADSTONE_FORK=0` starts an interpreter for each command instead.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any
 
 ENABLED = os.environ.get("LOADSTONE_FORK") != "0"
 LOADSTONE = (sys.executable, "-c", "import sys; from loadstone.cli import main; sys.exit(main())")
-# A request has an environment.
+# The largest request contains an environment.
 REQUEST_BYTES = 100_000
 # A child must not inherit threads: OpenBLAS would start some with NumPy.
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-# Without a terminal and only on demand.
+# The terminal library is imported on demand.
 OMITTED = ("__main__", "api", "live", "ray")
 LIBRARIES = ("altair", "numpy", "pyarrow", "pydantic", "rich.console", "scipy.stats", "vl_convert", "yaml")
 
@@ -49,7 +49,7 @@ def run_command(
     """Runs `loadstone …` to its end, without input. Raises subprocess.TimeoutExpired after `timeout` seconds."""
     line = [str(argument) for argument in arguments]
     request = json.dumps({"arguments": line, "cwd": str(cwd or Path.cwd()), "env": dict(env)}).encode()
-    # The imports of the server take as long as some commands: a single test does without it.
+    # The server's imports take as long as some commands, so a single test runs without it.
     if prefix or not ENABLED or len(request) > REQUEST_BYTES or next(COMMANDS) < 3:
         return subprocess.run(
             [*prefix, *LOADSTONE, *line],
@@ -83,7 +83,7 @@ def run_command(
 
 @cache
 def connect() -> socket.socket:
-    """The connection to this worker's server, which ends with the connection."""
+    """The connection to this worker's server. The server ends when it closes."""
     mine, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with inherited:
         actions = [
@@ -96,7 +96,7 @@ def connect() -> socket.socket:
 
 
 def import_lab() -> None:
-    """Imports what commands use."""
+    """Imports the modules that commands use."""
     import loadstone
 
     for name in LIBRARIES:
@@ -107,9 +107,9 @@ def import_lab() -> None:
 
 
 def bundle_program() -> str:
-    """The program of a report, which takes a third of its time.
+    """Bundles the program of a report, which takes a third of the report's time.
 
-    A separate process bundles it: the threads of vl-convert would not survive a fork.
+    A separate process bundles it, because the threads of vl-convert would not survive a fork.
     """
     from loadstone.report import html
 
@@ -127,7 +127,7 @@ def bundle_program() -> str:
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
-    """Forks a process for each request. Returns the request in the new process, and nothing at the end."""
+    """Forks a process for each request. Returns the request in the new process, and None at the end."""
     children: dict[int, tuple[int, socket.socket]] = {}
     while True:
         readable, _, _ = select.select([connection.fileno(), *children], [], [])
@@ -156,19 +156,19 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
                 pid, reply = children.pop(handle)
                 os.close(handle)
                 _, status = os.waitpid(pid, 0)
-                # The client of a command that took too long has gone.
+                # The client closed its connection after a time-out.
                 with reply, suppress(BrokenPipeError):
                     reply.send(str(status).encode())
 
 
 def main() -> int:
-    """Serves the connection that is inherited as a descriptor."""
+    """Serves the connection whose descriptor it inherited."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket.socket(fileno=int(sys.argv[1]))
     import_lab()
     program = bundle_program()
     setattr(importlib.import_module("loadstone.report.html"), "program", lambda: program)  # noqa: B010
-    # Collections in a child would copy its parent's pages.
+    # A collection in a child would copy its parent's pages.
     gc.collect()
     gc.freeze()
     request = serve(connection)
@@ -178,7 +178,7 @@ def main() -> int:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    # What depends on the environment, and the first directory of `python -c`.
+    # State that depends on the environment, and the first directory of `python -c`.
     tempfile.tempdir = None
     sys.path[0] = ""
     sys.argv = ["-c", *request["arguments"]]

@@ -1,4 +1,4 @@
-"""Events as an engine of version 2 writes them, crafted: histograms, outcomes, intervals and a summary."""
+"""Crafted events of an engine of version 2: histograms, outcomes, intervals and a summary."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from loadstone.importers.run import build_histogram
 SECOND = 10**9
 
 
-def encoded(values: Iterable[int]) -> str:
-    """A histogram of some values, ns, as HdrHistogram's V2 in base64."""
+def encode_histogram(values: Iterable[int]) -> str:
+    """A histogram of values in ns, in HdrHistogram's V2 encoding and base64."""
     counts = build_histogram((value, 1) for value in values).counts
     payload = b"".join(zigzag(counts.get(index, 0)) for index in range(max(counts, default=-1) + 1))
     bare = HEADER.pack(COOKIE, len(payload), 0, 3, 1, 1 << 42, 1.0) + payload
@@ -26,30 +26,30 @@ def encoded(values: Iterable[int]) -> str:
 
 
 def zigzag(number: int) -> bytes:
-    """A number that is not negative in ZigZag LEB128."""
-    rest, made = number << 1, bytearray()
+    """A non-negative number in ZigZag LEB128."""
+    rest, result = number << 1, bytearray()
     while rest >= 0x80:
-        made.append(rest & 0x7F | 0x80)
+        result.append(rest & 0x7F | 0x80)
         rest >>= 7
-    made.append(rest)
-    return bytes(made)
+    result.append(rest)
+    return bytes(result)
 
 
 def outcome(
     operation: str, status: str, service: Iterable[int], response: Iterable[int] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """Operations with these latencies, ns; of what was never sent there is no service time."""
+    """Operations with these latencies, ns. Operations that were never sent have no service time."""
     services = list(service)
     responses = None if response is None else list(response)
-    made = {"operation": operation, "status": status, "count": len(services if responses is None else responses)}
-    made["service"] = encoded(services)
+    entries = {"operation": operation, "status": status, "count": len(services if responses is None else responses)}
+    entries["service"] = encode_histogram(services)
     if responses is not None:
-        made["response"] = encoded(responses)
-    return {**made, **more}
+        entries["response"] = encode_histogram(responses)
+    return {**entries, **more}
 
 
 def ready(**changes: Any) -> dict[str, Any]:
-    """The store is open."""
+    """The event of an open store."""
     return {
         "event": "ready",
         "events": 2,
@@ -67,8 +67,8 @@ def ready(**changes: Any) -> dict[str, Any]:
 
 
 def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """The k-th second, in which all that was due ended well, and nothing else."""
-    ended = sum(each["count"] for each in outcomes)
+    """The k-th second, in which every operation that was due succeeded."""
+    ended = sum(outcome_of["count"] for outcome_of in outcomes)
     return {
         "event": "interval",
         "k": k,
@@ -93,14 +93,14 @@ def interval(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str
 
 
 def earlier(k: int, outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """What ended of the k-th second since the last event, well."""
-    good = sum(each["count"] for each in outcomes)
+    """Operations of the k-th second that succeeded after its event."""
+    good = sum(outcome_of["count"] for outcome_of in outcomes)
     counts = {"completed": 0, "ended": 0, "good": good, "late": 0, "failed": 0, "not_yet": 0}
     return {"k": k, **counts, "outcomes": outcomes, **changes}
 
 
 def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[str, Any]:
-    """A thread over ten seconds."""
+    """An executor's figures for ten seconds."""
     wall = 10 * SECOND
     return {
         "name": name,
@@ -108,13 +108,13 @@ def executor(name: str, clients: int, busy: float, lag: Iterable[int]) -> dict[s
         "cpu_ns": round(busy * wall),
         "wall_ns": wall,
         "busy": busy,
-        "lag": encoded(lag),
+        "lag": encode_histogram(lag),
     }
 
 
 def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
-    """Ten seconds in which everything ended well, but for what `changes` says."""
-    ended = sum(each["count"] for each in outcomes if each["status"] != "CENSORED")
+    """Ten seconds in which every operation succeeded, with `changes`."""
+    ended = sum(outcome_of["count"] for outcome_of in outcomes if outcome_of["status"] != "CENSORED")
     return {
         "event": "summary",
         "end": "done",
@@ -153,6 +153,6 @@ def summary(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     }
 
 
-def parsed(*documents: dict[str, Any]) -> Iterator[Event]:
-    """As the lab reads them."""
+def parse_events(*documents: dict[str, Any]) -> Iterator[Event]:
+    """Parses documents as the lab does."""
     return (parse_event(json.dumps(document)) for document in documents)

@@ -21,21 +21,21 @@ OPTIONS = "# --"
 
 
 def experiment(directory: Path, text: str) -> Path:
-    """A file with this text, in which WORKLOADS is the repository's directory of workloads."""
+    """A file with this text; WORKLOADS is replaced by the repository's directory of workloads."""
     path = directory / "experiment.yaml"
     path.write_text(text.replace("WORKLOADS", str(WORKLOADS)))
     return path
 
 
-def loaded(directory: Path, text: str, *settings: str, scale: str | None = None) -> Loaded:
-    """An experiment of this text."""
+def load_text(directory: Path, text: str, *settings: str, scale: str | None = None) -> Loaded:
+    """The experiment with this text."""
     return load_experiment(experiment(directory, text), scale, settings)
 
 
 def mistakes(directory: Path, text: str, *settings: str) -> list[str]:
     """The messages about this text, without places and hints."""
     try:
-        loaded(directory, text, *settings)
+        load_text(directory, text, *settings)
     except ExperimentError as error:
         return [mistake.message for mistake in error.mistakes]
     return []
@@ -43,7 +43,7 @@ def mistakes(directory: Path, text: str, *settings: str) -> list[str]:
 
 def warnings(directory: Path, text: str) -> list[str]:
     """The warnings about this text, without places and hints."""
-    return [warning.message for warning in loaded(directory, text).warnings]
+    return [warning.message for warning in load_text(directory, text).warnings]
 
 
 def message_of(path: Path) -> str:

@@ -19,13 +19,13 @@ LEVELS = {"ONE": 1, "QUORUM": 3}
 
 
 def instants(repeat: int) -> tuple[int, int]:
-    """When the fault and its lift of a block are ordered, ns."""
+    """The instants at which the fault and its lift in a block are ordered, ns."""
     order_ns = round((70 + 20 * (repeat * 0.6180339887 % 1)) * SECOND)
     return order_ns, order_ns + 30 * SECOND
 
 
 def record_of(kind: str, repeat: int) -> FaultRecord:
-    """The fault of a block, or its twin."""
+    """The record of a block's fault, or of its twin."""
     order_ns, lift_ns = instants(repeat)
     if kind == "none":
         return fault(order_ns, lift_ns, "none")
@@ -36,7 +36,10 @@ def record_of(kind: str, repeat: int) -> FaultRecord:
 
 
 def store_of(level: str, kind: str, repeat: int) -> ScriptedStore:
-    """At ONE, requests to the killed node fail until it is known; at QUORUM, a third of the keys until it is back."""
+    """At ONE, requests to the killed node fail until its failure is detected.
+
+    At QUORUM, requests for a third of the keys fail until its return.
+    """
     order_ns, lift_ns = instants(repeat)
     if kind == "none":
         return ScriptedStore(RATE, SECONDS, [], 4000)

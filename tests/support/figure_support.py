@@ -25,9 +25,9 @@ SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, n
 SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/s", "/op")}
 TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
-# Cells with these words have no figure.
-WORDS = ("withheld", "failed", "no device", "over the network", "not measured", "none", "unknown")
-# A variant's tokens and a metric's words.
+# Cells with these texts have no figure.
+WORDS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
+# A variant's tokens and a metric's text.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
 STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
@@ -37,7 +37,7 @@ CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a figure is, and its text."""
+    """The place of a figure, and its text."""
 
     where: str
     text: str
@@ -118,7 +118,7 @@ class TableReader(HTMLParser):
 
 
 def find_conflicts(judgement: Judgement) -> list[str]:
-    """Figures that a rendered report shows with more than one value, each in a line."""
+    """Figures that a rendered report shows with more than one value, a line for each."""
     lines = []
     for (variant, metric), places in collect_figures(judgement).items():
         for first, second in combinations(places, 2):
@@ -129,7 +129,7 @@ def find_conflicts(judgement: Judgement) -> list[str]:
 
 
 def count_repeated(judgement: Judgement) -> int:
-    """How many figures occur in more than one place."""
+    """The number of figures that occur in more than one place."""
     return sum(len({place.where for place in places}) > 1 for places in collect_figures(judgement).values())
 
 
@@ -158,7 +158,7 @@ def page_figures(reader: TableReader) -> Iterator[tuple[str, str, Place]]:
         for group, row, cells in rows:
             yield from row_figures(table.section, table.title, group, row, cells[0], "page")
     for name, spec in reader.charts.items():
-        # The chart of the first screen is one of these again.
+        # The chart of the first screen repeats one of these charts.
         chart = re.sub(r"-\d+$", "", name)
         data = [row for rows in spec.get("datasets", {}).values() for row in rows]
         for row in data:
@@ -249,7 +249,7 @@ def terminal_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
-    """The figures of trials in the CSV export, if the page has few enough to show them."""
+    """The figures of trials in the CSV export, if few enough trials for the page to show them."""
     if len(judgement.results.trials) > trials.ROWS_MAX:
         return
     metrics = trials.columns(View(judgement))
@@ -264,7 +264,7 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
 
 
 def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
-    """A variant's values, as `name=value`, without what all variants share."""
+    """A variant's values as `name=value`, without values that all variants share."""
     if label.startswith("trial="):
         return frozenset({label})
     tokens = set()
@@ -274,16 +274,16 @@ def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:
             label = pattern.sub("", label)
             if len(values) > 1:
                 tokens.add(f"{name}={match[1]}")
-    # What has no name is a value of the compared dimension.
+    # A value without a name belongs to the compared dimension.
     rest = re.sub(r"(?<=\d),(?=\d{3})", "", " ".join(label.replace("·", " ").split()))
-    by = View(judgement).by
+    by = View(judgement).dimension
     if rest and not (by and len(judgement.results.dimensions[by]) == 1):
         tokens.add(f"{by}={rest}" if by else rest)
     return frozenset(tokens)
 
 
 def metric_words(metric: str) -> str:
-    """A metric in the words of the report."""
+    """A metric's text in the report."""
     text = re.sub(r"^stage(\d+)\.", r"stage \1 ", metric)
     text = re.sub(r"\.(?!\d)", " ", text).replace("_", " ").replace(" all ", " ")
     return text.removeprefix("all ").removeprefix("device ")
@@ -312,7 +312,7 @@ def parse_figure(text: str) -> tuple[float, float, str] | None:
     scale = SCALES.get(unit, 0.01 if unit == "%" else 1.0)
     exact = number.partition("e")[0]
     whole, _, decimals = exact.partition(".")
-    # Zeros at the end of a whole number may be rounded digits.
+    # Trailing zeros of a whole number may be rounded digits.
     zeros = len(whole) - len(whole.rstrip("0")) if not decimals else -len(decimals)
     half = 0.5 * 10.0 ** min(zeros, max(len(whole.strip("-")) - 3, 0) if not decimals else zeros)
     kind = {"s": "time", "ms": "time", "µs": "time", "ns": "time"}.get(

@@ -86,20 +86,20 @@ class SimulatedClock(HostClock):
 
 @dataclass
 class ScriptedHost:
-    """How one agent behaves."""
+    """The behaviour of one agent."""
 
-    # Half a round trip there and back, s.
+    # Half a round trip in each direction, s.
     there: float = 0.001
     back: float = 0.001
     offset: float = 0.0
     drift: float = 0.0
-    # From this instant on, it neither receives nor replies.
+    # The instant from which it neither receives nor replies.
     silent_from: float = float("inf")
-    # Instants at which its clock jumps, and by how much, s.
+    # The instants at which its clock jumps, and the jumps, s.
     jumps: dict[float, float] = field(default_factory=dict)
-    # From a launch to its engines being ready, s.
+    # The time from a launch until its engines are ready, s.
     opening: float = 0.1
-    # Instead of being ready, its engines fail.
+    # Its engines fail instead of becoming ready.
     failure: str = ""
     ignores_stop: bool = False
     started_at: float | None = None
@@ -247,7 +247,7 @@ class Simulation:
 
 
 def specs(engines: int, interval_ms: int = 1000, lease_ms: int = 2000) -> list[dict[str, Any]]:
-    """Specs of segments, of which scripted agents read nothing."""
+    """Specs of segments. Scripted agents do not read them."""
     return [
         {"segment": {"k": k, "n": engines}, "interval_ms": interval_ms, "lease_ms": lease_ms} for k in range(engines)
     ]

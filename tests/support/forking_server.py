@@ -1,7 +1,7 @@
-"""A server that serves each client with a process of its own, as PostgreSQL does: what is sent comes back.
+"""An echo server with a process per client, like PostgreSQL: `python forking_server.py PORT [FILE]`.
 
-`python forking_server.py PORT [FILE]`: what comes is also written to the file, through to the device. A client that
-sends `work` first has a second of a processor's work done for it.
+It also writes received bytes to FILE, through to the device. For a client that sends `work` first, the process uses a
+second of processor time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def serve(port: int, file: str | None) -> None:
-    """Serves for ever."""
+    """Serves forever."""
     signal.signal(signal.SIGCHLD, lambda *_: reap())
     with socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
         while True:
@@ -28,7 +28,7 @@ def serve(port: int, file: str | None) -> None:
 
 
 def reap() -> None:
-    """Takes note of children that have ended."""
+    """Reaps children that have ended."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -37,7 +37,7 @@ def reap() -> None:
 
 
 def answer(connection: socket.socket, file: str | None) -> None:
-    """Sends back what comes."""
+    """Sends received bytes back."""
     while data := connection.recv(1 << 16):
         if data.startswith(b"work"):
             start = time.process_time()

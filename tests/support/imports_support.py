@@ -1,4 +1,4 @@
-"""Shared by the tests of importers: where the fixtures are, and short ways to what was read from them."""
+"""Shared by the tests of importers: paths of fixtures, and short access to imported runs."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"
 YCSB = Path(__file__).parents[1] / "fixtures" / "ycsb"
 
 
-def one(path: Path, **facts: Scalar) -> Imported:
+def read_single(path: Path, **facts: Scalar) -> Imported:
     """The only run of a file."""
-    found = read_file(path, facts)
-    assert len(found) == 1, [each.result.trial for each in found]
-    return found[0]
+    runs = read_file(path, facts)
+    assert len(runs) == 1, [run.result.trial for run in runs]
+    return runs[0]
 
 
 def figures(imported: Imported, *metrics: str) -> dict[str, tuple[float, str, int]]:
-    """Figures as value, unit and n; all of them unless some are named."""
+    """Figures as value, unit and n; all figures unless names are passed."""
     values = imported.result.values
     chosen = metrics or tuple(values)
     return {metric: (values[metric].value, values[metric].unit, values[metric].n) for metric in chosen}
 
 
-def written(folder: Path, text: str | bytes, name: str = "bench.log") -> Path:
-    """A file of a test's own."""
+def write_file(folder: Path, text: str | bytes, name: str = "bench.log") -> Path:
+    """Writes a test's file."""
     path = folder / name
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
 
 
 def refusal(path: Path, facts: Mapping[str, Scalar] | None = None) -> str:
-    """What reading a file ends with, as the user sees it."""
+    """The message that refuses a file, as the user sees it."""
     with pytest.raises(LoadstoneError) as caught:
         read_file(path, facts or {})
     return str(caught.value)

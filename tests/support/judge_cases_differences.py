@@ -1,11 +1,11 @@
-"""Crafted results for the checks of the differences between two sides, both ways."""
+"""Crafted results for the checks of differences between two sides, in both directions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-from judge_support import Case, Spoil, asking, both, experiment, facts, rocksdb, sound
+from judge_support import Case, Change, asking, both, experiment, facts, rocksdb, sound
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -19,12 +19,12 @@ def clients(trial: TrialResult) -> TrialResult:
 
 
 def also_by_clients(trial: TrialResult) -> TrialResult:
-    """The same difference as a compared dimension."""
+    """The clients as a compared dimension."""
     changed = clients(trial)
     return replace(changed, config={"system,clients": f"{trial.config['system']},{changed.clients}"})
 
 
-def place_systems(is_shared: str) -> Spoil:
+def place_systems(is_shared: str) -> Change:
     """The systems as placements, on more and fewer machines."""
 
     def change(trial: TrialResult) -> TrialResult:
@@ -36,21 +36,21 @@ def place_systems(is_shared: str) -> Spoil:
     return change
 
 
-def in_bytes(trial: TrialResult) -> TrialResult:
-    """A throughput that is a bandwidth."""
+def use_bytes(trial: TrialResult) -> TrialResult:
+    """A throughput in bytes per second."""
     return replace(
         trial, values={**trial.values, "throughput": replace(trial.values["throughput"], unit="B/s", value=5e6)}
     )
 
 
-def later(**known: Any) -> Spoil:
+def later(**known: Any) -> Change:
     """Other facts from the fourth block on."""
     return lambda trial: facts(**known)(trial) if trial.repeat >= 4 else trial
 
 
-def alone(spoil: Spoil) -> ResultSet:
+def single_variant(change: Change) -> ResultSet:
     """One variant."""
-    whole = experiment(spoil)
+    whole = experiment(change)
     return replace(whole, trials=[trial for trial in whole.trials if trial.config["system"] == "rocksdb"])
 
 
@@ -74,7 +74,7 @@ CASES = [
     Case("sides-differ", "memory but for a little", experiment(rocksdb(facts(memory_bytes=63_000_000_000)))),
     Case(
         "sides-differ",
-        "one side says nothing",
+        "unknown on one side",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "kernel"}))
         ),
@@ -123,18 +123,18 @@ CASES = [
     Case(
         "sides-differ",
         "another JVM for a variant that is not compared",
-        alone(both(facts(jvm="17"), later(jvm="21"))),
+        single_variant(both(facts(jvm="17"), later(jvm="21"))),
         SUSPECT,
         "the JVM changed between repeats: 17 and 21",
     ),
     Case(
         "sides-differ",
         "another kernel for a variant that is not compared",
-        alone(later(kernel="6.8.0")),
+        single_variant(later(kernel="6.8.0")),
         SUSPECT,
         "the kernel changed between repeats: 6.1.0 and 6.8.0",
     ),
-    Case("sides-differ", "a variant that is not compared", alone(facts(jvm="17"))),
+    Case("sides-differ", "a variant that is not compared", single_variant(facts(jvm="17"))),
     Case("sides-differ", "alike", experiment()),
     Case(
         "sides-differ",
@@ -159,7 +159,7 @@ CASES = [
     ),
     Case(
         "sides-differ",
-        "which is what is compared",
+        "the compared dimension",
         experiment(
             lambda trial: replace(
                 trial,
@@ -172,7 +172,7 @@ CASES = [
     ),
     Case(
         "sides-differ",
-        "which stands for what is compared",
+        "a consequence of the compared dimension",
         experiment(rocksdb(facts(durability="device")), question=asking(by="system", promises=("durability",))),
         NOTE,
         "rocksdb and lmdb differ in durability (device against os)",
@@ -203,7 +203,7 @@ CASES = [
     ),
     Case(
         "sides-differ",
-        "one side says nothing",
+        "unknown on one side",
         experiment(
             rocksdb(lambda trial: replace(trial, facts={k: v for k, v in trial.facts.items() if k != "durability"}))
         ),
@@ -235,7 +235,7 @@ CASES = [
         "the hosts of clients and of servers are one machine (one kernel): placement does not change the competition"
         " for its processors",
     ),
-    Case("sides-differ", "one side says nothing", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
+    Case("sides-differ", "unknown on one side", experiment(rocksdb(lambda trial: replace(trial, clients=None)))),
     Case(
         "sides-differ",
         "a rate on one side",
@@ -264,5 +264,5 @@ CASES = [
         SUSPECT,
         "rocksdb and lmdb differ in number of records (1,000 against 1,000,000)",
     ),
-    Case("sides-differ", "two units", experiment(rocksdb(in_bytes)), INVALID, "throughput is in B/s and in op/s"),
+    Case("sides-differ", "two units", experiment(rocksdb(use_bytes)), INVALID, "throughput is in B/s and in op/s"),
 ]

@@ -1,10 +1,10 @@
-"""Crafted results for the checks of what failed: operations, values read, attempts, engines, servers; both ways."""
+"""Crafted results for the checks of failed operations, reads, attempts, engines and servers, in both directions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import Case, asking, both, ended, experiment, failing, given, noting, rocksdb
+from judge_support import Case, asking, both, experiment, failing, noting, rocksdb, set_figures, with_end
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
@@ -12,14 +12,14 @@ from loadstone.results.trial_result import TrialResult
 NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
-def verified_by_statuses(trial: TrialResult) -> TrialResult:
-    """As YCSB counts, without a figure."""
-    kept = given(without=("verified", "wrong"))(trial)
-    return replace(kept, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
+def count_by_statuses(trial: TrialResult) -> TrialResult:
+    """Verification counted by statuses, as YCSB counts it, without a figure."""
+    retained = set_figures(without=("verified", "wrong"))(trial)
+    return replace(retained, statuses={"VERIFY": {"OK": 990, "UNEXPECTED_STATE": 10}})
 
 
 def note_stall(trial: TrialResult) -> TrialResult:
-    """The engine's notes on refused writes, and on the node that its neighbours considered down."""
+    """The engine's notes on refused writes, and on a node that its neighbours considered down."""
     refusal = Note("errors", "500 steps failed, the first: Unavailable: Cannot achieve consistency level TWO", "")
     down = Note("server-events", "127.0.0.2:9042 was considered down from 41.0 s to 61.5 s", "")
     return replace(trial, notes=(refusal, down))
@@ -30,47 +30,51 @@ CASES = [
     Case(
         "errors",
         "one",
-        experiment(both(given(errors=1), noting("errors", "1 steps failed, the first: IO error"))),
+        experiment(both(set_figures(errors=1), noting("errors", "1 steps failed, the first: IO error"))),
         NOTE,
         "1 of 100,000 operations failed (0.001 %), the first: IO error",
     ),
     Case(
-        "errors", "one in a thousand", experiment(given(errors=100)), NOTE, "100 of 100,000 operations failed (0.1 %)"
+        "errors",
+        "one in a thousand",
+        experiment(set_figures(errors=100)),
+        NOTE,
+        "100 of 100,000 operations failed (0.1 %)",
     ),
-    Case("errors", "more", experiment(given(errors=101)), INVALID, "101 of 100,000 operations failed (0.101 %)"),
+    Case("errors", "more", experiment(set_figures(errors=101)), INVALID, "101 of 100,000 operations failed (0.101 %)"),
     Case(
         "errors",
         "while loading",
-        experiment(given(load__errors=500, load__operations=1000)),
+        experiment(set_figures(load__errors=500, load__operations=1000)),
         INVALID,
         "500 of 1,000 operations of the load failed (50 %)",
     ),
     Case(
         "errors",
         "retried",
-        experiment(given(attempts__failed=101)),
+        experiment(set_figures(attempts__failed=101)),
         INVALID,
-        "101 of 100,101 attempts at operations failed (0.101 %); after retries, 0 of 100,000 failed",
+        "101 of 100,101 requests failed (0.101 %), retries included; after retries, 0 of 100,000 operations failed",
     ),
-    Case("errors", "no attempt failed", experiment(given(attempts__failed=0))),
+    Case("errors", "no attempt failed", experiment(set_figures(attempts__failed=0))),
     Case(
         "errors",
         "unsent",
-        experiment(given(errors=500, attempts__failed=500, unsent__unreached=480)),
+        experiment(set_figures(errors=500, attempts__failed=500, unsent__unreached=480)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %), 480 of them unsent: no server could be reached",
     ),
     Case(
         "errors",
         "reads of partitions that were not written",
-        experiment(given(errors=500, rows_missing=480, partitions_written=1234)),
+        experiment(set_figures(errors=500, rows_missing=480, partitions_written=1234)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %); 480 reads found no row: the load wrote only partitions 1 to 1,234",
     ),
     Case(
         "errors",
         "reads of the warm-up that found no row",
-        experiment(given(errors=500, rows_missing=512, partitions_written=1234, partitions=2000)),
+        experiment(set_figures(errors=500, rows_missing=512, partitions_written=1234, partitions=2000)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %); 512 reads (warm-up included) found no row: the load wrote only"
         " partitions 1 to 1,234",
@@ -78,7 +82,7 @@ CASES = [
     Case(
         "errors",
         "reads of partitions that replicas lack",
-        experiment(given(errors=500, rows_missing=480, partitions_written=1234, partitions=1234)),
+        experiment(set_figures(errors=500, rows_missing=480, partitions_written=1234, partitions=1234)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %); 480 reads found no row, although the load wrote all 1,234"
         " partitions: the replicas that answered lack them",
@@ -86,28 +90,28 @@ CASES = [
     Case(
         "missing-rows",
         "stated with the failures",
-        experiment(both(given(errors=500, rows_missing=480), noting("missing-rows", "480 reads found no row"))),
+        experiment(both(set_figures(errors=500, rows_missing=480), noting("missing-rows", "480 reads found no row"))),
     ),
     Case(
         "errors",
         "a node that was considered down without a requested fault",
-        experiment(both(given(errors=500), note_stall)),
+        experiment(both(set_figures(errors=500), note_stall)),
         INVALID,
         "500 of 100,000 operations failed (0.5 %), the first: Unavailable: Cannot achieve consistency level TWO;"
         " 127.0.0.2:9042 was considered down from 41.0 s to 61.5 s",
     ),
-    Case("errors", "every client closed", experiment(given(unclosed=0, load__unclosed=0))),
+    Case("errors", "every client closed", experiment(set_figures(unclosed=0, load__unclosed=0))),
     Case(
         "errors",
         "clients that did not close",
-        experiment(given(unclosed=2)),
+        experiment(set_figures(unclosed=2)),
         INVALID,
         "2 clients did not close: writes that they buffered may be lost",
     ),
     Case(
         "errors",
         "a client of the load that did not close",
-        experiment(given(load__unclosed=1)),
+        experiment(set_figures(load__unclosed=1)),
         INVALID,
         "1 client of the load did not close: writes that it buffered may be lost",
     ),
@@ -115,14 +119,20 @@ CASES = [
         "errors",
         "what never ended is none",
         experiment(
-            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "CENSORED": 3}}))
+            both(
+                set_figures(without=("errors",)),
+                lambda trial: replace(trial, statuses={"READ": {"OK": 9, "CENSORED": 3}}),
+            )
         ),
     ),
     Case(
         "errors",
         "what the store was not ready for",
         experiment(
-            both(given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 9, "NOT_YET": 3}}))
+            both(
+                set_figures(without=("errors",)),
+                lambda trial: replace(trial, statuses={"READ": {"OK": 9, "NOT_YET": 3}}),
+            )
         ),
     ),
     Case(
@@ -130,72 +140,73 @@ CASES = [
         "by statuses",
         experiment(
             both(
-                given(without=("errors",)), lambda trial: replace(trial, statuses={"READ": {"OK": 99_997, "ERROR": 3}})
+                set_figures(without=("errors",)),
+                lambda trial: replace(trial, statuses={"READ": {"OK": 99_997, "ERROR": 3}}),
             )
         ),
         NOTE,
         "3 of 100,000 operations failed (0.003 %)",
     ),
     Case("unverified", "asked and done", experiment(question=asking(verify=True))),
-    Case("unverified", "neither", experiment(given(without=("verified", "wrong")))),
+    Case("unverified", "neither", experiment(set_figures(without=("verified", "wrong")))),
     Case(
         "unverified",
         "asked and not done",
-        experiment(given(without=("verified",)), question=asking(verify=True)),
+        experiment(set_figures(without=("verified",)), question=asking(verify=True)),
         INVALID,
-        "`verify` was asked for, but no value was verified",
+        "`verify` was requested, but no value was verified",
     ),
     Case(
         "unverified",
-        "wrong, though nobody asked",
-        experiment(given(wrong=1)),
+        "wrong without a request",
+        experiment(set_figures(wrong=1)),
         INVALID,
         "1 of 50,000 values read were not what had been written",
     ),
     Case(
         "unverified",
         "wrong by YCSB's statuses",
-        experiment(verified_by_statuses),
+        experiment(count_by_statuses),
         INVALID,
         "10 of 1,000 values read were not what had been written",
     ),
     Case(
         "unverified",
         "lost writes",
-        experiment(given(ledger__acknowledged=1_000, ledger__lost=2)),
+        experiment(set_figures(ledger__acknowledged=1_000, ledger__lost=2)),
         INVALID,
         "2 acknowledged writes are lost (of 1,000 acknowledged)",
     ),
-    Case("unverified", "lost as allowed", experiment(given(ledger__acknowledged=1_000, ledger__lost_allowed=2))),
-    Case("unverified", "stale", experiment(given(ledger__acknowledged=1_000, ledger__stale=2, ledger__proved=1))),
+    Case("unverified", "lost as allowed", experiment(set_figures(ledger__acknowledged=1_000, ledger__lost_allowed=2))),
+    Case("unverified", "stale", experiment(set_figures(ledger__acknowledged=1_000, ledger__stale=2, ledger__proved=1))),
     Case(
         "unverified",
         "a checker that found nothing",
-        experiment(given(ledger__acknowledged=1_000, ledger__proved=0)),
+        experiment(set_figures(ledger__acknowledged=1_000, ledger__proved=0)),
         INVALID,
         "the checker of the ledger missed a fault that it had planted, or could not repair it",
     ),
-    Case("unverified", "one in a hundred too early", experiment(given(not_yet=1_000))),
+    Case("unverified", "one in a hundred too early", experiment(set_figures(not_yet=1_000))),
     Case(
         "unverified",
         "more too early",
-        experiment(given(not_yet=1_100)),
+        experiment(set_figures(not_yet=1_100)),
         SUSPECT,
-        "1.1 % of the operations read records whose insert or delete was still under way",
+        "1.1 % of the operations read records whose insert or delete was still in flight",
     ),
     Case("lost-segment", "none", experiment()),
-    Case("lost-segment", "one of four", experiment(given(segments__lost=1)), INVALID, "segments lost: 1 of 4"),
+    Case("lost-segment", "one of four", experiment(set_figures(segments__lost=1)), INVALID, "segments lost: 1 of 4"),
     Case(
         "lost-segment",
         "the engine itself",
-        experiment(ended("lost", "lost-segment", "ended by SIGKILL")),
+        experiment(with_end("lost", "lost-segment", "ended by SIGKILL")),
         INVALID,
         "the engine vanished before it reported its result: ended by SIGKILL",
     ),
     Case(
         "lost-segment",
         "the lab",
-        experiment(ended("lease")),
+        experiment(with_end("lease")),
         INVALID,
         "the engine stopped because it lost contact with the lab",
     ),

@@ -1,4 +1,4 @@
-"""Crafted results for the checks of faults and losses; both ways."""
+"""Crafted results for the checks of faults and losses, in both directions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from judge_cases_failures import note_stall
-from judge_support import Case, Spoil, both, experiment, facts, value
-from judge_support import given as set_figures
+from judge_support import Case, Change, both, experiment, facts, set_figures, value
 from loadstone.judge.finding import Severity
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import TrialResult
@@ -20,7 +19,7 @@ KILL = FaultRecord(
     "kill", ("node-2",), 40 * SECOND, 60 * SECOND, None, 40 * SECOND, 41 * SECOND, 60 * SECOND, 61 * SECOND, 70 * SECOND
 )
 TWIN = FaultRecord("none", (), 40 * SECOND, 60 * SECOND)
-# A node of three kept for 20 s; the store was back 12 s after its lift.
+# A pause of one of three nodes for 20 s; the store recovered 12 s after the lift.
 FIGURES: Mapping[str, float] = MappingProxyType(
     {
         "outage": 8e9,
@@ -60,7 +59,7 @@ LEDGER = {
 }
 
 
-def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), bound: str = "") -> Spoil:
+def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), bound: str = "") -> Change:
     """A trial at a rate with one fault and its figures; `line` has the number of windows before the fault."""
 
     def add(trial: TrialResult) -> TrialResult:
@@ -73,7 +72,7 @@ def with_fault(fault: FaultRecord = KILL, line: tuple[float, int] = (0.95, 14), 
     return add
 
 
-def ledger(**counts: float) -> Spoil:
+def ledger(**counts: float) -> Change:
     """A trial with a kill and these counts of its ledger."""
 
     def add(trial: TrialResult) -> TrialResult:
@@ -89,12 +88,12 @@ def ledger_metrics(counts: Mapping[str, float]) -> dict[str, float]:
 
 
 def fail_verification(step: str, reason: str) -> FaultRecord:
-    """A kill of which a step could not be verified."""
+    """A kill with a step that could not be verified."""
     return replace(KILL, unverified={step: reason})
 
 
 def fail_reads(trial: TrialResult) -> TrialResult:
-    """Reads that failed, each of which YCSB counts as a verification that failed."""
+    """Failed reads, each of which YCSB counts as a failed verification."""
     statuses = {"READ": {"OK": 43_000, "TIMEOUT": 7000}, "VERIFY": {"OK": 43_000, "ERROR": 7000}}
     return replace(set_figures(wrong=7000, before__read__count=1)(trial), statuses=statuses)
 

@@ -1,24 +1,26 @@
-"""Crafted results for the checks of the load generator itself, both ways, at the edges of their thresholds."""
+"""Crafted results for the checks of the load generator, in both directions, at the thresholds."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import Case, both, experiment, facts, given, noting
+from judge_support import Case, both, experiment, facts, noting, set_figures
 from loadstone.judge.finding import Severity
 from loadstone.results.trial_result import TrialResult
 
 NOTE, INVALID = Severity.NOTE, Severity.INVALID
 
 
-def disturbed_probe(trial: TrialResult) -> TrialResult:
-    """The first repeat's probe of the driver took five times as long."""
-    return given(driver=1.1e6)(trial) if trial.repeat == 1 else trial
+def disturb_probe(trial: TrialResult) -> TrialResult:
+    """A probe of the driver that took five times as long in the first repeat."""
+    return set_figures(driver=1.1e6)(trial) if trial.repeat == 1 else trial
 
 
-def unprobed_at_a_rate(trial: TrialResult) -> TrialResult:
-    """At a rate, with a note of the engine and without the figure that it rests on."""
-    noted = noting("generator-limited", "the engine is the limit")(given(late__generator=0, without=("driver",))(trial))
+def remove_probe_at_rate(trial: TrialResult) -> TrialResult:
+    """A trial at a rate with a note of the engine, without the figure behind the note."""
+    noted = noting("generator-limited", "the engine is the limit")(
+        set_figures(late__generator=0, without=("driver",))(trial)
+    )
     return replace(noted, loop="open")
 
 
@@ -27,87 +29,91 @@ CASES = [
     Case(
         "generator-limited",
         "the engine's note where the figure is missing",
-        experiment(unprobed_at_a_rate),
+        experiment(remove_probe_at_rate),
         INVALID,
         "the engine is the limit",
     ),
-    Case("generator-limited", "one in a thousand late", experiment(given(late__generator=100))),
+    Case("generator-limited", "one in a thousand late", experiment(set_figures(late__generator=100))),
     Case(
         "generator-limited",
         "more late",
-        experiment(given(late__generator=110)),
+        experiment(set_figures(late__generator=110)),
         INVALID,
         f"{LATE}were sent more than 1 ms late although a client was idle",
     ),
     Case(
         "generator-limited",
         "more late, by a time that is known",
-        experiment(given(late__generator=110, read__lower__p99=2.9e7)),
+        experiment(set_figures(late__generator=110, read__lower__p99=2.9e7)),
         NOTE,
         f"{LATE}were sent more than 1 ms late although a client was idle",
     ),
     Case(
         "generator-limited",
         "most of the time its own",
-        experiment(given(driver=5.1e6)),
+        experiment(set_figures(driver=5.1e6)),
         INVALID,
         "51 % of each operation's time is the engine's (5100000 ns of 10000000 ns)",
     ),
-    Case("generator-limited", "a tenth of the time its own", experiment(given(driver=1e6))),
+    Case("generator-limited", "a tenth of the time its own", experiment(set_figures(driver=1e6))),
     Case(
         "generator-limited",
         "more of the time",
-        experiment(given(driver=1.1e6)),
+        experiment(set_figures(driver=1.1e6)),
         NOTE,
         "11 % of each operation's time is the engine's (1100000 ns of 10000000 ns)",
     ),
     Case(
         "generator-limited",
         "clients that take turns on few processors, a tenth of whose time is its own",
-        experiment(both(given(driver=4e5), facts(cpus=4))),
+        experiment(both(set_figures(driver=4e5), facts(cpus=4))),
     ),
     Case(
         "generator-limited",
         "more of the processors' time",
-        experiment(both(given(driver=5e5), facts(cpus=4))),
+        experiment(both(set_figures(driver=5e5), facts(cpus=4))),
         NOTE,
         "12.5 % of each operation's time is the engine's (500000 ns of 4000000 ns)",
     ),
     Case(
         "generator-limited",
         "more of the time in one probe of six, which something disturbed",
-        experiment(disturbed_probe),
+        experiment(disturb_probe),
     ),
     Case(
         "generator-limited",
         "short of processors, networked",
-        experiment(both(given(cpu__engine_share=0.95), facts(networked="yes"))),
+        experiment(both(set_figures(cpu__engine_share=0.95), facts(networked="yes"))),
         INVALID,
         "the engine used 95 % of the processors",
     ),
     Case(
         "generator-limited",
         "at nine tenths of them",
-        experiment(both(given(cpu__engine_share=0.9), facts(networked="yes"))),
+        experiment(both(set_figures(cpu__engine_share=0.9), facts(networked="yes"))),
     ),
     Case(
         "generator-limited",
         "an executor at nine tenths of its time, and the host at its limit",
-        experiment(both(given(executor__busy_max=0.9, cpu__engine_share=0.99), facts(networked="yes"))),
+        experiment(both(set_figures(executor__busy_max=0.9, cpu__engine_share=0.99), facts(networked="yes"))),
     ),
     Case(
         "generator-limited",
         "a busier executor, on a host that is idle otherwise",
-        experiment(both(given(executor__busy_max=0.91, cpu__engine_share=0.2), facts(networked="yes"))),
+        experiment(both(set_figures(executor__busy_max=0.91, cpu__engine_share=0.2), facts(networked="yes"))),
         INVALID,
         "an executor was busy for 91 % of the time",
     ),
     Case(
         "generator-limited",
         "a busy executor of an embedded store, whose work that is",
-        experiment(given(executor__busy_max=1.0)),
+        experiment(set_figures(executor__busy_max=1.0)),
     ),
-    Case("generator-limited", "embedded, where the store is in the engine", experiment(given(cpu__engine_share=1.0))),
+    Case(
+        "generator-limited",
+        "embedded, where the store is in the engine",
+        experiment(set_figures(cpu__engine_share=1.0)),
+    ),
     Case(
         "generator-limited",
         "a debug build",
@@ -118,18 +124,18 @@ CASES = [
     Case(
         "generator-limited",
         "by the engine's note alone",
-        experiment(both(given(without=("driver",)), noting("generator-limited", "it was us"))),
+        experiment(both(set_figures(without=("driver",)), noting("generator-limited", "it was us"))),
         INVALID,
         "it was us",
     ),
     Case(
         "generator-limited", "a note that the figures contradict", experiment(noting("generator-limited", "it was us"))
     ),
-    Case("client-limited", "one in a thousand late", experiment(given(late__client=100))),
+    Case("client-limited", "one in a thousand late", experiment(set_figures(late__client=100))),
     Case(
         "client-limited",
         "more late",
-        experiment(given(late__client=110)),
+        experiment(set_figures(late__client=110)),
         NOTE,
         f"{LATE}waited over 1 ms because all clients were busy",
     ),
@@ -140,11 +146,11 @@ CASES = [
         NOTE,
         "5 operations were never sent",
     ),
-    Case("clock", "even", experiment(given(clock__jumps=0))),
+    Case("clock", "even", experiment(set_figures(clock__jumps=0))),
     Case(
         "clock",
         "jumps",
-        experiment(given(clock__jumps=3)),
+        experiment(set_figures(clock__jumps=3)),
         INVALID,
         "the measuring clock jumped 3 times against the kernel's",
     ),

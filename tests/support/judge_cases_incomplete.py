@@ -1,46 +1,46 @@
-"""Crafted results for the check of what was planned and is missing, both ways."""
+"""Crafted results for the check of missing planned trials, in both directions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import Case, asking, ended, experiment, facts
+from judge_support import Case, asking, experiment, facts, with_end
 from loadstone.judge.finding import Severity
 
 NOTE, SUSPECT, INVALID = Severity.NOTE, Severity.SUSPECT, Severity.INVALID
 
 
-def planned(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
+def make_plan(repeats: int, *systems: str) -> dict[str, dict[str, str]]:
     """A plan of `repeats` of each system."""
     return {f"{system}-{n}": {"system": system} for system in systems for n in range(1, repeats + 1)}
 
 
 CASES = [
-    Case("incomplete", "all there", experiment(planned=planned(6, "rocksdb", "lmdb"))),
+    Case("incomplete", "all there", experiment(planned=make_plan(6, "rocksdb", "lmdb"))),
     Case(
         "incomplete",
-        "the course of a trial of ours",
+        "the time series of a trial by Loadstone",
         experiment(facts(engine="0.2.0"), series=lambda _: None),
         SUSPECT,
         "series.json is missing or damaged: not-steady, stalled could not run",
     ),
-    Case("incomplete", "the course of an imported trial", experiment(series=lambda _: None)),
+    Case("incomplete", "the time series of an imported trial", experiment(series=lambda _: None)),
     Case(
         "incomplete",
         "a repeat",
-        experiment(planned=planned(7, "rocksdb", "lmdb")),
+        experiment(planned=make_plan(7, "rocksdb", "lmdb")),
         SUSPECT,
         "1 of 7 repeats planned are missing",
     ),
     Case(
         "incomplete",
         "a repeat that was not needed",
-        experiment(planned=planned(7, "rocksdb", "lmdb"), question=asking(until=0.05)),
+        experiment(planned=make_plan(7, "rocksdb", "lmdb"), question=asking(until=0.05)),
     ),
     Case(
         "incomplete",
         "a point",
-        experiment(planned=planned(6, "rocksdb", "lmdb", "fjall")),
+        experiment(planned=make_plan(6, "rocksdb", "lmdb", "fjall")),
         SUSPECT,
         "1 of 3 planned points are missing: system=fjall",
     ),
@@ -61,21 +61,23 @@ CASES = [
     Case(
         "incomplete",
         "a trial that failed",
-        experiment(ended("failed", "failed", "the disk is full")),
+        experiment(with_end("failed", "failed", "the disk is full")),
         INVALID,
         "the trial was not finished: failed: the disk is full",
     ),
     Case(
         "incomplete",
         "a trial whose servers did not start",
-        experiment(ended("failed", "servers", "port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)")),
+        experiment(
+            with_end("failed", "servers", "port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)")
+        ),
         INVALID,
         "the trial was not finished: failed: port 127.0.0.1:6379, which redis needs, is in use by python3 (pid 7)",
     ),
     Case(
         "incomplete",
         "a trial that was stopped",
-        experiment(ended("stopped")),
+        experiment(with_end("stopped")),
         INVALID,
         "the trial was not finished: stopped",
     ),

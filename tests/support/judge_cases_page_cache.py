@@ -1,29 +1,29 @@
-"""Crafted results for the check of reads that the page cache served, both ways, at its edges."""
+"""Crafted results for the check of reads from the page cache, in both directions, at the thresholds."""
 
 from __future__ import annotations
 
-from judge_support import Case, asking, both, experiment, facts, given
+from judge_support import Case, asking, both, experiment, facts, set_figures
 from loadstone.judge.finding import Severity
 
 NOTE, INVALID = Severity.NOTE, Severity.INVALID
 CASES = [
-    Case("page-cache", "a tenth from the device", experiment(given(device__read=1e9))),
+    Case("page-cache", "a tenth from the device", experiment(set_figures(device__read=1e9))),
     Case(
         "page-cache",
         "less",
-        experiment(given(device__read=1e8)),
+        experiment(set_figures(device__read=1e8)),
         NOTE,
         "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
     ),
     Case(
         "page-cache",
         "half, claimed to be the device's",
-        experiment(given(device__read=5e9), question=asking(claims="device")),
+        experiment(set_figures(device__read=5e9), question=asking(claims="device")),
     ),
     Case(
         "page-cache",
         "less, claimed to be the device's",
-        experiment(given(device__read=4e9), question=asking(claims="device")),
+        experiment(set_figures(device__read=4e9), question=asking(claims="device")),
         INVALID,
         "reads returned 10.0 GB, of which the device gave 4.00 GB; at most 40 % of it was not cached",
     ),
@@ -43,23 +43,23 @@ CASES = [
     ),
     Case(
         "page-cache",
-        "claimed, but nobody measured",
-        experiment(given(without=("device.read",)), question=asking(claims="device")),
+        "claimed, but not measured",
+        experiment(set_figures(without=("device.read",)), question=asking(claims="device")),
         INVALID,
         "the results are claimed to be the device's, but its bytes were not measured",
     ),
-    Case("page-cache", "a store in memory", experiment(both(given(device__read=0), facts(data_in="memory")))),
+    Case("page-cache", "a store in memory", experiment(both(set_figures(device__read=0), facts(data_in="memory")))),
     Case(
         "page-cache",
         "a store in memory, claimed to be the device's",
-        experiment(both(given(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
+        experiment(both(set_figures(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
         INVALID,
         "the results are claimed to be the device's, but the store keeps its data in memory",
     ),
     Case(
         "page-cache",
         "bytes from the device, most of them of a warm-up",
-        experiment(given(device__read=1e9, device__read_per_operation=1e3)),
+        experiment(set_figures(device__read=1e9, device__read_per_operation=1e3)),
         NOTE,
         "reads returned 10.0 GB, of which the device gave 100 MB; at most 1 % of it was not cached",
     ),

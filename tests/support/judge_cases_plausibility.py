@@ -1,10 +1,10 @@
-"""Crafted results for the checks of figures that contradict each other or the hardware, both ways, at their edges."""
+"""Crafted results for the checks of figures that contradict each other or the hardware, in both directions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import Case, asking, both, experiment, facts, given
+from judge_support import Case, asking, both, experiment, facts, set_figures
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
@@ -13,14 +13,14 @@ from loadstone.results.value import Value
 NOTE, WITHHELD, _, SUSPECT, INVALID = Severity
 
 
-def in_open_loop(trial: TrialResult) -> TrialResult:
+def open_loop(trial: TrialResult) -> TrialResult:
     """The same with a rate set."""
     return replace(trial, loop="open")
 
 
 def busy(rate: float, driver: float = 0.0) -> ResultSet:
     """Ten clients at `rate` op/s of 10 ms each, and `driver` ns of the engine's own."""
-    return experiment(given(throughput=rate, all__mean=1e7, driver=driver, without=("runtime", "read.mean")))
+    return experiment(set_figures(throughput=rate, all__mean=1e7, driver=driver, without=("runtime", "read.mean")))
 
 
 LAW = "throughput × mean latency ÷ clients is "
@@ -47,60 +47,60 @@ CASES = [
     ),
     Case("littles-law", "at its upper edge", busy(1050)),
     Case("littles-law", "above it", busy(1060), SUSPECT, f"{LAW}1.06, not 0.85 to 1.05 (1,060.00 op/s × 10.0 ms ÷ 10)"),
-    Case("littles-law", "in an open loop", replace(busy(500), trials=[*map(in_open_loop, busy(500).trials)])),
+    Case("littles-law", "in an open loop", replace(busy(500), trials=[*map(open_loop, busy(500).trials)])),
     Case(
         "littles-law",
-        "with a threshold of its own",
+        "with a separate threshold",
         replace(busy(500), question=asking(checks={"littles-law": {"low": 0.5}})),
     ),
-    Case("impossible", "as fast as the device", experiment(given(read__bandwidth=1e9))),
+    Case("impossible", "as fast as the device", experiment(set_figures(read__bandwidth=1e9))),
     Case(
         "impossible",
         "faster",
-        experiment(given(read__bandwidth=1_000_010_000)),
+        experiment(set_figures(read__bandwidth=1_000_010_000)),
         INVALID,
         "read at 1,000.01 MB/s, but the device gives 1,000 MB/s",
     ),
     Case(
         "impossible",
         "written faster",
-        experiment(given(write__bandwidth=6e8)),
+        experiment(set_figures(write__bandwidth=6e8)),
         INVALID,
         "wrote at 600 MB/s, but the device gives 500 MB/s",
     ),
     Case(
         "impossible",
         "faster than a link that it need not take",
-        experiment(both(given(write__bandwidth=4.7e8), facts(network_bps=125_000_000))),
+        experiment(both(set_figures(write__bandwidth=4.7e8), facts(network_bps=125_000_000))),
     ),
     Case(
         "impossible",
         "bytes from the device",
-        experiment(given(device__read=1.01e11)),
+        experiment(set_figures(device__read=1.01e11)),
         INVALID,
         "the device was read at 1,010 MB/s, but the device gives 1,000 MB/s",
     ),
     Case(
         "impossible",
         "bytes from the device, most of them of a warm-up",
-        experiment(given(device__read=1.01e11, device__read_per_operation=1e5)),
+        experiment(set_figures(device__read=1.01e11, device__read_per_operation=1e5)),
     ),
     Case(
         "impossible",
         "values through a link",
-        experiment(both(given(returned=2e10), facts(networked="yes", network_bps=125_000_000))),
+        experiment(both(set_figures(returned=2e10), facts(networked="yes", network_bps=125_000_000))),
         INVALID,
         "values were returned at 200 MB/s, but the link gives 125 MB/s",
     ),
     Case(
         "impossible",
         "as many nodes together",
-        experiment(both(given(read__bandwidth=1.5e9), facts(data_nodes=2, bandwidth_of="cluster"))),
+        experiment(both(set_figures(read__bandwidth=1.5e9), facts(data_nodes=2, bandwidth_of="cluster"))),
     ),
     Case(
         "impossible",
         "percentiles that fall",
-        experiment(given(read__p99=6e7)),
+        experiment(set_figures(read__p99=6e7)),
         INVALID,
         "read.p99 of 60.0 ms, above read.p99.9 of 50.0 ms",
     ),
@@ -109,37 +109,37 @@ CASES = [
         "a bound below the percentile under it",
         experiment(lambda trial: replace(trial, values={**trial.values, "read.p99.9": BELOW})),
     ),
-    Case("impossible", "by rounding only", experiment(given(read__p99=5.04e7))),
+    Case("impossible", "by rounding only", experiment(set_figures(read__p99=5.04e7))),
     Case(
         "impossible",
         "a mean above the maximum",
-        experiment(given(read__mean=3e8)),
+        experiment(set_figures(read__mean=3e8)),
         INVALID,
         "read.mean of 300 ms, above read.max of 200 ms",
     ),
     Case(
         "impossible",
         "a mean below the minimum",
-        experiment(given(read__mean=5e5)),
+        experiment(set_figures(read__mean=5e5)),
         INVALID,
         "read.mean of 500 µs, below read.min of 1.00 ms",
     ),
     Case(
         "impossible",
         "a mean of all that failures have raised above what went well",
-        experiment(given(all__max=2e8, all__mean=3e8, errors=50)),
+        experiment(set_figures(all__max=2e8, all__mean=3e8, errors=50)),
     ),
     Case(
         "impossible",
         "a mean of all above its maximum, without failures",
-        experiment(given(all__max=2e8, all__mean=3e8)),
+        experiment(set_figures(all__max=2e8, all__mean=3e8)),
         INVALID,
         "all.mean of 300 ms, above all.max of 200 ms",
     ),
     Case(
         "impossible",
         "less than nothing",
-        experiment(given(throughput=-5)),
+        experiment(set_figures(throughput=-5)),
         INVALID,
         "throughput is negative: -5.00 op/s",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import STEADY, Case, Spoil, asking, both, course, experiment, given
+from judge_support import STEADY, Case, Change, asking, both, experiment, make_series, set_figures
 from loadstone.judge.finding import Severity
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Series, TrialResult
@@ -18,76 +18,77 @@ def open_loop(trial: TrialResult) -> TrialResult:
     return replace(trial, loop="open")
 
 
-def at_a_rate(*spoils: Spoil) -> ResultSet:
+def run_at_rate(*changes: Change) -> ResultSet:
     """Trials at a rate."""
-    return experiment(both(open_loop, *spoils))
+    return experiment(both(open_loop, *changes))
 
 
-def counted(trial: TrialResult) -> TrialResult:
+def count_by_statuses(trial: TrialResult) -> TrialResult:
     """By statuses alone; a composed operation has been counted by its parts, unless it never ended."""
     statuses = {
         "READ": {"OK": 95_000, "ERROR": 4_000, "CENSORED": 100},
         "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},
         "CLEANUP": {"OK": 2},
     }
-    return replace(given(errors=0)(trial), statuses=statuses)
+    return replace(set_figures(errors=0)(trial), statuses=statuses)
 
 
 def responding(first: float, last: float, *, sway: float = 0.0, loop: bool = True, seconds: float = 1.0) -> ResultSet:
     """Thirty intervals whose median response goes from one to the other, ns, swaying to and fro by a share."""
     line = [first + (last - first) * at / 29 for at in range(30)]
-    p50 = tuple(each * (1 + sway * (-1) ** at) for at, each in enumerate(line))
-    series = replace(course(STEADY, length=seconds), p50_ns=p50, p99_ns=(300 * MS,) * 30)
+    p50 = tuple(latency * (1 + sway * (-1) ** at) for at, latency in enumerate(line))
+    series = replace(make_series(STEADY, length=seconds), p50_ns=p50, p99_ns=(300 * MS,) * 30)
     return experiment(open_loop if loop else None, series=lambda _: series)
 
 
 def tail_only(_: str) -> Series:
     """The median stays and the p99 grows: one shard of many does not keep up."""
-    return replace(course(STEADY), p50_ns=(MS,) * 30, p99_ns=tuple(10 * MS + 100 * MS * at for at in range(30)))
+    return replace(make_series(STEADY), p50_ns=(MS,) * 30, p99_ns=tuple(10 * MS + 100 * MS * at for at in range(30)))
 
 
 CASES = [
     Case(
         "carried-over",
         "for a tenth of the window",
-        at_a_rate(given(carried=9, carried__max=1e9, runtime=10e9)),
+        run_at_rate(set_figures(carried=9, carried__max=1e9, runtime=10e9)),
     ),
     Case(
         "carried-over",
         "for longer, at a rate",
-        at_a_rate(given(carried=2_557, carried__max=2.14e9, runtime=10e9)),
+        run_at_rate(set_figures(carried=2_557, carried__max=2.14e9, runtime=10e9)),
         INVALID,
         "2,557 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),
     Case(
         "carried-over",
         "for longer, in a closed loop",
-        experiment(given(carried=4, carried__max=2.14e9, runtime=10e9)),
+        experiment(set_figures(carried=4, carried__max=2.14e9, runtime=10e9)),
         Severity.SUSPECT,
         "4 operations of the warm-up had not ended when the window began, and took up to 2.14 s of its 10.0 s",
     ),
-    Case("carried-over", "nobody knows", at_a_rate(given(runtime=10e9))),
-    Case("rate-not-held", "one in a thousand never ended", at_a_rate(given(due=100_000, censored=100))),
+    Case("carried-over", "unknown", run_at_rate(set_figures(runtime=10e9))),
+    Case("rate-not-held", "one in a thousand never ended", run_at_rate(set_figures(due=100_000, censored=100))),
     Case(
         "rate-not-held",
         "more",
-        at_a_rate(given(due=100_000, censored=1_000)),
+        run_at_rate(set_figures(due=100_000, censored=1_000)),
         INVALID,
         "1 % of the 100,000 operations that were due never ended",
     ),
-    Case("rate-not-held", "more, in a closed loop", experiment(given(due=100_000, censored=1_000))),
+    Case("rate-not-held", "more, in a closed loop", experiment(set_figures(due=100_000, censored=1_000))),
     Case(
         "rate-not-held",
         "by statuses alone",
-        at_a_rate(counted),
+        run_at_rate(count_by_statuses),
         INVALID,
         "0.111 % of the 99,110 operations that were due never ended",
     ),
     Case(
         "rate-not-held",
-        "more, with a threshold of its own",
+        "more, with a separate threshold",
         replace(
-            at_a_rate(given(due=100_000, censored=1_000)), question=asking(checks={"rate-not-held": {"censored": 0.01}})
+            run_at_rate(set_figures(due=100_000, censored=1_000)),
+            question=asking(checks={"rate-not-held": {"censored": 0.01}}),
         ),
     ),
     Case("rate-not-held", "a level response", responding(10 * MS, 10 * MS)),
@@ -122,7 +123,7 @@ CASES = [
         "too few intervals to say",
         experiment(
             open_loop,
-            series=lambda _: replace(course(STEADY[:17]), p50_ns=tuple(100 * MS * at for at in range(1, 18))),
+            series=lambda _: replace(make_series(STEADY[:17]), p50_ns=tuple(100 * MS * at for at in range(1, 18))),
         ),
     ),
 ]

@@ -1,10 +1,10 @@
-"""Crafted results for the checks of a trial's course and of what disturbed it, both ways, at their edges."""
+"""Crafted results for the checks of a trial's time series and of disturbances, in both directions."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import STEADY, Case, course, experiment, facts, given, noting
+from judge_support import STEADY, Case, experiment, facts, make_series, noting, set_figures
 from loadstone.judge.finding import Severity
 
 SUSPECT = Severity.SUSPECT
@@ -23,7 +23,7 @@ CASES = [
     Case(
         "not-steady",
         "a short last interval",
-        experiment(series=lambda _: replace(course((*STEADY, 10.0)), length_seconds=(1.0,) * 30 + (0.1,))),
+        experiment(series=lambda _: replace(make_series((*STEADY, 10.0)), length_seconds=(1.0,) * 30 + (0.1,))),
     ),
     Case(
         "not-steady",
@@ -36,27 +36,29 @@ CASES = [
     Case(
         "stalled",
         "a second of silence, a slow tail",
-        experiment(given(all__p99__9=1.01e8), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(all__p99__9=1.01e8), rates=(*STEADY, 0.0, *STEADY)),
     ),
     Case(
         "stalled",
         "a second of silence",
-        experiment(given(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(all__p99__9=1e8), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
     Case(
         "stalled",
         "a second of silence, which the p99.9 of few operations is itself",
-        experiment(given(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
+        experiment(set_figures(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on",
     ),
-    Case("stalled", "less than a second", experiment(series=lambda _: course((*STEADY, 0.0, *STEADY), length=0.9))),
+    Case(
+        "stalled", "less than a second", experiment(series=lambda _: make_series((*STEADY, 0.0, *STEADY), length=0.9))
+    ),
     Case(
         "stalled",
         "two halves",
-        experiment(series=lambda _: course((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
+        experiment(series=lambda _: make_series((*STEADY, 0.0, 0.0, *STEADY), length=0.5)),
         SUSPECT,
         "no operation ended for 1.00 s, from 15 s on, 20 times the p99.9",
     ),
@@ -64,20 +66,20 @@ CASES = [
         "stalled",
         "operations ended badly, due long before",
         experiment(
-            series=lambda _: replace(course((*STEADY, 0.0, 0.0)), ended=(100,) * 30 + (7, 7)),
+            series=lambda _: replace(make_series((*STEADY, 0.0, 0.0)), ended=(100,) * 30 + (7, 7)),
         ),
     ),
     Case(
         "stalled",
-        "nothing ended, though what was due then failed later",
+        "nothing ended, but the operations due failed later",
         experiment(
-            given(all__p99__9=1e8),
-            series=lambda _: replace(course((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
+            set_figures(all__p99__9=1e8),
+            series=lambda _: replace(make_series((*STEADY, 0.0), (0,) * 30 + (7,)), ended=(100,) * 30 + (0,)),
         ),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on, 10 times the p99.9",
     ),
-    Case("stalled", "errors came back", experiment(series=lambda _: course((*STEADY, 0.0), (0,) * 30 + (7,)))),
+    Case("stalled", "errors came back", experiment(series=lambda _: make_series((*STEADY, 0.0), (0,) * 30 + (7,)))),
     Case(
         "stalled",
         "no answer to the end",
@@ -85,25 +87,25 @@ CASES = [
         SUSPECT,
         "3 operations got no answer",
     ),
-    Case("interference", "a twentieth", experiment(given(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
+    Case("interference", "a twentieth", experiment(set_figures(cpu__steal=0.05, cpu__others=0.05, io__others=0.05))),
     Case(
         "interference",
         "steal",
-        experiment(given(cpu__steal=0.06)),
+        experiment(set_figures(cpu__steal=0.06)),
         SUSPECT,
         "the hypervisor took 6 % of the processors for other machines",
     ),
     Case(
         "interference",
         "others",
-        experiment(given(cpu__others=0.06)),
+        experiment(set_figures(cpu__others=0.06)),
         SUSPECT,
         "other processes used 6 % of the processors",
     ),
     Case(
         "interference",
         "others' bytes",
-        experiment(given(io__others=0.06)),
+        experiment(set_figures(io__others=0.06)),
         SUSPECT,
         "other processes kept the disks busy for 6 % of the time",
     ),

@@ -1,4 +1,4 @@
-"""An experiment with nothing wrong, and the means to spoil it in one place."""
+"""An experiment without faults, and functions that change one part of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from loadstone.results.value import Value, metric_statistic
 REPEATS = 6
 OPERATIONS = 100_000
 UNITS = {"throughput": "op/s", "bandwidth": "B/s", "mean": "ns", "min": "ns", "max": "ns", "runtime": "ns"}
-# Ten clients, a little less than busy all the time.
+# Ten clients, busy for slightly less than the whole time.
 SOUND: Mapping[str, float] = {
     "throughput": 1000.0,
     "runtime": 1e11,
@@ -56,97 +56,97 @@ FACTS: Mapping[str, Any] = {
     "device_write_bps": 500_000_000,
 }
 STEADY = (100.0, 101.0, 99.0, 100.5, 99.5, 100.2, 99.8, 101.2, 98.8, 100.0) * 3
-Spoil = Callable[[TrialResult], TrialResult]
+Change = Callable[[TrialResult], TrialResult]
 
 
 def value(metric: str, figure: float, n: int = OPERATIONS) -> Value:
-    """A figure in the base unit that its name tells."""
+    """A figure in the base unit of its metric."""
     last = metric_statistic(metric)
     return Value(metric, figure, "ns" if last.startswith("p") else UNITS.get(last, ""), n)
 
 
 def sound(system: str = "rocksdb", repeat: int = 1, factor: float = 1.0) -> TrialResult:
-    """A trial with nothing wrong; `factor` multiplies its speed."""
-    # Repeats differ by half a percent, no two alike, nor the ratio of two systems in any block.
+    """A trial without faults; `factor` multiplies its speed."""
+    # Repeats differ by half a percent. No two repeats are equal, nor are two ratios of the systems in a block.
     speed = factor * (1 + 0.001 * ((repeat * (3 if system == "rocksdb" else 2)) % 7 - 3))
     scaled = {"throughput": speed, "all.mean": 1 / speed, "read.mean": 1 / speed}
     figures = {metric: value(metric, figure * scaled.get(metric, 1)) for metric, figure in SOUND.items()}
     return TrialResult(f"{system}-{repeat}", {"system": system}, repeat, figures, 10, "closed", dict(FACTS))
 
 
-def given(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Spoil:
-    """Other figures; an underscore pair in a name is a point: `late__client`."""
+def set_figures(n: int = OPERATIONS, without: tuple[str, ...] = (), **figures: float) -> Change:
+    """Changed figures; a double underscore in a name means a point: `late__client`."""
     changed = {name.replace("__", "."): figure for name, figure in figures.items()}
 
-    def spoil(trial: TrialResult) -> TrialResult:
-        kept = {metric: each for metric, each in trial.values.items() if metric not in without}
-        return replace(trial, values={**kept, **{metric: value(metric, each, n) for metric, each in changed.items()}})
+    def change_trial(trial: TrialResult) -> TrialResult:
+        values = {metric: item for metric, item in trial.values.items() if metric not in without}
+        return replace(trial, values={**values, **{metric: value(metric, item, n) for metric, item in changed.items()}})
 
-    return spoil
+    return change_trial
 
 
-def facts(**known: Any) -> Spoil:
-    """Other facts."""
+def facts(**known: Any) -> Change:
+    """Changed facts."""
     return lambda trial: replace(trial, facts={**trial.facts, **known})
 
 
-def noting(name: str, message: str) -> Spoil:
+def noting(name: str, message: str) -> Change:
     """A note of the engine."""
     return lambda trial: replace(trial, notes=(Note(name, message, "see there"),))
 
 
-def ended(how: str, note: str = "", message: str = "") -> Spoil:
-    """Another end."""
+def with_end(how: str, note: str = "", message: str = "") -> Change:
+    """A changed end."""
     notes = (Note(note, message, "see there"),) if note else ()
     return lambda trial: replace(trial, end=how, notes=notes)
 
 
-def failing(*failures: str) -> Spoil:
-    """Earlier attempts that failed, and why."""
+def failing(*failures: str) -> Change:
+    """Earlier failed attempts with their reasons."""
     return lambda trial: replace(trial, attempt=len(failures) + 1, failures=failures)
 
 
-def both(*spoils: Spoil) -> Spoil:
-    """One after the other."""
+def both(*changes: Change) -> Change:
+    """Changes in sequence."""
 
-    def spoil(trial: TrialResult) -> TrialResult:
-        for each in spoils:
-            trial = each(trial)
+    def change_trial(trial: TrialResult) -> TrialResult:
+        for change in changes:
+            trial = change(trial)
         return trial
 
-    return spoil
+    return change_trial
 
 
-def rocksdb(spoil: Spoil) -> Spoil:
-    """On one side only."""
-    return lambda trial: spoil(trial) if trial.config["system"] == "rocksdb" else trial
+def rocksdb(change: Change) -> Change:
+    """A change of one side only."""
+    return lambda trial: change(trial) if trial.config["system"] == "rocksdb" else trial
 
 
-def course(rates: tuple[float, ...], failed: tuple[int, ...] = (), length: float = 1.0) -> Series:
+def make_series(rates: tuple[float, ...], failed: tuple[int, ...] = (), length: float = 1.0) -> Series:
     """A trial's throughput over time."""
     starts = tuple(length * at for at in range(len(rates)))
     return Series(starts, (length,) * len(rates), rates, failed=failed or (0,) * len(rates))
 
 
 def experiment(
-    spoil: Spoil | None = None, repeats: int = REPEATS, rates: tuple[float, ...] = STEADY, **fields: Any
+    change: Change | None = None, repeats: int = REPEATS, rates: tuple[float, ...] = STEADY, **fields: Any
 ) -> ResultSet:
-    """Two systems that took turns, lmdb a third faster than rocksdb, each trial spoilt; fields as a ResultSet's."""
+    """Two interleaved systems, lmdb a third faster than rocksdb, with each trial changed; fields as in a ResultSet."""
     trials = [
         sound(system, repeat, factor)
         for repeat in range(1, repeats + 1)
         for system, factor in (("rocksdb", 1.0), ("lmdb", 4 / 3))
     ]
     # Three quarters of the latency at four thirds of the throughput.
-    spoilt = [trial if spoil is None else spoil(trial) for trial in trials]
-    course_of_all = course(rates)
-    made = ResultSet("crafted", spoilt, interleaved=True, series=lambda _: course_of_all)
-    return replace(made, **fields)
+    changed = [trial if change is None else change(trial) for trial in trials]
+    course_of_all = make_series(rates)
+    results = ResultSet("crafted", changed, interleaved=True, series=lambda _: course_of_all)
+    return replace(results, **fields)
 
 
 @dataclass(frozen=True)
 class Case:
-    """Crafted results, and what a check must say of them: nothing where there is no severity."""
+    """Crafted results, and the expected findings of a check; without a severity, none."""
 
     check: str
     what: str
@@ -155,10 +155,10 @@ class Case:
     message: str = ""
 
     def findings(self) -> list[Finding]:
-        """What the check says."""
+        """The findings of the check."""
         return [finding for finding in judge_results(self.results).all_findings if finding.check == self.check]
 
 
 def asking(**question: Any) -> Question:
-    """A question."""
+    """A question with these fields."""
     return Question(text="which is faster?", **question)

@@ -1,4 +1,4 @@
-"""Bindings of our own for the tests of the store `jvm`: compiled once, against YCSB's core."""
+"""Test bindings for the store `jvm`, compiled once against YCSB's core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CORE = MAVEN / "site/ycsb/core/0.17.0/core-0.17.0.jar"
 ROCKSDB = MAVEN / "org/rocksdb/rocksdbjni/10.10.1/rocksdbjni-10.10.1-linux64.jar"
 
 
-def compiled(name: str, directory: Path, *jars: Path) -> Path:
+def compile_binding(name: str, directory: Path, *jars: Path) -> Path:
     """The directory with a binding's class."""
     for jar in (CORE, *jars):
         if not jar.is_file():

@@ -1,8 +1,8 @@
-"""Kills a command when it is about to make its n-th system call of some, so that any moment of it can be its last.
+"""Kills a command just before its n-th system call among some names, so that any call can be its last.
 
-A program of its own (`python killed_at.py N NAMES COMMAND…`), which waits for all threads of the command with ptrace(2)
-and counts their calls together. It prints how many there were, and ends with the status of the command, or 137 if it
-was killed.
+A separate program: `python killed_at.py N NAMES COMMAND…`. It traces all threads of the command with ptrace(2) and
+counts their calls together. It prints the count, and ends with the status of the command, or 137 if it killed the
+command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# Of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
+# Numbers of x86-64 (arch/x86/entry/syscalls/syscall_64.tbl).
 NUMBERS = {
     "pread64": 17,
     "pwrite64": 18,
@@ -34,7 +34,7 @@ NUMBERS = {
     "unlinkat": 263,
     "renameat2": 316,
 }
-# What changes directories, and what waits for the disk.
+# Calls that change directories or wait for the disk.
 CHANGES = "create,mkdir,rename,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync"
 TRACEABLE = platform.machine() == "x86_64"
 
@@ -47,8 +47,11 @@ ENTRY = 1
 ALL_THREADS = 0x40000000
 
 
-def killed_at(n: int, names: str, command: Sequence[str | Path]) -> tuple[bool, int]:
-    """Whether a command was killed at its n-th call, and how many it made. If it was not, it must have succeeded."""
+def kill_at(n: int, names: str, command: Sequence[str | Path]) -> tuple[bool, int]:
+    """Whether a command was killed at its n-th call, and its number of calls.
+
+    A command that was not killed must succeed.
+    """
     line = [sys.executable, __file__, str(n), names, *map(str, command)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=HANGS_SECONDS)
     assert done.returncode in (0, KILLED), done.stderr
@@ -60,7 +63,7 @@ def main(n: int, names: str, command: list[str]) -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
     libc.ptrace.restype = ctypes.c_long
-    wanted = {NUMBERS[name] for name in names.split(",")}
+    expected = {NUMBERS[name] for name in names.split(",")}
     child = os.fork()
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -83,12 +86,12 @@ def main(n: int, names: str, command: list[str]) -> int:
             libc.ptrace(SYSCALL_INFO, thread, len(buffer), ctypes.addressof(buffer))
             kind, number, *arguments = struct.unpack_from("=B23xQ6Q", buffer)
             created = number != NUMBERS["create"] or arguments[2] & os.O_CREAT
-            if kind == ENTRY and number in wanted and created:
+            if kind == ENTRY and number in expected and created:
                 count += 1
                 if count == n:
                     os.kill(child, signal.SIGKILL)
                     continue
-        # A new thread begins with a SIGSTOP, an exec with a SIGTRAP: neither is for the command.
+        # A new thread begins with a SIGSTOP and an exec with a SIGTRAP; the command must receive neither.
         own = stop & 0x7F == signal.SIGTRAP or (stop == signal.SIGSTOP and thread not in threads)
         threads.add(thread)
         libc.ptrace(SYSCALL, thread, None, 0 if own else int(stop))

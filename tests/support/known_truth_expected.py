@@ -1,4 +1,4 @@
-"""What an honest judge has to say of an experiment, and whether it does.
+"""The verdict of an honest judge on an experiment, and whether the judge agrees.
 
 The expectations follow from the design and the documentation (docs/checks, docs/concepts, docs/guides), not from the
 judge's code.
@@ -32,86 +32,88 @@ CLAIM = ("claim",)
 
 @dataclass(frozen=True)
 class Judged:
-    """What the judge says of one experiment."""
+    """The judgement of one experiment."""
 
     results: ResultSet
     metric: str
-    # Which comparison is meant where there are several: the contender, the context.
+    # The comparison to check if there are several: the contender, the context.
     contender: Scalar | None = None
     context: Mapping[str, Scalar] = field(default_factory=dict)
 
     @cached_property
     def judgement(self) -> Judgement:
-        """The judgement."""
         return judge_results(self.results)
 
     @cached_property
     def comparison(self) -> Comparison | None:
-        """The comparison that is meant."""
-        found = [
-            each
-            for each in self.judgement.comparisons
-            if each.metric == self.metric
-            and self.contender in (None, dict(each.contender.variant).get(each.by))
-            and self.context.items() <= dict(each.context).items()
+        """The comparison to check."""
+        results = [
+            value
+            for value in self.judgement.comparisons
+            if value.metric == self.metric
+            and self.contender in (None, dict(value.contender.variant).get(value.by))
+            and self.context.items() <= dict(value.context).items()
         ]
-        return found[0] if found else None
+        return results[0] if results else None
 
     @property
     def claim(self) -> str:
-        """What is claimed, `absent` without a comparison."""
+        """The claim; `absent` without a comparison."""
         return "absent" if self.comparison is None else self.comparison.claim
 
     @property
     def winner(self) -> Scalar | None:
-        """The side that is said to be better."""
+        """The side that the claim calls better."""
         if self.comparison is None or self.claim not in ("better", "worse"):
             return None
         side = self.comparison.contender if self.claim == "better" else self.comparison.baseline
         return dict(side.variant)[self.comparison.by]
 
     @property
-    def fired(self) -> dict[str, str]:
-        """The checks that fired, each with its worst severity."""
+    def firing_checks(self) -> dict[str, str]:
+        """The checks that fired, each with its highest severity."""
         worst: dict[str, Any] = {}
-        for each in self.judgement.all_findings:
-            worst[each.check] = max(worst.get(each.check, each.severity), each.severity, key=list(Severity).index)
+        for finding in self.judgement.all_findings:
+            worst[finding.check] = max(
+                worst.get(finding.check, finding.severity), finding.severity, key=list(Severity).index
+            )
         return {check: severity.name.lower() for check, severity in worst.items()}
 
     @cached_property
     def text(self) -> str:
-        """Everything that a user can read of it: the answer, the messages, the terminal's tables and the report."""
+        """The full text for users: the answer, the messages, the terminal's tables and the report."""
         console = Console(file=io.StringIO(), width=400, highlight=False)
         projected = project_results(self.results, Projection())
         tables.show(console, judge_results(projected.results), projected)
         assert isinstance(console.file, io.StringIO)
-        messages = [f"{each.message} {each.hint}" for each in self.judgement.all_findings]
+        messages = [f"{finding.message} {finding.hint}" for finding in self.judgement.all_findings]
         as_json = json.dumps(replace_infinite(judgement_document(self.judgement)), ensure_ascii=False, default=str)
         return "\n".join(
             [self.judgement.sentence, *messages, as_json, console.file.getvalue(), pull_request(self.judgement)]
         )
 
     def actual(self) -> str:
-        """What the judge said, in one line."""
+        """The judge's result in one line."""
         ratio = "none" if self.comparison is None else self.comparison.ratio
         verdict = "" if self.comparison is None else self.comparison.verdict
         why = "" if self.comparison is None else self.comparison.why
-        return f"{self.claim} {why} ratio={ratio} verdict={verdict} fired={self.fired} answer={self.judgement.answer!r}"
+        result = f"{self.claim} {why} ratio={ratio} verdict={verdict}"
+        return f"{result} fired={self.firing_checks} answer={self.judgement.answer!r}"
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """One thing that an honest judge must say."""
+    """One property of an honest judgement."""
 
     text: str
     holds: Callable[[Judged], bool]
-    # What it is about: `claim` and `verdict` are those of the comparison, `curve` and `whole` those of the experiment.
+    # The subject: `claim` and `verdict` of the comparison, `curve` and `whole` of the experiment.
     about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Case:
-    """A world, what goes wrong in it, and what must be said of it."""
+    """A scenario, its disturbance, and the expected judgement."""
 
     name: str
     results: Callable[[], ResultSet]
@@ -120,26 +122,35 @@ class Case:
     contender: Scalar | None = None
     context: Mapping[str, Scalar] = field(default_factory=dict)
 
-    def judged(self) -> Judged:
-        """What the judge says."""
+    def judge(self) -> Judged:
+        """The judgement."""
         return Judged(self.results(), self.metric, self.contender, self.context)
 
     @property
-    def decided(self) -> bool:
-        """Whether it says what may be claimed, of the comparison or without one, and how far that may be trusted."""
-        about = {what for each in self.expect for what in each.about}
+    def is_decided(self) -> bool:
+        """Whether it determines the claim, with or without a comparison, and the trust in it."""
+        about = {what for expectation in self.expect for what in expectation.about}
         return {"claim", "verdict"} <= about or {"curve", "whole"} <= about
 
 
 def wins(system: Scalar, ratio: float, spread: float = 0.03) -> Expectation:
-    """A claim for this side. `ratio` is the true one, contender ÷ baseline, and lies in the interval."""
+    """A claim for this side. `ratio` is the true ratio, contender ÷ baseline, and lies in the interval."""
 
     def holds(judged: Judged) -> bool:
-        found = judged.comparison
-        if found is None or judged.winner != system or found.ratio.low is None or found.ratio.high is None:
+        comparison = judged.comparison
+        if (
+            comparison is None
+            or judged.winner != system
+            or comparison.ratio.low is None
+            or comparison.ratio.high is None
+        ):
             return False
-        near = abs(found.ratio.value / ratio - 1) <= spread
-        return near and found.ratio.low <= ratio <= found.ratio.high and not found.ratio.low <= 1 <= found.ratio.high
+        near = abs(comparison.ratio.value / ratio - 1) <= spread
+        return (
+            near
+            and comparison.ratio.low <= ratio <= comparison.ratio.high
+            and not comparison.ratio.low <= 1 <= comparison.ratio.high
+        )
 
     return Expectation(f"{system} wins, ratio {ratio:g}", holds, CLAIM)
 
@@ -148,8 +159,8 @@ def wins_by_a_bound(system: Scalar, low: float, high: float) -> Expectation:
     """A claim for this side with a bound instead of a ratio."""
 
     def holds(judged: Judged) -> bool:
-        bounds = [float(each) for each in re.findall(r"at least (\d+\.?\d*)", judged.text)]
-        return judged.winner == system and any(low <= each <= high for each in bounds)
+        bounds = [float(bound) for bound in re.findall(r"at least (\d+\.?\d*)", judged.text)]
+        return judged.winner == system and any(low <= bound <= high for bound in bounds)
 
     return Expectation(f"{system} wins by at least {low:g} to {high:g}", holds, CLAIM)
 
@@ -159,20 +170,20 @@ def favours(system: Scalar) -> Expectation:
     return Expectation(f"{system} wins", lambda judged: judged.winner == system, CLAIM)
 
 
-def no_claim() -> Expectation:
-    """Whatever else is said, neither side wins, and they are not called equal."""
+def expect_no_claim() -> Expectation:
+    """Neither side wins, and they are not called equal."""
     return Expectation(
         "no claim", lambda judged: judged.winner is None and judged.claim not in ("same", "slight"), CLAIM
     )
 
 
-def not_for(system: Scalar) -> Expectation:
-    """Whatever else is said, this side does not win."""
+def expect_no_win(system: Scalar) -> Expectation:
+    """This side does not win."""
     return Expectation(f"{system} does not win", lambda judged: judged.winner != system, CLAIM)
 
 
-def not_trusted() -> Expectation:
-    """No claim, or one that is not valid."""
+def expect_no_trust() -> Expectation:
+    """No claim, or a claim that is not valid."""
     return Expectation(
         "no valid claim",
         lambda judged: judged.winner is None or judged.comparison is None or str(judged.comparison.verdict) != "valid",
@@ -181,7 +192,7 @@ def not_trusted() -> Expectation:
 
 
 def unsure() -> Expectation:
-    """Nothing is claimed and called valid, equality included."""
+    """No valid claim, equality included."""
     return Expectation(
         "no valid claim",
         lambda judged: (
@@ -193,8 +204,8 @@ def unsure() -> Expectation:
     )
 
 
-def not_valid_for(system: str) -> Expectation:
-    """This side is not said to win by a valid comparison."""
+def expect_no_valid_win(system: str) -> Expectation:
+    """This side does not win by a valid comparison."""
     return Expectation(
         f"no valid claim for {system}",
         lambda judged: (
@@ -205,14 +216,14 @@ def not_valid_for(system: str) -> Expectation:
 
 
 def trusts_less() -> Expectation:
-    """A check that could not run has not passed: the verdict counts those that could, or is not valid."""
+    """A check that could not run has not passed: the verdict counts the checks that ran, or is not valid."""
     return Expectation(
         "not valid, or valid with the number of checks that could run",
         lambda judged: str(judged.judgement.verdict) != "valid" or "checks could run" in judged.text,
     )
 
 
-def undecided() -> Expectation:
+def expect_undecided() -> Expectation:
     """`~`: neither a difference nor equality was shown."""
     return Expectation(
         "undecided (~)",
@@ -221,8 +232,8 @@ def undecided() -> Expectation:
     )
 
 
-def same() -> Expectation:
-    """Shown to be equal for all that matters."""
+def expect_same() -> Expectation:
+    """Equality within the margin that matters."""
     return Expectation(
         "no difference that matters",
         lambda judged: judged.claim == "same",
@@ -230,17 +241,17 @@ def same() -> Expectation:
     )
 
 
-def same_or_differs_little() -> Expectation:
-    """Equal for all that matters; whether the rest is certain is left open."""
+def expect_same_or_slight() -> Expectation:
+    """Equality within the margin that matters; a slight difference is allowed."""
     return Expectation(
-        "no difference that matters, or one that is less than matters",
-        lambda judged: same().holds(judged) or differs_little().holds(judged),
+        "no difference, or a difference too small to matter",
+        lambda judged: expect_same().holds(judged) or differs_little().holds(judged),
         CLAIM,
     )
 
 
 def differs_little() -> Expectation:
-    """A difference that is certain and smaller than matters."""
+    """A significant difference that is smaller than the margin that matters."""
     return Expectation(
         "differs, but by less than matters",
         lambda judged: judged.claim == "slight",
@@ -248,14 +259,14 @@ def differs_little() -> Expectation:
     )
 
 
-def refused(*former: str) -> Expectation:
+def expect_refusal(*former: str) -> Expectation:
     """No claim, because of one of these checks: the comparison is invalid (docs/guides/reading-a-report.md)."""
     checks = [RENAMED.get(check, check) for check in former]
     return Expectation(
         f"refused by {' or '.join(checks)}",
         lambda judged: (
             judged.claim == "refused"
-            and any(judged.fired.get(check) == "invalid" for check in checks)
+            and any(judged.firing_checks.get(check) == "invalid" for check in checks)
             and verdict("invalid").holds(judged)
         ),
         ("claim", "verdict"),
@@ -263,17 +274,17 @@ def refused(*former: str) -> Expectation:
 
 
 def absent() -> Expectation:
-    """There is no such comparison; what then counts is the verdict of the whole."""
+    """No such comparison; the verdict of the experiment then counts."""
     return Expectation("no comparison", lambda judged: judged.comparison is None, ("curve",))
 
 
-def unranked() -> Expectation:
-    """No claim, as one side's figure is a bound."""
+def expect_bound() -> Expectation:
+    """No claim, because one side's figure is a bound."""
     return Expectation("not ranked, as a figure is a bound", lambda judged: judged.claim == "unranked", CLAIM)
 
 
 def too_few() -> Expectation:
-    """A ratio without a claim, as there are too few repeats."""
+    """A ratio without a claim, because there are too few repeats."""
     return Expectation(
         "no claim possible, too few repeats",
         lambda judged: judged.claim == "impossible" and judged.comparison is not None and judged.comparison.p is None,
@@ -290,7 +301,7 @@ def verdict(*names: str) -> Expectation:
     )
 
 
-def whole(*names: str) -> Expectation:
+def expect_overall(*names: str) -> Expectation:
     """The verdict of the whole experiment, as docs/guides/reading-a-report.md defines it."""
     return Expectation(
         f"verdict of the whole {' or '.join(names)}",
@@ -300,22 +311,22 @@ def whole(*names: str) -> Expectation:
 
 
 def fires(check: str, *severities: str) -> Expectation:
-    """A check speaks up, by its present or a former name, with one of these severities or with any."""
+    """A check fires, by its present or a former name, with one of these severities or with any."""
     check = RENAMED.get(check, check)
     return Expectation(
         f"{check} fires {' or '.join(severities)}".strip(),
-        lambda judged: check in judged.fired and (not severities or judged.fired[check] in severities),
+        lambda judged: check in judged.firing_checks and (not severities or judged.firing_checks[check] in severities),
     )
 
 
 def silent(check: str) -> Expectation:
-    """A check has nothing to say."""
+    """A check does not fire."""
     check = RENAMED.get(check, check)
-    return Expectation(f"{check} is silent", lambda judged: check not in judged.fired)
+    return Expectation(f"{check} is silent", lambda judged: check not in judged.firing_checks)
 
 
 def says(pattern: str, about: tuple[str, ...] = ()) -> Expectation:
-    """A text that a user can read."""
+    """A text for users."""
     return Expectation(f"says {pattern!r}", lambda judged: re.search(pattern, judged.text) is not None, about)
 
 

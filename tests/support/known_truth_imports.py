@@ -1,4 +1,4 @@
-"""Worlds that another tool measured: what its files say, what they leave out, and what may be claimed of them."""
+"""Scenarios measured by other tools: the contents and gaps of their files, and the permitted claims."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from imports_support import FIXTURES
 from known_truth_expected import (
     Case,
+    expect_bound,
+    expect_no_claim,
+    expect_no_trust,
+    expect_refusal,
     favours,
     fires,
-    no_claim,
-    not_trusted,
-    refused,
     says,
     silent,
     too_few,
-    unranked,
     unsure,
     verdict,
     wins,
 )
-from known_truth_support import figure, typical, world
+from known_truth_support import figure, simulate_results, typical
 from loadstone.commands.open_results import from_file
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
@@ -34,22 +34,22 @@ P99 = "read.p99"
 
 @dataclass(frozen=True)
 class Ycsb:
-    """What YCSB printed of one run of a minute, reads only: in op/s, µs and operations."""
+    """YCSB's report of one run of reads for a minute, in op/s, µs and operations."""
 
     throughput: float
     mean_us: float
     p99_us: float
     target: int | None = None
     failed: int = 0
-    # The share of the operations that were updates, as fast as the reads.
+    # The share of updates, which are as fast as the reads.
     updates: float = 0.0
-    # From the due time on, where YCSB ran with measurement.interval=both.
+    # Latencies from the due time, if YCSB ran with measurement.interval=both.
     intended_p99_us: float | None = None
     # The measurement type `histogram` has a line for each millisecond.
     milliseconds: tuple[int, ...] = ()
 
     def text(self) -> str:
-        """The log."""
+        """The log's text."""
         operations = round(self.throughput * 60)
         updates = round(self.updates * operations)
         reads = operations - self.failed - updates
@@ -75,7 +75,7 @@ class Ycsb:
         return "\n".join(lines) + "\n"
 
     def latencies(self, name: str, count: int, mean_us: float, p99_us: float) -> list[str]:
-        """The lines of one kind of operation."""
+        """The lines of one operation."""
         return [
             f"[{name}], Operations, {count}",
             f"[{name}], AverageLatency(us), {mean_us}",
@@ -86,12 +86,12 @@ class Ycsb:
         ]
 
     def read_off(self, latency_us: float) -> int:
-        """As the log prints it; the measurement type `histogram` knows whole milliseconds."""
+        """A latency as the log prints it; the measurement type `histogram` has whole milliseconds."""
         return int(latency_us) // 1000 * 1000 if self.milliseconds else round(latency_us)
 
 
 def read(text: str, name: str, **facts: Scalar) -> ResultSet:
-    """What is read of a file with this text."""
+    """The results read from a file with this text."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_text(text)
@@ -110,42 +110,42 @@ def runs(throughput: float, p99_us: float, n: int = 6, noise: float = 0.01, **mo
     return [
         replace(
             Ycsb(
-                throughput * (each if closed else 1.0),
-                (9.8e6 / throughput if closed else p99_us / 3) / each,
-                p99_us / each,
+                throughput * (factor if closed else 1.0),
+                (9.8e6 / throughput if closed else p99_us / 3) / factor,
+                p99_us / factor,
             ),
             **more,  # type: ignore[arg-type]
         )
-        for each in factors
+        for factor in factors
     ]
 
 
-def against(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
-    """Two files as `loadstone compare` joins them."""
+def compare_files(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
+    """Two files, joined as `loadstone compare` joins them."""
     joined = join_results([slow, fast])
     return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
 
 
 def two(slow: list[Ycsb], fast: list[Ycsb], *metrics: str) -> ResultSet:
     """Logs of two systems without any facts."""
-    return against(logs("rocksdb", slow), logs("lmdb", fast), *metrics)
+    return compare_files(logs("rocksdb", slow), logs("lmdb", fast), *metrics)
 
 
 def table(rows: Sequence[str], header: str, **question: object) -> ResultSet:
     """A CSV file."""
-    found = read("\n".join([header, *rows]) + "\n", "table.csv")
-    return replace(found, question=Question(**question))  # type: ignore[arg-type]
+    results = read("\n".join([header, *rows]) + "\n", "table.csv")
+    return replace(results, question=Question(**question))  # type: ignore[arg-type]
 
 
 def bounds_in_a_table() -> ResultSet:
-    """The p99 of one side fell on failed operations, and the table says so."""
+    """A table in which one side's p99 falls on failed operations, as the table states."""
     rows = [f"rocksdb,{n},read.p99,ms,{20 + n / 100}," for n in range(1, 7)]
     rows += [f"lmdb,{n},read.p99,ms,{10 + n / 100},failed" for n in range(1, 7)]
     return table(rows, "variant,repeat,metric,unit,value,bound", metrics=(P99,))
 
 
-def by_hand() -> ResultSet:
-    """Typed from a report: 20 clients, 68,849 op/s and a mean of 0.731 ms, which need 50 clients."""
+def handwritten_report() -> ResultSet:
+    """A report typed by hand: 20 clients, 68,849 op/s and a mean of 0.731 ms, which require 50 clients."""
     rows = []
     for n in range(1, 7):
         for variant, rate in (("plain", 28_000.0), ("split", 68_849.0)):
@@ -155,7 +155,7 @@ def by_hand() -> ResultSet:
 
 
 def dfsio(read_mbs: dict[str, float]) -> ResultSet:
-    """TestDFSIO on nodes whose disks give 1,000 MB/s."""
+    """TestDFSIO on nodes whose disks deliver 1,000 MB/s."""
 
     def make(system: str, block: int, rate: float) -> TrialResult:
         bandwidth = figure("read.bandwidth", rate * 1e6, 100)
@@ -167,11 +167,11 @@ def dfsio(read_mbs: dict[str, float]) -> ResultSet:
         }
         return TrialResult(f"{system}-{block}", {"system": system}, block, {"read.bandwidth": bandwidth}, facts=known)
 
-    return world(read_mbs, make=make, minute=lambda _: None, planned={})
+    return simulate_results(read_mbs, make=make, minute=lambda _: None, planned={})
 
 
-def in_milliseconds(slow_us: int, fast_us: int) -> ResultSet:
-    """The p99 of two sides by the measurement type `histogram`."""
+def millisecond_histograms(slow_us: int, fast_us: int) -> ResultSet:
+    """The p99 of two sides with the measurement type `histogram`."""
     bins = (0, 590_000, 10_000)
     return two(runs(10_000, slow_us, milliseconds=bins), runs(10_000, fast_us, milliseconds=bins), P99)
 
@@ -195,26 +195,26 @@ IMPORTED = [
     Case(
         "YCSB, six runs each, the faster side failed in a fifth of its operations",
         lambda: two(runs(1000, 30_000), runs(2000, 15_000, failed=24_000)),
-        (refused("errors"),),
+        (expect_refusal("errors"),),
     ),
     Case(
         "YCSB, six runs each, one side synced every write by its facts",
-        lambda: against(
+        lambda: compare_files(
             logs("rocksdb", runs(100, 300_000), durability="device"), logs("lmdb", runs(2000, 15_000), durability="os")
         ),
-        (refused("guarantees-differ"),),
+        (expect_refusal("guarantees-differ"),),
     ),
     Case(
         "YCSB, six runs each, hosts of other sizes by their facts",
-        lambda: against(logs("rocksdb", runs(1000, 30_000), cpus=8), logs("lmdb", runs(2000, 15_000), cpus=32)),
+        lambda: compare_files(logs("rocksdb", runs(1000, 30_000), cpus=8), logs("lmdb", runs(2000, 15_000), cpus=32)),
         (favours("lmdb"), verdict("suspect"), fires("hosts-differ", "suspect")),
     ),
-    # Both hold 1,000 op/s, but lmdb stands still for a second in ten: its true p99 is 900 ms. YCSB sees ten slow
-    # operations in each pause, as ten clients wait, and none of the others that were due.
+    # Both sides reach 1,000 op/s, but lmdb pauses for one second in ten: its true p99 is 900 ms. With ten clients, YCSB
+    # reports ten slow operations per pause and omits the remaining operations that were due.
     Case(
-        "YCSB at a target, service times only: the pauses of one side are left out",
+        "YCSB at a target, service times only: the report omits the pauses of one side",
         lambda: two(runs(1000, 2000, target=1000), runs(1000, 1000, target=1000), P99),
-        (not_trusted(), says("service.time"), verdict("suspect", "invalid")),
+        (expect_no_trust(), says("service.time"), verdict("suspect", "invalid")),
         metric=P99,
     ),
     Case(
@@ -230,7 +230,7 @@ IMPORTED = [
     Case(
         "YCSB did 700 of the 1,000 op/s of its target: the tail of what it did send",
         lambda: two(runs(700, 2000, target=1000), runs(1000, 2500, target=1000), P99),
-        (not_trusted(), verdict("invalid")),
+        (expect_no_trust(), verdict("invalid")),
         metric=P99,
     ),
     Case(
@@ -240,11 +240,11 @@ IMPORTED = [
             runs(9900, 1000, target=10_000, intended_p99_us=594_000.0),
             P99,
         ),
-        (not_trusted(), fires("rate-not-held", "invalid"), verdict("invalid")),
+        (expect_no_trust(), fires("rate-not-held", "invalid"), verdict("invalid")),
         metric=P99,
     ),
     Case(
-        "both start 0.6 s late of a minute at their target: no operation waits for those that were never due",
+        "both start 0.6 s late of a minute at their target: no operation waits for operations that were never due",
         lambda: two(
             runs(9900, 1000, target=10_000, intended_p99_us=40_000.0),
             runs(9900, 1000, target=10_000, intended_p99_us=20_000.0),
@@ -255,20 +255,20 @@ IMPORTED = [
     ),
     Case(
         "YCSB's histogram of whole milliseconds: a p99 of 2 ms against 3 ms may be 2.99 against 3",
-        lambda: in_milliseconds(3050, 2050),
-        (no_claim(), silent("impossible"), verdict("unchecked")),
+        lambda: millisecond_histograms(3050, 2050),
+        (expect_no_claim(), silent("impossible"), verdict("unchecked")),
         metric=P99,
     ),
     Case(
         "YCSB's histogram of whole milliseconds: a p99 of 1 ms against 9 ms, and a p95 below the minimum, rounded to 0",
-        lambda: in_milliseconds(9050, 1050),
+        lambda: millisecond_histograms(9050, 1050),
         (favours("lmdb"), silent("impossible"), verdict("unchecked")),
         metric=P99,
     ),
     Case(
         "three YCSB logs each, every one given twice",
         lambda: two(2 * runs(1000, 30_000, 3), 2 * runs(2000, 15_000, 3)),
-        (no_claim(), verdict("invalid")),
+        (expect_no_claim(), verdict("invalid")),
     ),
     Case(
         "YCSB, six runs each, 95 percent reads against 50 percent, as the counts of the logs say",
@@ -276,24 +276,27 @@ IMPORTED = [
         (verdict("suspect", "invalid"), fires("load-differs"), unsure()),
     ),
     Case(
-        "a table whose p99 fell on failed operations", bounds_in_a_table, (unranked(), verdict("unchecked")), metric=P99
+        "a table whose p99 fell on failed operations",
+        bounds_in_a_table,
+        (expect_bound(), verdict("unchecked")),
+        metric=P99,
     ),
     Case(
         "a table typed by hand, whose figures need 50 clients and name 20",
-        by_hand,
+        handwritten_report,
         (fires("littles-law", "suspect"), favours("split"), verdict("suspect")),
     ),
     Case(
         "the report on TestDFSIO: 1,804 MB/s from disks that give 1,690 MB/s, three repeats",
         lambda: from_file(FIXTURES / "hdfs-read.csv", {}),
-        (fires("impossible", "invalid"), no_claim(), verdict("invalid")),
+        (fires("impossible", "invalid"), expect_no_claim(), verdict("invalid")),
         metric="read.bandwidth",
         context={"hdfs_replication": 3, "volume_replication": 1},
     ),
     Case(
         "TestDFSIO reads at 1,800 MB/s from disks that give 1,000 MB/s",
         lambda: dfsio({"px": 300.0, "no-px": 1800.0}),
-        (refused("impossible"),),
+        (expect_refusal("impossible"),),
         metric="read.bandwidth",
     ),
     Case(

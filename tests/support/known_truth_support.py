@@ -1,4 +1,4 @@
-"""Simulated experiments whose true answer is known, and the means to spoil them in one place."""
+"""Simulated experiments with a known answer, and functions that change one part of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import Any
 
-from judge_support import Spoil
+from judge_support import Change
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult
 from loadstone.results.value import Value, metric_statistic
@@ -18,7 +18,7 @@ SECONDS = 60
 CLIENTS = 10
 MS = 1e6
 UNITS = {"throughput": "op/s", "bandwidth": "B/s", "runtime": "ns", "driver": "ns", "settle": "ns", "lag_p99": "ns"}
-# Everything that the judge compares hosts and guarantees by, the same on both sides.
+# All facts by which the judge compares hosts and guarantees, equal on both sides.
 FACTS: Mapping[str, Scalar] = {
     "engine": "0.2.0",
     "profile": "release",
@@ -38,12 +38,12 @@ SHAPE = {"min": 0.1, "p10": 0.5, "p25": 0.7, "p50": 0.9, "p90": 1.6, "p95": 2.0,
 
 
 def bucket(latency_ns: float) -> float:
-    """The width of the bucket of an HDR histogram of 3 significant digits that a latency falls into, ns."""
+    """The width of a latency's bucket in an HDR histogram of 3 significant digits, ns."""
     return max(1.0, 2.0 ** (math.floor(math.log2(max(latency_ns, 1.0))) - 10))
 
 
 def figure(metric: str, number: float, n: int) -> Value:
-    """A figure in the unit that its name tells; a percentile is the upper edge of its bucket."""
+    """A figure in the unit of its metric; a percentile is the upper edge of its bucket."""
     last = metric_statistic(metric)
     if last.startswith("p") and last[1:2].isdigit():
         step = bucket(number)
@@ -52,9 +52,9 @@ def figure(metric: str, number: float, n: int) -> Value:
 
 
 def typical(n: int, deviation: float, seed: object) -> list[float]:
-    """n factors around 1 that are spread as a normal distribution is, in an order drawn by the seed.
+    """n factors around 1 with a normal distribution, in an order drawn by the seed.
 
-    They are quantiles, not draws: a sample of them is neither lucky nor unlucky.
+    They are quantiles instead of draws: a sample of them is neither lucky nor unlucky.
     """
     normal = NormalDist()
     factors = [math.exp(deviation * normal.inv_cdf((at + 0.5) / n)) for at in range(n)]
@@ -63,17 +63,21 @@ def typical(n: int, deviation: float, seed: object) -> list[float]:
 
 
 def trial(system: str, block: int, rate: float, target: float | None = None, mean_ns: float = 10 * MS) -> TrialResult:
-    """A minute of reads of 1 kB by ten clients, with nothing wrong.
+    """A minute of reads of 1 kB by ten clients, without faults.
 
-    In a closed loop the latencies follow from the rate; at a target they are around `mean_ns`, and `rate` is what the
-    system did of the target.
+    In a closed loop the latencies follow from the rate. At a target they are around `mean_ns`, and `rate` is the
+    throughput.
     """
     operations = round((target or rate) * SECONDS)
     mean = 0.98e9 * CLIENTS / rate if target is None else mean_ns
     latencies = {name: mean * factor for name, factor in SHAPE.items()} | {"mean": mean}
-    figures: dict[str, float] = {f"{kind}.{name}": each for kind in ("read", "all") for name, each in latencies.items()}
+    figures: dict[str, float] = {
+        f"{kind}.{name}": latency_ns for kind in ("read", "all") for name, latency_ns in latencies.items()
+    }
     if target is not None:
-        figures |= {f"read.{kind}.{name}": each for kind in ("lower", "service") for name, each in latencies.items()}
+        figures |= {
+            f"read.{kind}.{name}": latency_ns for kind in ("lower", "service") for name, latency_ns in latencies.items()
+        }
         figures["due"] = operations
     figures |= {
         "throughput": rate,
@@ -86,7 +90,7 @@ def trial(system: str, block: int, rate: float, target: float | None = None, mea
         "verified": operations,
         "returned": 1000 * operations,
         "stored": 0,
-        # Nine reads of ten reach the device, which gives a page of 4 kB for each.
+        # 90 % of the reads reach the device, which returns a page of 4 kB each.
         "device.reads": 0.9 * operations,
         "device.read": 0.9 * 4096 * operations,
         "device.read_per_operation": 0.9 * 4096,
@@ -111,7 +115,7 @@ def trial(system: str, block: int, rate: float, target: float | None = None, mea
         "load.throughput": 50_000,
         "load.settle": 1e9,
     }
-    values = {metric: figure(metric, each, operations) for metric, each in figures.items()}
+    values = {metric: figure(metric, latency_ns, operations) for metric, latency_ns in figures.items()}
     loop: Loop = "closed" if target is None else "open"
     statuses = {"READ": {"OK": operations}}
     return TrialResult(
@@ -122,10 +126,10 @@ def trial(system: str, block: int, rate: float, target: float | None = None, mea
 Shape = Callable[[int], float]
 
 
-def course(
+def make_series(
     of: TrialResult, rates: Shape = lambda _: 1.0, latencies: Shape = lambda _: 1.0, seconds: int = 60
 ) -> Series:
-    """A trial's minute, second by second, with a noise of 1 %; the shapes multiply throughput and latencies."""
+    """A trial's minute in seconds, with 1 % of noise; the shapes multiply throughput and latencies."""
     jitter = typical(seconds, 0.01, ("series", of.trial))
     throughput = [of.values["throughput"].value * rates(at) * jitter[at] for at in range(seconds)]
     p50, p99 = (
@@ -145,108 +149,112 @@ def course(
     )
 
 
-def world(
+def simulate_results(
     rates: Mapping[str, float] | None = None,
     repeats: int = 6,
     noise: float = 0.01,
     drift: float = 0.0,
-    spoil: Spoil | None = None,
+    change: Change | None = None,
     make: Callable[[str, int, float], TrialResult] = trial,
-    minute: Callable[[TrialResult], Series | None] = course,
+    minute: Callable[[TrialResult], Series | None] = make_series,
     **fields: Any,
 ) -> ResultSet:
-    """Interleaved systems by their true rates, op/s: repeats differ by `noise`, the machine slows down by `drift`."""
+    """Interleaved systems by their true rates, op/s; repeats vary by `noise`, and the machine slows down by `drift`."""
     rates = rates or {"rocksdb": 1000.0, "lmdb": 4000 / 3}
     factors = {system: typical(repeats, noise, (system, noise)) for system in rates}
-    made: list[TrialResult] = []
+    results: list[TrialResult] = []
     for block in range(1, repeats + 1):
         slower = 1 - drift * (block - 1) / max(repeats - 1, 1)
         for system, rate in rates.items():
-            one = make(system, block, rate * slower * factors[system][block - 1])
-            made.append(replace(one if spoil is None else spoil(one), order=len(made)))
-    return of_trials(made, minute, **fields)
+            result = make(system, block, rate * slower * factors[system][block - 1])
+            results.append(replace(result if change is None else change(result), order=len(results)))
+    return collect_results(results, minute, **fields)
 
 
-def of_trials(
-    trials: Iterable[TrialResult], minute: Callable[[TrialResult], Series | None] = course, **fields: Any
+def collect_results(
+    trials: Iterable[TrialResult], minute: Callable[[TrialResult], Series | None] = make_series, **fields: Any
 ) -> ResultSet:
-    """Our own trials with what belongs to them: a plan, and each one's course over time."""
-    made = list(trials)
-    by_name = {each.trial: each for each in made}
-    planned = {each.trial: each.config for each in made}
+    """Trials of Loadstone with their plan and their time series."""
+    values = list(trials)
+    by_name = {result.trial: result for result in values}
+    planned = {result.trial: result.config for result in values}
     results = ResultSet(
-        "crafted", made, Question(), planned, interleaved=True, series=lambda name: minute(by_name[name])
+        "crafted", values, Question(), planned, interleaved=True, series=lambda name: minute(by_name[name])
     )
     return replace(results, **fields)
 
 
-def given(without: tuple[str, ...] = (), **figures: float) -> Spoil:
-    """Other figures in the same units; an underscore pair in a name is a point: `late__client`."""
+def set_figures(without: tuple[str, ...] = (), **figures: float) -> Change:
+    """Changed figures in the same units; a double underscore in a name means a point: `late__client`."""
 
-    def spoil(one: TrialResult) -> TrialResult:
-        kept = {metric: each for metric, each in one.values.items() if metric not in without}
+    def change_result(result: TrialResult) -> TrialResult:
+        retained = {metric: value for metric, value in result.values.items() if metric not in without}
         changed = {name.replace("__", "."): number for name, number in figures.items()}
-        made = {metric: figure(metric, number, one.values["operations"].n) for metric, number in changed.items()}
-        return replace(one, values={**kept, **made})
+        entries = {metric: figure(metric, number, result.values["operations"].n) for metric, number in changed.items()}
+        return replace(result, values={**retained, **entries})
 
-    return spoil
-
-
-def on(system: str, spoil: Spoil, *blocks: int) -> Spoil:
-    """Spoils one system's trials, in these blocks or in all."""
-    return lambda one: spoil(one) if one.config["system"] == system and one.repeat in (blocks or (one.repeat,)) else one
+    return change_result
 
 
-def bounded(metric: str, bound: Any) -> Spoil:
-    """Makes a figure a bound."""
-    return lambda one: replace(one, values={**one.values, metric: replace(one.values[metric], bound=bound)})
+def change_system(system: str, change: Change, *blocks: int) -> Change:
+    """A change of one system's trials, in these blocks or in all."""
+    return lambda result: (
+        change(result)
+        if result.config["system"] == system and result.repeat in (blocks or (result.repeat,))
+        else result
+    )
 
 
-def scaled(metrics: Iterable[str], factor: float) -> Spoil:
-    """Figures a few times as large."""
+def set_bound(metric: str, bound: Any) -> Change:
+    """Turns a figure into a bound."""
+    return lambda result: replace(result, values={**result.values, metric: replace(result.values[metric], bound=bound)})
 
-    def spoil(one: TrialResult) -> TrialResult:
-        old = one.values
+
+def scale_metrics(metrics: Iterable[str], factor: float) -> Change:
+    """Multiplies figures."""
+
+    def change_result(result: TrialResult) -> TrialResult:
+        old = result.values
         changed = {name: replace(old[name], value=figure(name, old[name].value * factor, 1).value) for name in metrics}
-        return replace(one, values={**old, **changed})
+        return replace(result, values={**old, **changed})
 
-    return spoil
-
-
-def faster(factor: float) -> Spoil:
-    """The same trial at another speed, with everything that follows from it."""
-    return lambda one: trial(str(one.config["system"]), one.repeat, one.values["throughput"].value * factor)
+    return change_result
 
 
-def failed(share: float) -> Spoil:
-    """This share of the operations failed at once, evenly over the minute."""
+def faster(factor: float) -> Change:
+    """The trial at another speed, with all consequences."""
+    return lambda result: trial(str(result.config["system"]), result.repeat, result.values["throughput"].value * factor)
 
-    def spoil(one: TrialResult) -> TrialResult:
-        operations = round(one.values["operations"].value)
+
+def fail_share(share: float) -> Change:
+    """This share of the operations failed immediately, evenly over the minute."""
+
+    def change_result(result: TrialResult) -> TrialResult:
+        operations = round(result.values["operations"].value)
         errors = round(share * operations)
-        made = replace(one, statuses={"READ": {"OK": operations - errors, "ERROR": errors}})
-        made = scaled(("throughput", "read.count"), 1 - share)(made)
-        made = replace(made, values={**made.values, "errors": figure("errors", errors, operations)})
+        failed = replace(result, statuses={"READ": {"OK": operations - errors, "ERROR": errors}})
+        failed = scale_metrics(("throughput", "read.count"), 1 - share)(failed)
+        failed = replace(failed, values={**failed.values, "errors": figure("errors", errors, operations)})
         for kind in ("read", "all"):
             for percentile, beyond in (("p99.9", 0.001), ("p99", 0.01), ("p95", 0.05), ("p90", 0.1), ("max", 0)):
                 if share > beyond:
-                    made = bounded(f"{kind}.{percentile}", "failed")(made)
-        return made
+                    failed = set_bound(f"{kind}.{percentile}", "failed")(failed)
+        return failed
 
-    return spoil
+    return change_result
 
 
 def parts(count: int) -> tuple[str, ...]:
-    """Names of figures that nobody knows which way should differ: less is better."""
+    """Names of figures without a known direction: smaller is better."""
     return tuple(f"engine.part{number:02}" for number in range(count))
 
 
-def with_parts(count: int, repeats: int = 6, noise: float = 0.05) -> Spoil:
-    """So many figures more, in which the sides do not differ."""
+def with_parts(count: int, repeats: int = 6, noise: float = 0.05) -> Change:
+    """Additional figures, equal on both sides."""
 
-    def spoil(one: TrialResult) -> TrialResult:
-        factors = {name: typical(repeats, noise, (name, one.config))[one.repeat - 1] for name in parts(count)}
+    def change_result(result: TrialResult) -> TrialResult:
+        factors = {name: typical(repeats, noise, (name, result.config))[result.repeat - 1] for name in parts(count)}
         extra = {name: Value(name, 1e6 * factor, "ns", 60_000) for name, factor in factors.items()}
-        return replace(one, values={**one.values, **extra})
+        return replace(result, values={**result.values, **extra})
 
-    return spoil
+    return change_result

@@ -1,4 +1,4 @@
-"""Worlds in which the figures cannot decide, because of noise, of few repeats or of many questions; and curves."""
+"""Scenarios in which the figures cannot decide, because of noise, few repeats or many questions; and curves."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from judge_support import asking, both, facts
+from known_truth_decided import fast_and_slow_blocks, measure_figures
 from known_truth_expected import (
     Case,
     Expectation,
     Judged,
     absent,
+    expect_no_claim,
+    expect_no_trust,
+    expect_no_win,
+    expect_overall,
+    expect_undecided,
     favours,
     fires,
-    no_claim,
-    not_for,
-    not_trusted,
     says,
     silent,
     too_few,
     trusts_less,
-    undecided,
     verdict,
-    whole,
     wins,
 )
-from known_truth_given import fast_and_slow_blocks, many_figures
 from known_truth_support import (
     SHAPE,
-    failed,
+    change_system,
+    collect_results,
+    fail_share,
     faster,
-    given,
-    of_trials,
-    on,
     parts,
-    scaled,
+    scale_metrics,
+    set_figures,
+    simulate_results,
     trial,
     typical,
     with_parts,
-    world,
 )
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -48,41 +48,41 @@ FLAT = {"first": 1000.0, "second": 1000.0}
 TWICE = {"rocksdb": 1000.0, "lmdb": 2000.0}
 TEN = {"rocksdb": 1000.0, "lmdb": 10_000.0}
 DEVICE_READS = ("device.reads", "device.read", "device.read_per_operation")
-# "it would take n = 22", "n >= 22 repeats", "22 repeats": the words are free, the number is not.
+# "it would take n = 22", "n >= 22 repeats", "22 repeats": the wording is free, the number is not.
 N_IT_WOULD_TAKE = r"n ?[≥=>]+ ?[1-9]\d+|[1-9]\d+ (repeats|blocks) would|would take"
 
 
-def one_lucky_block() -> ResultSet:
-    """Two equal stores; in one block of six something made lmdb three times as fast."""
-    return world(FLAT, noise=0.02, spoil=on("second", faster(3.0), 4))
+def lucky_block() -> ResultSet:
+    """Two equal stores; in one of six blocks lmdb was three times as fast."""
+    return simulate_results(FLAT, noise=0.02, change=change_system("second", faster(3.0), 4))
 
 
 def narrow_at_one_look() -> ResultSet:
-    """Repeats were to stop when the interval is 5 % wide, at two looks in a row. It is at the last of nine looks only.
+    """Repeats stop when the interval is 5 % wide at two consecutive evaluations; it is so at the last of nine only.
 
-    With eight repeats the interval runs from the least to the greatest, 11 %; with nine the second of either end do,
-    which are 4 % apart (docs/concepts/statistics.md).
+    With eight repeats the interval runs from the minimum to the maximum, 11 %. With nine it runs from the second
+    smallest to the second largest value, which are 4 % apart (docs/concepts/statistics.md).
     """
     rates = (950.0, 1000.0, 1040.0, 999.0, 1001.0, 1000.5, 1060.0, 1002.0, 1000.2)
-    made = [
+    results = [
         trial(system, block, rate * speed)
         for block, rate in enumerate(rates, 1)
         for system, speed in (("rocksdb", 1.0), ("lmdb", 4 / 3))
     ]
     planned = {f"{name}-{n}": {"system": name} for name in ("rocksdb", "lmdb") for n in range(1, 21)}
-    return of_trials(made, planned=planned, question=asking(until=0.05, at_most=20, metrics=("throughput",)))
+    return collect_results(results, planned=planned, question=asking(until=0.05, at_most=20, metrics=("throughput",)))
 
 
-def counted_twice() -> ResultSet:
-    """Three blocks; a resumed run wrote each line a second time."""
-    once = world(repeats=3)
+def repeat_lines() -> ResultSet:
+    """Three blocks; a resumed run wrote each line again."""
+    once = simulate_results(repeats=3)
     return replace(once, trials=[*once.trials, *once.trials])
 
 
-def numbered_twice() -> ResultSet:
-    """The same, and the second lines were taken for further blocks."""
-    once = world(repeats=3)
-    again = [replace(one, trial=f"{one.trial}-again", repeat=one.repeat + 3) for one in once.trials]
+def renumber_lines() -> ResultSet:
+    """The repeated lines, counted as further blocks."""
+    once = simulate_results(repeats=3)
+    again = [replace(result, trial=f"{result.trial}-again", repeat=result.repeat + 3) for result in once.trials]
     series = once.series
     return replace(
         once, trials=[*once.trials, *again], planned={}, series=lambda name: series(name.removesuffix("-again"))
@@ -90,62 +90,64 @@ def numbered_twice() -> ResultSet:
 
 
 def run_against_itself() -> ResultSet:
-    """A result folder that is compared with a copy of itself."""
-    one = replace(world({"rocksdb": 1000.0}, noise=0.02), name="monday")
-    return join_results([one, replace(one, name="tuesday")])
+    """A result folder compared with a copy of itself."""
+    results = replace(simulate_results({"rocksdb": 1000.0}, noise=0.02), name="monday")
+    return join_results([results, replace(results, name="tuesday")])
 
 
 def eleven_systems() -> ResultSet:
-    """Ten contenders at 4 % of noise, of which one looks 7 % faster: alone p = 0.02, as the best of ten p = 0.17."""
+    """Ten contenders at 4 % of noise; one seems 7 % faster: p = 0.02 alone, p = 0.17 as the best of ten."""
     systems = {"baseline": 1000.0, **{f"s{number}": 1000.0 for number in range(9)}, "lucky": 1070.0}
-    return world(systems, noise=0.04, question=asking(by="system", baseline="baseline", metrics=("throughput",)))
-
-
-def many_ranks(repeats: int) -> ResultSet:
-    """Two runs at different times. In all of 25 figures every repeat of the one beats every repeat of the other.
-
-    The least p of Mann and Whitney's test is 2 ÷ C(12, 6) = 0.0022 at six repeats, and 25 times that is 0.054.
-    At seven it is 2 ÷ C(14, 7) = 0.00058.
-    """
-    made = world(
-        {"rocksdb": 1000.0, "lmdb": 2000.0}, repeats=repeats, interleaved=False, spoil=with_parts(25, repeats, 0.01)
+    return simulate_results(
+        systems, noise=0.04, question=asking(by="system", baseline="baseline", metrics=("throughput",))
     )
-    halved = on("lmdb", scaled(parts(25), 0.5))
-    trials = [halved(one) for one in made.trials]
-    return replace(made, trials=trials, question=asking(metrics=("throughput", *parts(25))))
+
+
+def rank_figures(repeats: int) -> ResultSet:
+    """Two runs at different times; in all of 25 figures, every repeat of one run beats every repeat of the other.
+
+    The minimum p of Mann and Whitney's test is 2 ÷ C(12, 6) = 0.0022 at six repeats, and 25 times that is 0.054. At
+    seven repeats it is 2 ÷ C(14, 7) = 0.00058.
+    """
+    results = simulate_results(
+        {"rocksdb": 1000.0, "lmdb": 2000.0}, repeats=repeats, interleaved=False, change=with_parts(25, repeats, 0.01)
+    )
+    halved = change_system("lmdb", scale_metrics(parts(25), 0.5))
+    trials = [halved(result) for result in results.trials]
+    return replace(results, trials=trials, question=asking(metrics=("throughput", *parts(25))))
 
 
 def exploratory(count: int) -> ResultSet:
-    """One of many figures is 10 % lower at 4 % of noise: alone that is p = 0.002."""
-    made = world(FLAT, noise=0.04, spoil=with_parts(count, noise=0.04))
-    lower = on("second", scaled(("engine.part07",), 1 / 1.1))
-    trials = [lower(one) for one in made.trials]
-    return replace(made, trials=trials, question=asking(metrics=("throughput", *parts(count))))
+    """One of many figures is 10 % lower at 4 % of noise: p = 0.002 for that figure alone."""
+    results = simulate_results(FLAT, noise=0.04, change=with_parts(count, noise=0.04))
+    lower = change_system("second", scale_metrics(("engine.part07",), 1 / 1.1))
+    trials = [lower(result) for result in results.trials]
+    return replace(results, trials=trials, question=asking(metrics=("throughput", *parts(count))))
 
 
 def sweep(rates: Mapping[int, float], noise: float = 0.01) -> ResultSet:
     """One system by its number of clients, six blocks."""
-    made = []
+    results = []
     latencies = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean")]
     factors = {clients: typical(6, noise, clients) for clients in rates}
     for block in range(1, 7):
         for clients, rate in rates.items():
-            one = trial("lmdb", block, rate * factors[clients][block - 1])
-            one = scaled(latencies, clients / 10)(one)
+            result = trial("lmdb", block, rate * factors[clients][block - 1])
+            result = scale_metrics(latencies, clients / 10)(result)
             config: dict[str, Scalar] = {"system": "lmdb", "clients": clients}
-            made.append(replace(one, trial=f"lmdb-{clients}-{block}", clients=clients, config=config))
-    return of_trials(made, question=asking(by="clients", metrics=("throughput",)))
+            results.append(replace(result, trial=f"lmdb-{clients}-{block}", clients=clients, config=config))
+    return collect_results(results, question=asking(by="clients", metrics=("throughput",)))
 
 
 def knee(low: int, high: int) -> Expectation:
-    """The knee of the only curve, as the bracket of tried loads that the answer or the table names."""
+    """The knee of the only curve, as the bracket of tested loads that the answer or the table names."""
     return says(
         rf"(between|from) {low} (and|to) {high}\b|\[{low}, {high}\]|\b{low}( clients)? (to|–|and) {high} clients",
         ("curve",),
     )
 
 
-def no_knee() -> Expectation:
+def expect_no_knee() -> Expectation:
     """No knee is named."""
     return Expectation(
         "no knee", lambda judged: "knee between" not in judged.judgement.answer and peakless(judged), ("curve",)
@@ -153,16 +155,16 @@ def no_knee() -> Expectation:
 
 
 def unsure_of_the_knee() -> Expectation:
-    """A knee may be named where the whole is not called valid."""
+    """A knee may be named if the verdict of the experiment is not valid."""
     return Expectation(
         "no knee, or not valid",
-        lambda judged: no_knee().holds(judged) or str(judged.judgement.verdict) != "valid",
+        lambda judged: expect_no_knee().holds(judged) or str(judged.judgement.verdict) != "valid",
         ("curve",),
     )
 
 
 def peakless(judged: Judged) -> bool:
-    """Whether the answer names no number of clients as enough."""
+    """Whether the answer names no sufficient number of clients."""
     return "no knee" in judged.text or "knee" not in judged.judgement.answer
 
 
@@ -170,173 +172,177 @@ UNDECIDED = [
     # Noise.
     Case(
         "the same store twice, five percent of noise, six blocks",
-        lambda: world(FLAT, noise=0.05),
-        (undecided(), verdict("valid"), says(N_IT_WOULD_TAKE)),
+        lambda: simulate_results(FLAT, noise=0.05),
+        (expect_undecided(), verdict("valid"), says(N_IT_WOULD_TAKE)),
     ),
     Case(
         "five percent faster, ten percent of noise, six blocks",
-        lambda: world({"rocksdb": 1000.0, "lmdb": 1050.0}, noise=0.1),
-        (undecided(), verdict("valid"), says(N_IT_WOULD_TAKE)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1050.0}, noise=0.1),
+        (expect_undecided(), verdict("valid"), says(N_IT_WOULD_TAKE)),
     ),
     Case(
         "two percent faster, two percent of noise, six blocks",
-        lambda: world({"rocksdb": 1000.0, "lmdb": 1020.0}, noise=0.02),
-        (undecided(), verdict("valid")),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1020.0}, noise=0.02),
+        (expect_undecided(), verdict("valid")),
     ),
     Case(
         "five percent faster on a host with two clock speeds, in two runs",
         lambda: replace(fast_and_slow_blocks(), interleaved=False),
-        (undecided(), fires("sides-differ", "unchecked"), verdict("unchecked")),
+        (expect_undecided(), fires("sides-differ", "unchecked"), verdict("unchecked")),
     ),
     Case(
         "the same store twice, one trial ten times slower",
-        lambda: world(FLAT, noise=0.02, spoil=on("second", faster(0.1), 2)),
-        (no_claim(), verdict("valid")),
+        lambda: simulate_results(FLAT, noise=0.02, change=change_system("second", faster(0.1), 2)),
+        (expect_no_claim(), verdict("valid")),
     ),
-    Case("the same store twice, one block three times faster", one_lucky_block, (no_claim(), verdict("valid"))),
+    Case("the same store twice, one block three times faster", lucky_block, (expect_no_claim(), verdict("valid"))),
     Case(
         "the interval was to be two percent wide and is far wider after all repeats",
-        lambda: world(noise=0.05, question=asking(until=0.02, at_most=6)),
+        lambda: simulate_results(noise=0.05, question=asking(until=0.02, at_most=6)),
         (fires("noisy", "suspect"), verdict("suspect"), favours("lmdb")),
     ),
     Case(
-        "repeats stopped at the one look at which the interval was narrow",
+        "repeats stopped at the only evaluation with a narrow interval",
         narrow_at_one_look,
-        # Either name will do: the repeats are missing, or the interval was not reached.
+        # Either name is correct: the repeats are missing, or the interval was not reached.
         (verdict("suspect"), favours("lmdb")),
     ),
     # Few repeats.
     Case(
         "one repeat, twice as fast",
-        lambda: world(TWICE, 1),
+        lambda: simulate_results(TWICE, 1),
         (too_few(), fires("too-few-samples", "note"), verdict("valid")),
     ),
     Case(
         "two repeats, twice as fast",
-        lambda: world(TWICE, 2),
+        lambda: simulate_results(TWICE, 2),
         (too_few(), fires("too-few-samples", "note"), verdict("valid")),
     ),
     Case(
         "three repeats, twice as fast",
-        lambda: world(TWICE, 3),
+        lambda: simulate_results(TWICE, 3),
         (too_few(), fires("too-few-samples", "note"), verdict("valid")),
     ),
     Case(
         "five repeats, ten times faster",
-        lambda: world(TEN, 5),
+        lambda: simulate_results(TEN, 5),
         (too_few(), fires("too-few-samples", "note"), verdict("valid")),
     ),
     Case(
         "six repeats, ten times faster",
-        lambda: world(TEN, 6),
+        lambda: simulate_results(TEN, 6),
         (wins("lmdb", 10.0), silent("too-few-samples"), verdict("valid")),
     ),
     Case(
         "three blocks whose lines were written twice by a resumed run",
-        counted_twice,
-        (no_claim(), verdict("valid")),
+        repeat_lines,
+        (expect_no_claim(), verdict("valid")),
     ),
     Case(
-        "three blocks whose lines were taken for three further blocks", numbered_twice, (no_claim(), verdict("invalid"))
+        "three blocks whose lines were taken for three further blocks",
+        renumber_lines,
+        (expect_no_claim(), verdict("invalid")),
     ),
-    Case("a run that is compared with a copy of itself", run_against_itself, (no_claim(), verdict("invalid"))),
+    Case("a run that is compared with a copy of itself", run_against_itself, (expect_no_claim(), verdict("invalid"))),
     Case(
         "six blocks of which one side failed in half of the blocks",
-        lambda: world(TWICE, spoil=on("lmdb", failed(0.5), 1, 2, 3)),
-        (no_claim(), fires("errors", "invalid"), verdict("invalid")),
+        lambda: simulate_results(TWICE, change=change_system("lmdb", fail_share(0.5), 1, 2, 3)),
+        (expect_no_claim(), fires("errors", "invalid"), verdict("invalid")),
     ),
     Case(
         "a p99.9 of 6,000 operations: six of them are slower",
-        lambda: world({"rocksdb": 50.0, "lmdb": 100.0}, question=asking(metrics=("throughput", "read.p99.9"))),
-        (no_claim(), fires("too-few-samples", "withheld"), absent(), whole("valid")),
+        lambda: simulate_results(
+            {"rocksdb": 50.0, "lmdb": 100.0}, question=asking(metrics=("throughput", "read.p99.9"))
+        ),
+        (expect_no_claim(), fires("too-few-samples", "withheld"), absent(), expect_overall("valid")),
         metric="read.p99.9",
     ),
     # Many questions.
     Case(
         "a tenth faster in throughput: the last of 24 figures in which nothing differs",
-        lambda: many_figures(24),
-        (undecided(), says("exploratory"), verdict("valid")),
+        lambda: measure_figures(24),
+        (expect_undecided(), says("exploratory"), verdict("valid")),
         metric=parts(24)[-1],
     ),
     Case(
-        "a figure of 25 that is ten percent lower by p = 0.002, and was not the first asked for",
+        "an exploratory figure of 25 that is ten percent lower by p = 0.002",
         lambda: exploratory(25),
-        (undecided(), says("exploratory"), verdict("valid")),
+        (expect_undecided(), says("exploratory"), verdict("valid")),
         metric="engine.part07",
     ),
     Case(
         "the luckiest of ten contenders that are all alike but for noise",
         eleven_systems,
-        (no_claim(), verdict("valid")),
+        (expect_no_claim(), verdict("valid")),
         contender="lucky",
     ),
     Case(
-        "25 figures beside the first, six repeats in each of two runs: no test can decide them",
-        lambda: many_ranks(6),
-        (no_claim(), says(r"n ?= ?6 cannot decide \d+ tests, n ?(≥|>=) ?7 can"), verdict("unchecked")),
+        "25 figures after the first, six repeats in each of two runs: no test can decide them",
+        lambda: rank_figures(6),
+        (expect_no_claim(), says(r"n ?= ?6 cannot decide \d+ tests, n ?(≥|>=) ?7 can"), verdict("unchecked")),
         metric="engine.part03",
     ),
     Case(
-        "the first of these figures is decided all the same",
-        lambda: many_ranks(6),
+        "the first of these figures is nevertheless decided",
+        lambda: rank_figures(6),
         (wins("lmdb", 2.0), verdict("unchecked")),
     ),
     Case(
-        "25 figures beside the first, seven repeats in each of two runs: all are decided",
-        lambda: many_ranks(7),
+        "25 figures after the first, seven repeats in each of two runs: all are decided",
+        lambda: rank_figures(7),
         (wins("lmdb", 0.5), verdict("unchecked")),
         metric="engine.part03",
     ),
-    # What nobody could look at.
+    # Data without a time series.
     Case(
         "a container hides what others did on the host",
-        lambda: world(spoil=given(without=("cpu.steal", "cpu.others", "io.others"))),
+        lambda: simulate_results(change=set_figures(without=("cpu.steal", "cpu.others", "io.others"))),
         (wins("lmdb", 4 / 3), verdict("valid"), says(r"\d+ of \d+ checks could run")),
     ),
     Case(
-        "trials of ours that tell nothing of the clock, of errors or of lateness",
-        lambda: world(
-            spoil=both(
+        "trials by Loadstone without figures on the clock, on errors or on lateness",
+        lambda: simulate_results(
+            change=both(
                 facts(engine="0.1.0"),
-                given(without=("clock.jumps", "errors", "late.generator", "late.client", "driver")),
+                set_figures(without=("clock.jumps", "errors", "late.generator", "late.client", "driver")),
             )
         ),
         (verdict("suspect"), favours("lmdb")),
     ),
     Case(
-        "embedded trials of ours without the probe of our own cost: nobody knows whose time it was",
-        lambda: world(spoil=given(without=("driver",))),
-        (trusts_less(), not_for("rocksdb"), verdict("suspect")),
+        "embedded trials by Loadstone without the probe of its cost: the engine's share is unknown",
+        lambda: simulate_results(change=set_figures(without=("driver",))),
+        (trusts_less(), expect_no_win("rocksdb"), verdict("suspect")),
     ),
     Case(
-        "trials of ours in which nobody counted failures",
-        lambda: world(spoil=lambda one: replace(given(without=("errors",))(one), statuses={})),
-        (trusts_less(), not_for("rocksdb"), verdict("suspect")),
+        "trials by Loadstone without a count of failures",
+        lambda: simulate_results(change=lambda result: replace(set_figures(without=("errors",))(result), statuses={})),
+        (trusts_less(), expect_no_win("rocksdb"), verdict("suspect")),
     ),
     Case(
-        "trials of ours, claimed to be the device's, whose device reads were not counted",
-        lambda: world(spoil=given(without=DEVICE_READS), question=asking(claims="device")),
-        (not_trusted(), verdict("suspect", "invalid")),
+        "trials by Loadstone, with a claim about the device but without its reads",
+        lambda: simulate_results(change=set_figures(without=DEVICE_READS), question=asking(claims="device")),
+        (expect_no_trust(), verdict("suspect", "invalid")),
     ),
-    # Curves: the least load that reaches 95 % of the plateau.
+    # Curves: the lowest load that reaches 95 % of the plateau.
     Case(
         "throughput doubles up to 8 clients and stays",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 7900, 16: 8000, 32: 8000, 64: 8000}),
-        (knee(4, 8), whole("valid")),
+        (knee(4, 8), expect_overall("valid")),
     ),
     Case(
         "throughput collapses beyond 16 clients to an eighth",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 7000, 16: 12_000, 32: 3000, 64: 1500}),
-        (knee(8, 16), whole("valid")),
+        (knee(8, 16), expect_overall("valid")),
     ),
     Case(
         "throughput has a dent at 8 clients and grows on to 32",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 3000, 16: 8000, 32: 16_000, 64: 16_000, 128: 16_000}),
-        (knee(16, 32), whole("valid")),
+        (knee(16, 32), expect_overall("valid")),
     ),
     Case(
         "throughput still doubles at the most clients that were tried",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 8000, 16: 16_000, 32: 32_000}),
-        (no_knee(), whole("valid")),
+        (expect_no_knee(), expect_overall("valid")),
     ),
 ]

@@ -43,7 +43,7 @@ def command(*arguments: str | Path) -> list[str]:
 def environment(home: Path) -> dict[str, str]:
     """Data below `home`, and plain output."""
     (home / "data").mkdir(exist_ok=True)
-    # Tests run concurrently: their measurements do not matter.
+    # Tests run concurrently; their measurements do not matter.
     shared = {"LOADSTONE_SHARE_HOST": "1"}
     return {**os.environ, **shared, "TMPDIR": str(home / "data"), "NO_COLOR": "1", "COLUMNS": "200"}
 
@@ -57,28 +57,28 @@ def loadstone(home: Path, *arguments: str | Path, code: int = 0, timeout: float 
 
 
 def start(home: Path, *arguments: str | Path) -> subprocess.Popen[str]:
-    """Starts a command and does not wait for it."""
+    """Starts a command without waiting for it."""
     pipe = subprocess.PIPE
-    words, variables = command(*arguments), environment(home)
+    text, variables = command(*arguments), environment(home)
     return subprocess.Popen(
-        words, cwd=home, env=variables, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
+        text, cwd=home, env=variables, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True
     )
 
 
-def only_folder(home: Path) -> Folder:
+def single_folder(home: Path) -> Folder:
     """The only result folder."""
     (folder,) = find_folders(home / "results")
     return folder
 
 
 def trials(folder: Folder) -> list[TrialResult]:
-    """Its trials."""
+    """The trials of a folder."""
     return list(folder.load_results().trials)
 
 
 def outline(folder: Folder) -> list[tuple[str, dict[str, Any], int, str]]:
-    """Everything about a folder's trials that does not depend on the machine's speed."""
-    return [(each.trial, dict(each.config), each.repeat, each.end) for each in trials(folder)]
+    """The data about a folder's trials that do not depend on the machine's speed."""
+    return [(trial.trial, dict(trial.config), trial.repeat, trial.end) for trial in trials(folder)]
 
 
 def rows(folder: Folder) -> list[dict[str, Any]]:
@@ -87,21 +87,21 @@ def rows(folder: Folder) -> list[dict[str, Any]]:
 
 
 def engines(home: Path) -> list[int]:
-    """Engines that work below `home`, by their command's working directory."""
-    found = []
+    """Engines that run below `home`, by their command's working directory."""
+    results = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 name = (entry / "comm").read_text().strip()
                 if name.startswith("loadstone-engin") and (entry / "cwd").resolve() == home.resolve():
-                    found.append(int(entry.name))
+                    results.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return results
 
 
 def kill(pid: int) -> bool:
-    """Kills a process; False if it had ended by itself."""
+    """Kills a process; returns False if it had already ended."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:

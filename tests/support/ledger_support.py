@@ -20,10 +20,10 @@ from conftest import Engine
 from systems_support import Up, up
 
 RECORDS = 1_000
-# Every operation is an update of one field. Load and run have one seed: it is in every value.
+# Every operation updates one field. Load and run share a seed, which is part of every value.
 WORK = f"-P workloads/workloada recordcount={RECORDS} fieldlength=40 seed=7 readproportion=0 updateproportion=1"
 PROPERTIES = {"redis": "redis.", "postgres": "db."}
-# A busy machine may take long for three nodes of Cassandra.
+# Three nodes of Cassandra may start slowly on a busy machine.
 PATIENT = ("cassandra.readtimeoutmillis=60000", "cassandra.connecttimeoutmillis=60000")
 
 
@@ -50,7 +50,7 @@ class Verdict:
 
     @property
     def writes(self) -> dict[str, int]:
-        """Writes by outcome, without outcomes that no write has."""
+        """Writes by outcome, without zero counts."""
         return {outcome: count for outcome, count in self.output["writes"].items() if count}
 
 
@@ -74,7 +74,7 @@ class Proof:
         return (f"run {self.store} {WORK} -threads 8 ledger={self.runs[-1]}", *self.properties, *more)
 
     def judge(self, line: tuple[str, ...], *more: str) -> Verdict:
-        """What is there after a run of this line."""
+        """Reads back the writes of a run of this line."""
         spec = self.engine.home / f"{self.runs[-1]}.json"
         spec.write_text(self.engine(*line, "--print-spec").out)
         done = subprocess.run(
@@ -129,16 +129,16 @@ def proof(engine: Engine, system: str, **settings: str | int) -> Iterator[tuple[
 
 @dataclass
 class Liar:
-    """A relay to a Redis server that answers some writes itself, and does not pass them on."""
+    """A relay to a Redis server that replies to some writes without passing them on."""
 
     host: str
     port: int
     # Indices of writes that it acknowledges and drops.
     drops: Collection[int] = ()
-    # Indices of inserts whose first attempt ends with an error, and whether the relay passes that attempt on.
+    # Indices of inserts whose first attempt ends with an error, and whether the relay passes it on.
     errors: Mapping[int, bool] = field(default_factory=dict)
     own_port: int = 0
-    # The key and the first field of each write that it saw, by index, and the keys of inserts.
+    # The key and the first field of each write that it received, by index, and the keys of inserts.
     keys: dict[int, bytes] = field(default_factory=dict)
     fields: dict[int, bytes] = field(default_factory=dict)
     inserted: set[bytes] = field(default_factory=set)
@@ -192,7 +192,7 @@ class Liar:
         return None
 
 
-# An error that does not exclude that the write was done.
+# An error after which the write may have been done.
 ERROR = b"-ERR scripted\r\n"
 
 
@@ -209,7 +209,7 @@ async def request(source: asyncio.StreamReader) -> tuple[bytes, list[bytes]]:
 
 
 async def response(source: asyncio.StreamReader) -> bytes:
-    """A reply, as it came."""
+    """A reply as received."""
     head = await source.readuntil(b"\r\n")
     count = int(head[1:]) if head[:1] in b"$*" else -1
     if head[:1] == b"$" and count >= 0:

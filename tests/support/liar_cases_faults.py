@@ -1,4 +1,4 @@
-"""Faults that did not happen, recoveries by chance, and losses that are none, or were not counted."""
+"""Faults that did not happen, recoveries by chance, and losses that are false or were not counted."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fault_support import experiment_with_faults
-from judge_support import Spoil, both, facts, value
-from known_truth_expected import Case, fires, no_claim, refused, says, silent, verdict, whole, wins
+from judge_support import Change, both, facts, value
+from known_truth_expected import (
+    Case,
+    expect_no_claim,
+    expect_overall,
+    expect_refusal,
+    fires,
+    says,
+    silent,
+    verdict,
+    wins,
+)
 from loadstone.engine.events import Note
 from loadstone.judge.checks import attempts
 from loadstone.results.fault import FaultRecord
@@ -17,7 +27,6 @@ from loadstone.results.value import Value
 
 SECOND = 10**9
 KILL = {"fault": "kill"}
-Change = Callable[[TrialResult], TrialResult]
 
 
 def change_trials(change: Change, level: str = "QUORUM", kind: str = "kill", repeats: int = 6) -> ResultSet:
@@ -39,7 +48,7 @@ def alter_fault(**fields: object) -> Change:
     return change
 
 
-def alter_figures(**figures: float) -> Spoil:
+def alter_figures(**figures: float) -> Change:
     """Other figures; an underscore pair in a name is a point."""
     named = {name.replace("__", "."): figure for name, figure in figures.items()}
     return lambda trial: replace(
@@ -48,14 +57,14 @@ def alter_figures(**figures: float) -> Spoil:
 
 
 def censor(trial: TrialResult) -> TrialResult:
-    """Not recovered within a minute."""
+    """No recovery within a minute."""
     recovered = Value("recovered", 60e9, "ns", 1, "at_least")
     figures = {name: figure for name, figure in trial.values.items() if name != "recovered.held"}
     return replace(trial, values={**figures, "recovered": recovered})
 
 
 def close_loop(trial: TrialResult) -> TrialResult:
-    """A closed loop, which reports a stall of half a minute as a few slow operations."""
+    """A closed loop, which reports a pause of half a minute as a few slow operations."""
     figures = {name: figure for name, figure in trial.values.items() if not name.startswith(("outage", "recovered"))}
     shares = {
         "during.throughput_share": value("during.throughput_share", 0.02),
@@ -65,7 +74,7 @@ def close_loop(trial: TrialResult) -> TrialResult:
 
 
 def few_windows(trial: TrialResult) -> TrialResult:
-    """The fault began too early to know the noise before it."""
+    """A fault that began too early for the noise before it to be known."""
     return replace(trial, values={**trial.values, "recovered.line": Value("recovered.line", 0.95, "share", 5)})
 
 
@@ -76,7 +85,7 @@ def move_fault(trial: TrialResult) -> TrialResult:
 
 
 def end_server(trial: TrialResult) -> TrialResult:
-    """The victim was started again, and ended again."""
+    """The victim restarted and ended again."""
     note = Note(name=attempts.DIED, message="node-2 ended during the trial", hint="read its log")
     return replace(trial, notes=(note,))
 
@@ -98,39 +107,39 @@ FAULTS = [
     fault_case(
         "a kill that was never verified",
         lambda: change_trials(alter_fault(held_ns=None, unverified={"held": "node-2 still answers"})),
-        refused("fault-missed"),
+        expect_refusal("fault-missed"),
         says("node-2 still answers"),
         says("unknown, as no repeat counts"),
     ),
     fault_case(
         "a kill after the end of the window",
         lambda: change_trials(alter_fault(ordered_ns=300 * SECOND)),
-        refused("fault-missed"),
+        expect_refusal("fault-missed"),
     ),
     fault_case(
         "a kill that was never ordered",
         lambda: change_trials(alter_fault(ordered_ns=None, held_ns=None)),
-        refused("fault-missed"),
+        expect_refusal("fault-missed"),
     ),
     fault_case(
         "a node that was not started again",
         lambda: change_trials(alter_fault(lifted_ns=None)),
-        refused("not-lifted"),
+        expect_refusal("not-lifted"),
     ),
     fault_case(
         "a kill that also hit a bystander",
         lambda: change_trials(alter_fault(unverified={"bystanders": "node-1 ended as well"})),
-        refused("bystander-hit"),
+        expect_refusal("bystander-hit"),
     ),
     fault_case(
         "a fault before the noise was known",
         lambda: change_trials(few_windows),
-        refused("before-unsteady"),
+        expect_refusal("before-unsteady"),
     ),
     fault_case(
         "a store that was late before the fault",
         lambda: change_trials(alter_figures(recovered__median=0.5)),
-        refused("before-unsteady"),
+        expect_refusal("before-unsteady"),
     ),
     fault_case(
         "a recovery by chance, at the end of the window",
@@ -151,7 +160,7 @@ FAULTS = [
         "a twin that does not recover from nothing",
         lambda: change_trials(censor, kind="none"),
         fires("not-recovered", "suspect"),
-        whole("suspect"),
+        expect_overall("suspect"),
     ),
     fault_case(
         "retries hidden in the client",
@@ -163,7 +172,7 @@ FAULTS = [
         "a closed loop whose outage looks like 3 %",
         lambda: change_trials(close_loop),
         says("stalls count once per client, so there is no outage in seconds"),
-        no_claim(),
+        expect_no_claim(),
     ),
     fault_case(
         "a lost write that the setting allows",
@@ -176,13 +185,13 @@ FAULTS = [
     fault_case(
         "a lost write that is too old",
         lambda: change_trials(alter_figures(ledger__lost=4, ledger__oldest=300e6), "ONE"),
-        refused("lost-writes"),
+        expect_refusal("lost-writes"),
         says("beyond the guarantee"),
     ),
     fault_case(
         "a write lost at QUORUM",
         lambda: change_trials(alter_figures(ledger__lost_allowed=1, ledger__oldest=5e6)),
-        refused("lost-writes"),
+        expect_refusal("lost-writes"),
         says("beyond the guarantee"),
     ),
     fault_case(
@@ -205,12 +214,12 @@ FAULTS = [
     fault_case(
         "too few clients to keep the load open",
         lambda: change_trials(alter_figures(late__client=90_000)),
-        refused("client-limited"),
+        expect_refusal("client-limited"),
     ),
     fault_case(
         "operations that failed before the fault",
         lambda: change_trials(alter_figures(before__failed=2000)),
-        refused("errors"),
+        expect_refusal("errors"),
     ),
     fault_case(
         "failures of the fault itself",
@@ -222,17 +231,17 @@ FAULTS = [
     fault_case(
         "a write that was refused and is there",
         lambda: change_trials(alter_figures(ledger__phantom=1)),
-        refused("phantom"),
+        expect_refusal("phantom"),
     ),
     fault_case(
         "a value that no write of the trial wrote",
         lambda: change_trials(alter_figures(ledger__corrupt=1)),
-        refused("corrupt"),
+        expect_refusal("corrupt"),
     ),
     fault_case(
         "a server that ended again after its restart",
         lambda: change_trials(end_server),
-        refused(attempts.DIED),
+        expect_refusal(attempts.DIED),
     ),
     fault_case(
         "a fault at another instant on one side",

@@ -1,16 +1,34 @@
-"""Days that are taken for systems, failures that vanish, and searches that are too sure of themselves or not enough."""
+"""Days mistaken for systems, failures that vanish, and searches with too much or too little confidence."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
 
-from judge_support import Spoil, asking
-from judge_support import given as set_figures
-from known_truth_expected import Case, favours, fires, no_claim, not_trusted, says, unsure, verdict, whole, wins
-from known_truth_support import SHAPE, failed, figure, of_trials, on, scaled, trial
-from known_truth_support import course as make_series
-from known_truth_support import world as craft_results
+from judge_support import Change, asking, set_figures
+from known_truth_expected import (
+    Case,
+    expect_no_claim,
+    expect_no_trust,
+    expect_overall,
+    favours,
+    fires,
+    says,
+    unsure,
+    verdict,
+    wins,
+)
+from known_truth_support import (
+    SHAPE,
+    change_system,
+    collect_results,
+    fail_share,
+    figure,
+    make_series,
+    scale_metrics,
+    simulate_results,
+    trial,
+)
 from liar_support import (
     DAY_NS,
     HOUR_NS,
@@ -33,13 +51,13 @@ MINUTE_NS = 60 * 10**9
 
 
 def begin_in_blocks(trial_of: TrialResult) -> int:
-    """A minute after the trial before it."""
+    """Starts each trial a minute after its predecessor."""
     return START_NS + (trial_of.order or 0) * MINUTE_NS
 
 
 def folder(day: int, rate: float, system: str = "rocksdb") -> ResultSet:
     """One run of six repeats on one day."""
-    results = craft_results({system: rate}, noise=0.005, planned={})
+    results = simulate_results({system: rate}, noise=0.005, planned={})
     results = set_times(results, lambda trial_of: START_NS + day * DAY_NS + (trial_of.order or 0) * MINUTE_NS)
     return replace(
         results,
@@ -49,7 +67,7 @@ def folder(day: int, rate: float, system: str = "rocksdb") -> ResultSet:
 
 
 def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> ResultSet:
-    """Runs of two commits on these days, whose level differs from day to day by two percent."""
+    """Runs of two commits on these days, with a level that varies by 2 % between days."""
     levels = dict(zip(sorted((*days, *other)), noise("days", len(days) + len(other), 0.02), strict=True))
     first = [folder(day, 1000 * levels[day]) for day in days]
     second = [folder(day, 1000 * ratio * levels[day]) for day in other]
@@ -57,16 +75,16 @@ def daily(days: tuple[int, ...], other: tuple[int, ...], ratio: float) -> Result
 
 
 def a_day_later(ratio: float) -> ResultSet:
-    """A folder that declares itself interleaved, all of whose trials of one side ran a day later."""
+    """A folder declared as interleaved, in which all trials of one side ran a day later."""
 
     def begin(trial_of: TrialResult) -> int:
         return begin_in_blocks(trial_of) + (DAY_NS if trial_of.config["system"] == "lmdb" else 0)
 
-    return set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1000.0 * ratio}), begin)
+    return set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1000.0 * ratio}), begin)
 
 
-def search_rate(capacity: float = 12_000.0, alter: Spoil | None = None, **question: object) -> ResultSet:
-    """A search by rate that finds its limit, as it tries rates that are not held."""
+def search_rate(capacity: float = 12_000.0, alter: Change | None = None, **question: object) -> ResultSet:
+    """A search by rate that finds its limit by trying rates that are not reached."""
     source = random.Random("search")
     results: list[TrialResult] = []
     loads = [1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 32_000.0, 11_300.0, 13_400.0, 12_300.0, 11_800.0]
@@ -76,7 +94,9 @@ def search_rate(capacity: float = 12_000.0, alter: Spoil | None = None, **questi
             done = min(load, capacity * source.gauss(1, 0.005))
             trial_of = trial("lmdb", repeat, done, load)
             latency = 2e6 if done >= load else 900e6
-            trial_of = scaled(LATENCIES, latency * jitter[repeat - 1] / (trial_of.value("all.p99") or 1))(trial_of)
+            trial_of = scale_metrics(LATENCIES, latency * jitter[repeat - 1] / (trial_of.value("all.p99") or 1))(
+                trial_of
+            )
             trial_of = set_figures(censored=max(0.0, (load - done) * 60))(trial_of)
             name = f"r{load:g}-{repeat}"
             trial_of = replace(
@@ -85,16 +105,16 @@ def search_rate(capacity: float = 12_000.0, alter: Spoil | None = None, **questi
             results.append(replace(trial_of if alter is None else alter(trial_of), order=len(results)))
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "rate", "from": 1000, "to": 32_000}
     searching = replace(asking(), find=find, at_least=3, at_most=6, **question)  # type: ignore[arg-type]
-    return of_trials(results, question=searching, interleaved=False)
+    return collect_results(results, question=searching, interleaved=False)
 
 
 def dying(share_from: float = 256) -> ResultSet:
-    """A search over clients, in which the server exits in one trial of four from 256 clients upwards."""
+    """A search over clients in which the server exits in a quarter of the trials from 256 clients upwards."""
     results: list[TrialResult] = []
     for load in [*(2.0**power for power in range(11)), 181.0, 215.0, 235.0]:
         for repeat in range(1, 5):
             trial_of = trial("lmdb", repeat, 1000.0 * load * noise(load, 4)[repeat - 1])
-            trial_of = scaled(LATENCIES, 2e6 / (trial_of.value("all.p99") or 1))(trial_of)
+            trial_of = scale_metrics(LATENCIES, 2e6 / (trial_of.value("all.p99") or 1))(trial_of)
             trial_of = set_figures(device__reads=0, device__read=0, device__read_per_operation=0)(trial_of)
             trial_of = replace(trial_of, clients=int(load), config={"system": "lmdb", "clients": int(load)})
             trial_of = replace(trial_of, trial=f"c{load:g}-{repeat}", order=len(results))
@@ -103,7 +123,7 @@ def dying(share_from: float = 256) -> ResultSet:
             results.append(trial_of)
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": 1024}
     question = replace(asking(), find=find, at_least=3, at_most=4)
-    return of_trials(
+    return collect_results(
         results,
         lambda trial_of: make_series(trial_of) if trial_of.values else None,
         question=question,
@@ -112,13 +132,13 @@ def dying(share_from: float = 256) -> ResultSet:
 
 
 def slow_failures(trial_of: TrialResult) -> TrialResult:
-    """The slowest 0.08 percent time out: the mean of the remaining operations is a fifth, the p99 is unchanged."""
-    results = failed(0.0008)(trial_of)
-    return scaled(["read.mean", "all.mean"], 0.2)(results)
+    """The slowest 0.08 % time out: the mean of the remaining operations is a fifth, the p99 is unchanged."""
+    results = fail_share(0.0008)(trial_of)
+    return scale_metrics(["read.mean", "all.mean"], 0.2)(results)
 
 
 def failing_updates(trial_of: TrialResult) -> TrialResult:
-    """All updates fail, which are 0.09 percent of the load."""
+    """All updates fail; they are 0.09 % of the load."""
     operations = round(trial_of.values["operations"].value)
     updates = round(0.0009 * operations)
     results = replace(trial_of, statuses={"READ": {"OK": operations - updates}, "UPDATE": {"ERROR": updates}})
@@ -126,26 +146,26 @@ def failing_updates(trial_of: TrialResult) -> TrialResult:
 
 
 def ledger(trial_of: TrialResult, acknowledged: float) -> TrialResult:
-    """A trial whose writes were recorded."""
+    """A trial with recorded writes."""
     counts = {f"ledger.{name}": figure(f"ledger.{name}", 0, 1) for name in ("lost", "corrupt", "phantom", "unsure")}
     noted = figure("ledger.acknowledged", acknowledged, 1)
     return replace(trial_of, values={**trial_of.values, **counts, noted.metric: noted})
 
 
-def miss_rows(share: float, written: float, partitions: float) -> Spoil:
+def miss_rows(share: float, written: float, partitions: float) -> Change:
     """Reads that find no row, and therefore end sooner."""
 
     def damage(trial_of: TrialResult) -> TrialResult:
         operations = trial_of.values["operations"].value
         counts = set_figures(rows_missing=round(share * operations), partitions_written=written, partitions=partitions)
-        return counts(failed(share)(trial_of))
+        return counts(fail_share(share)(trial_of))
 
     return damage
 
 
 def miss_point(trials: tuple[int, ...] = ()) -> ResultSet:
-    """Three planned points, of which the third ended without a figure, or has only these repeats."""
-    results = craft_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
+    """Three planned points; the third ended without a figure, or has only these repeats."""
+    results = simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0, "fjall": 1500.0})
     present = [point for point in results.trials if point.config["system"] != "fjall" or point.repeat in trials]
     return replace(results, trials=present)
 
@@ -165,7 +185,7 @@ HYDRA = [
     Case(
         "the 95th percentile of the 95th percentiles of 500 processes",
         lambda: plant_difference(1.3, first={"percentiles_of": "500 processes"}),
-        (no_claim(), fires("impossible", "withheld"), says("computed from the percentiles of 500 processes")),
+        (expect_no_claim(), fires("impossible", "withheld"), says("computed from the percentiles of 500 processes")),
         metric="read.p95",
     ),
     Case(
@@ -175,23 +195,31 @@ HYDRA = [
     ),
     Case(
         "reads of partitions that were never written",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1900.0}, spoil=on("lmdb", miss_rows(1 / 3, 13_000, 20_000))),
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1900.0}, change=change_system("lmdb", miss_rows(1 / 3, 13_000, 20_000))
+        ),
         (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the load wrote only partitions 1 to 13,000")),
     ),
     Case(
         "RF raised by ALTER, without a repair",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1900.0}, spoil=on("lmdb", miss_rows(1 / 2, 20_000, 20_000))),
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1900.0}, change=change_system("lmdb", miss_rows(1 / 2, 20_000, 20_000))
+        ),
         (unsure(), verdict("invalid"), fires("errors", "invalid"), says("the replicas that answered lack them")),
     ),
     Case(
         "a point without a result",
         miss_point,
-        (whole("suspect"), fires("incomplete", "suspect"), says("1 of 3 planned points are missing: system=fjall")),
+        (
+            expect_overall("suspect"),
+            fires("incomplete", "suspect"),
+            says("1 of 3 planned points are missing: system=fjall"),
+        ),
     ),
     Case(
         "a point of which one repeat has a result",
         lambda: miss_point((2,)),
-        (whole("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
+        (expect_overall("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
     ),
 ]
 
@@ -200,26 +228,26 @@ RUNS = [
     Case(
         "one run of each of two commits, whose days differ by four percent",
         lambda: daily((0,), (1,), 1.04),
-        (not_trusted(), verdict("suspect"), says("6 .*runs|runs .*6")),
+        (expect_no_trust(), verdict("suspect"), says("6 .*runs|runs .*6")),
     ),
     Case(
         "six runs of each of two commits, alternating, ten percent apart",
         lambda: daily((0, 2, 4, 6, 8, 10), (1, 3, 5, 7, 9, 11), 1.1),
-        (favours("run1"), verdict("valid"), says("n=6")),
+        (favours("run1"), verdict("valid"), says("n=6 runs")),
     ),
     Case(
         "six runs of one commit, then six of the other",
         lambda: daily((0, 1, 2, 3, 4, 5), (6, 7, 8, 9, 10, 11), 1.1),
-        (not_trusted(), verdict("suspect")),
+        (expect_no_trust(), verdict("suspect")),
     ),
     Case(
         "declared interleaved, but one side ran a day later",
         lambda: a_day_later(1.1),
-        (not_trusted(), verdict("suspect"), fires("between-runs", "suspect")),
+        (expect_no_trust(), verdict("suspect"), fires("between-runs", "suspect")),
     ),
     Case(
         "declared interleaved, and by its times it was",
-        lambda: set_times(craft_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
+        lambda: set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
         (wins("lmdb", 1.1), verdict("valid")),
     ),
     Case(
@@ -228,7 +256,7 @@ RUNS = [
             side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
         ),
-        (not_trusted(), verdict("suspect")),
+        (expect_no_trust(), verdict("suspect")),
     ),
     Case(
         "logs whose times alternate",
@@ -241,43 +269,46 @@ RUNS = [
     # Failures.
     Case(
         "the slowest operations time out, and the mean leaves them out",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
-            spoil=on("lmdb", slow_failures),
+            change=change_system("lmdb", slow_failures),
             question=asking(metrics=("read.mean",)),
         ),
-        (no_claim(), not_trusted(), verdict("valid", "suspect", "invalid")),
+        (expect_no_claim(), expect_no_trust(), verdict("valid", "suspect", "invalid")),
         metric="read.mean",
     ),
     Case(
         "all updates of one side fail, but few operations are updates",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("lmdb", failing_updates)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=change_system("lmdb", failing_updates)),
         (unsure(), verdict("suspect", "invalid"), fires("errors")),
     ),
     Case(
         "the processors of one side were throttled for 40 percent of the time",
-        lambda: craft_results(
-            {"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("rocksdb", set_figures(cpu__throttled=0.4)), noise=0.005
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0},
+            change=change_system("rocksdb", set_figures(cpu__throttled=0.4)),
+            noise=0.005,
         ),
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
         "a ledger on one side only",
-        lambda: craft_results(
-            {"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=on("rocksdb", lambda trial_of: ledger(trial_of, 50_000))
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1300.0},
+            change=change_system("rocksdb", lambda trial_of: ledger(trial_of, 50_000)),
         ),
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
         "a ledger without an acknowledged write",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1300.0}, spoil=lambda trial_of: ledger(trial_of, 0)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1300.0}, change=lambda trial_of: ledger(trial_of, 0)),
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
         "a metric without a known name, in operations a second: more is better",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1300.0},
-            spoil=lambda trial_of: replace(
+            change=lambda trial_of: replace(
                 trial_of,
                 values={**trial_of.values, "commits": replace(trial_of.values["throughput"], metric="commits")},
             ),
@@ -290,11 +321,15 @@ RUNS = [
     Case(
         "a search by rate that finds its limit",
         search_rate,
-        (whole("valid"), says(r"holds up to 1[12],\d00 op/s"), replace(says("op/s"), about=("curve",))),
+        (expect_overall("valid"), says(r"holds up to 1[12],\d00 op/s"), replace(says("op/s"), about=("curve",))),
     ),
     Case(
         "a search over clients, where the server exits in one of four trials from 256 on",
         dying,
-        (whole("valid", "suspect"), says(r"holds up to 235 clients"), replace(says("clients"), about=("curve",))),
+        (
+            expect_overall("valid", "suspect"),
+            says(r"holds up to 235 clients"),
+            replace(says("clients"), about=("curve",)),
+        ),
     ),
 ]

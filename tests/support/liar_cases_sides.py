@@ -1,14 +1,12 @@
-"""Two sides that did not do the same, repeats that are not repeats, and honest sides that look like neither."""
+"""Sides with different work, repeats that are not repeats, and honest sides that resemble neither."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import asking
-from judge_support import given as set_figures
+from judge_support import asking, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
-from known_truth_support import MS, figure, on, trial
-from known_truth_support import world as craft_results
+from known_truth_support import MS, change_system, figure, simulate_results, trial
 from liar_support import (
     KNOWN,
     alternating,
@@ -33,14 +31,14 @@ DIFFER = fires("sides-differ", "suspect", "invalid")
 
 
 def two_rates(first: float, second: float) -> ResultSet:
-    """The latencies of 20,000 op/s against latencies at 1,000 op/s, ten times as low."""
+    """The latencies of 20,000 op/s compared with latencies at 1,000 op/s, which are a tenth of them."""
 
     def make(system: str, block: int, factor: float) -> TrialResult:
         rate = first if system == "rocksdb" else second
         trial_of = trial(system, block, rate, rate, 10 * MS * factor / 1000)
         return replace(trial_of, facts={**trial_of.facts, "target": rate})
 
-    return craft_results({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 110.0}, make=make, question=asking(metrics=(P99,)))
 
 
 def mix_clients() -> ResultSet:
@@ -61,7 +59,7 @@ def kinds_as_repeats() -> ResultSet:
 
 
 def repeat_mean() -> ResultSet:
-    """The mean of six repeats, typed in once for each of them."""
+    """The mean of six repeats, entered for each of them."""
     rows = [f"{variant},{n},10,throughput,op/s,{rate}" for n in range(1, 7) for variant, rate in MEANS.items()]
     return table(rows, "variant,repeat,clients,metric,unit,value", by="variant", metrics=("throughput",))
 
@@ -87,7 +85,7 @@ def crash_repeats() -> ResultSet:
 def device_against_cache() -> ResultSet:
     """One side reads from the device, the other from the page cache, twice as fast."""
     cached = set_figures(device__reads=20, device__read=80_000, device__read_per_operation=1.3)
-    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", cached))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", cached))
 
 
 def bytes_per_read() -> ResultSet:
@@ -97,7 +95,7 @@ def bytes_per_read() -> ResultSet:
         returned = figure("returned", 100 * trial_of.values["operations"].value, 60_000)
         return replace(trial_of, values={**trial_of.values, "returned": returned})
 
-    return craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, spoil=on("lmdb", short))
+    return simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, change=change_system("lmdb", short))
 
 
 SIDES = [

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from judge_support import Spoil, asking
-from judge_support import given as set_figures
-from known_truth_expected import Case, favours, fires, not_trusted, says, unsure, verdict, whole, wins
-from known_truth_support import CLIENTS, SHAPE, faster, of_trials, on, scaled, trial
-from known_truth_support import course as make_series
-from known_truth_support import world as craft_results
+from drift_support import THROUGHPUT, always, line, simulate_drift
+from judge_support import Change, asking, set_figures
+from known_truth_expected import Case, expect_no_trust, expect_overall, favours, fires, says, unsure, verdict, wins
+from known_truth_support import (
+    CLIENTS,
+    SHAPE,
+    change_system,
+    collect_results,
+    faster,
+    make_series,
+    scale_metrics,
+    simulate_results,
+    trial,
+)
 from liar_cases_runs import LATENCIES, begin_in_blocks, daily
 from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, logs, noise, pair, set_times, side, ycsb
 from loadstone.engine.events import Note
 from loadstone.judge.checks import attempts
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from moving_support import THROUGHPUT, always, line
-from moving_support import moving as drift_within
 
 P99 = "read.p99"
 TAILS = [f"read.{name}" for name in SHAPE]
@@ -38,7 +44,7 @@ def series_of(trial_of: TrialResult) -> Series | None:
     return make_series(trial_of) if trial_of.values else None
 
 
-def retry(count: int) -> Spoil:
+def retry(count: int) -> Change:
     """A trial after failed attempts."""
     return lambda trial_of: replace(trial_of, failures=("connection refused",) * count)
 
@@ -51,7 +57,7 @@ def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> R
             factor = noise((load, end), len(ends or OK) or repeats)[repeat - 1]
             sample = trial("lmdb", repeat, load * factor * (50 if end == "slow" else 1000))
             # By Little's law.
-            sample = scaled(LATENCIES, load / CLIENTS)(sample)
+            sample = scale_metrics(LATENCIES, load / CLIENTS)(sample)
             sample = set_figures(device__reads=0, device__read=0, device__read_per_operation=0)(sample)
             sample = replace(
                 sample, trial=f"c{load}-{repeat}", clients=load, config={"system": "lmdb", "clients": load}
@@ -65,7 +71,7 @@ def search_clients(outcomes: Mapping[int, Sequence[str]], repeats: int = 3) -> R
             results.append(replace(sample, order=len(results)))
     find: dict[str, Scalar | None] = {"such_that": "p99 < 10ms", "over": "clients", "from": 1, "to": max(outcomes)}
     question = replace(asking(), find=find, at_least=3, at_most=6)
-    return of_trials(results, series_of, question=question, interleaved=False)
+    return collect_results(results, series_of, question=question, interleaved=False)
 
 
 LIMIT = says("holds up to 4 clients")
@@ -80,7 +86,7 @@ def state_side(known: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> Resu
 
 
 def state_without(*names: str) -> dict[str, Scalar]:
-    """The stated facts but these."""
+    """The stated facts without these."""
     return {name: value for name, value in KNOWN.items() if name not in names}
 
 
@@ -88,51 +94,53 @@ SCENARIOS = [
     # Failures as the worst figure.
     Case(
         "four percent faster, but two of ten repeats crashed",
-        lambda: craft_results(
-            {"rocksdb": 1000.0, "lmdb": 1040.0}, 10, 0.02, spoil=on("lmdb", crash, 3, 7), minute=series_of
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1040.0}, 10, 0.02, change=change_system("lmdb", crash, 3, 7), minute=series_of
         ),
-        (not_trusted(),),
+        (expect_no_trust(),),
     ),
     Case(
         "half the p99, but three of nine repeats crashed",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
             9,
-            spoil=lambda trial_of: on("lmdb", crash, 2, 5, 8)(
-                on("lmdb", scaled(TAILS, 0.5), 1, 3, 4, 6, 7, 9)(trial_of)
+            change=lambda trial_of: change_system("lmdb", crash, 2, 5, 8)(
+                change_system("lmdb", scale_metrics(TAILS, 0.5), 1, 3, 4, 6, 7, 9)(trial_of)
             ),
             question=asking(metrics=(P99,)),
             minute=series_of,
         ),
-        (not_trusted(),),
+        (expect_no_trust(),),
         metric=P99,
     ),
     Case(
         "the slower side crashed twice: the faster side wins all the more",
-        lambda: craft_results(
-            {"rocksdb": 1000.0, "lmdb": 1500.0}, 10, spoil=on("rocksdb", crash, 3, 7), minute=series_of
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1500.0}, 10, change=change_system("rocksdb", crash, 3, 7), minute=series_of
         ),
         (favours("lmdb"),),
     ),
     Case(
         "twice as fast after one failed attempt of ten",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 2000.0}, 10, spoil=on("lmdb", retry(1), 4)),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 2000.0}, 10, change=change_system("lmdb", retry(1), 4)),
         (favours("lmdb"), fires("retried", "suspect")),
     ),
     Case(
         "equal, but one side failed before it could be repeated",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1000.0}, 20, 0.002, spoil=on("lmdb", retry(2), 4, 9, 15)),
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1000.0}, 20, 0.002, change=change_system("lmdb", retry(2), 4, 9, 15)
+        ),
         (unsure(),),
     ),
     # Drift.
     Case(
         "eight percent faster, but that side alone speeds up by 40 percent within each window",
-        lambda: drift_within({"rocksdb": 1000.0, "lmdb": 1080.0}, always(lmdb=line(0.8, 1.2)), question=THROUGHPUT),
-        (not_trusted(), fires("not-steady", "suspect")),
+        lambda: simulate_drift({"rocksdb": 1000.0, "lmdb": 1080.0}, always(lmdb=line(0.8, 1.2)), question=THROUGHPUT),
+        (expect_no_trust(), fires("not-steady", "suspect")),
     ),
     Case(
         "three times as fast, and both sides slow down by eight percent within each window, which may continue",
-        lambda: drift_within(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 3000.0},
             always(rocksdb=line(1.04, 0.96), lmdb=line(1.04, 0.96)),
             question=THROUGHPUT,
@@ -141,22 +149,22 @@ SCENARIOS = [
     ),
     Case(
         "two percent faster on a host that slows down by a fifth during the run",
-        lambda: craft_results({"rocksdb": 1000.0, "lmdb": 1020.0}, 10, 0.002, drift=0.2),
+        lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1020.0}, 10, 0.002, drift=0.2),
         (wins("lmdb", 1.02, 0.01), verdict("valid")),
     ),
     Case(
         "five percent faster, and other work used a tenth of the processors in the slower side's repeats only",
-        lambda: craft_results(
-            {"rocksdb": 1000.0, "lmdb": 1050.0}, 8, 0.003, spoil=on("rocksdb", set_figures(cpu__others=0.1))
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 1050.0}, 8, 0.003, change=change_system("rocksdb", set_figures(cpu__others=0.1))
         ),
-        (not_trusted(),),
+        (expect_no_trust(),),
     ),
     Case(
         "one repeat of each side disturbed, half as fast again",
-        lambda: craft_results(
+        lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             8,
-            spoil=lambda trial_of: (
+            change=lambda trial_of: (
                 set_figures(cpu__steal=0.2)(faster(0.8)(trial_of))
                 if trial_of.trial in ("rocksdb-3", "lmdb-6")
                 else trial_of
@@ -194,12 +202,12 @@ SCENARIOS = [
     Case(
         "three alternating runs of each of two commits",
         lambda: daily((0, 2, 4), (1, 3, 5), 1.1),
-        (not_trusted(), verdict("suspect"), says("6 alternating runs")),
+        (expect_no_trust(), verdict("suspect"), says("6 alternating runs")),
     ),
     Case(
         "three days of one side, six of the other, three more of the first",
         lambda: daily((0, 1, 2, 9, 10, 11), (3, 4, 5, 6, 7, 8), 1.1),
-        (not_trusted(), verdict("suspect")),
+        (expect_no_trust(), verdict("suspect")),
     ),
     Case(
         "logs that alternate, of which one has no time",
@@ -217,7 +225,7 @@ SCENARIOS = [
     Case(
         "the last block of one side ran on the next day",
         lambda: set_times(
-            craft_results({"rocksdb": 1000.0, "lmdb": 1200.0}, 8),
+            simulate_results({"rocksdb": 1000.0, "lmdb": 1200.0}, 8),
             lambda trial_of: begin_in_blocks(trial_of) + (DAY_NS if trial_of.repeat == 8 else 0),
         ),
         (wins("lmdb", 1.2), verdict("valid")),
@@ -225,12 +233,12 @@ SCENARIOS = [
     Case(
         "blocks whose second halves ran in the night",
         lambda: set_times(
-            craft_results({"rocksdb": 1000.0, "lmdb": 1050.0}, 8),
+            simulate_results({"rocksdb": 1000.0, "lmdb": 1050.0}, 8),
             lambda trial_of: (
                 START_NS + trial_of.repeat * HOUR_NS // 60 + 12 * HOUR_NS * (trial_of.config["system"] == "lmdb")
             ),
         ),
-        (not_trusted(), verdict("suspect")),
+        (expect_no_trust(), verdict("suspect")),
     ),
     # Searches with failing servers.
     Case(
@@ -241,7 +249,7 @@ SCENARIOS = [
     Case(
         "a search whose server exits at every load from 8 clients on",
         lambda: search_clients({1: OK, 2: OK, 4: OK, 8: ("exited",) * 3, 5: OK, 6: ("exited",) * 3}),
-        (says("holds up to 5 clients"), whole("valid")),
+        (says("holds up to 5 clients"), expect_overall("valid")),
     ),
     Case(
         "a search in which the highest load needed a second attempt",
@@ -256,6 +264,6 @@ SCENARIOS = [
     Case(
         "a search without a failure",
         lambda: search_clients({1: OK, 2: OK, 4: OK, 8: SLOW, 16: SLOW, 6: SLOW, 5: OK}),
-        (says("holds up to 5 clients"), whole("valid")),
+        (says("holds up to 5 clients"), expect_overall("valid")),
     ),
 ]

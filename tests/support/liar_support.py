@@ -1,4 +1,4 @@
-"""Other tools' files with a planted difference between the sides, and our own experiments with one fact changed."""
+"""Other tools' files with a planted difference between the sides, and Loadstone's experiments with one changed fact."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from judge_support import Spoil, facts
+from judge_support import Change, facts
 from known_truth_imports import Ycsb
-from known_truth_support import typical
-from known_truth_support import world as craft_results
+from known_truth_support import simulate_results, typical
 from loadstone.commands import show
 from loadstone.commands.open_results import from_file
 from loadstone.importers.read import read_all
@@ -27,7 +26,7 @@ from loadstone.results.union import join_results
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
 START_NS = 1_795_000_000 * 10**9
-# What a comparison of records needs, and YCSB's report does not contain.
+# Facts that a comparison of records needs and YCSB's report does not contain.
 KNOWN: Mapping[str, Scalar] = {
     "records": 1000,
     "record_bytes": 1000,
@@ -175,7 +174,7 @@ def side(
 
 
 def alternating(first: int = 0, n: int = REPEATS) -> list[int]:
-    """The start times of runs that alternate with the runs of the other side, which start at another hour."""
+    """The start times of runs that alternate with the other side's runs, which start at another hour."""
     return [START_NS + at * 2 * HOUR_NS + first * HOUR_NS for at in range(n)]
 
 
@@ -196,12 +195,12 @@ def logs(
 def plant_difference(
     ratio: float = 1.3,
     by: str = "copy",
-    alter_second: Spoil | None = None,
+    alter_second: Change | None = None,
     first: Mapping[str, Scalar] = NOTHING,
     known: Mapping[str, Scalar] = NOTHING,
 ) -> ResultSet:
     """An A/A with a planted difference; `first` are facts of both sides, `known` replaces them on the second."""
-    texts = craft_results({"first": 1000.0, "second": 1000.0 * ratio}, spoil=facts(**first))
+    texts = simulate_results({"first": 1000.0, "second": 1000.0 * ratio}, change=facts(**first))
 
     def alter(trial: TrialResult) -> TrialResult:
         second = trial.config["system"] == "second"
@@ -244,5 +243,5 @@ def show_results(results: ResultSet, folder: Path, *arguments: str) -> dict[str,
 
 
 def set_times(results: ResultSet, begin: Callable[[TrialResult], int]) -> ResultSet:
-    """The same with times of the trials."""
+    """The results with start times."""
     return replace(results, trials=[replace(trial, start_unix_ns=begin(trial)) for trial in results.trials])

@@ -30,7 +30,7 @@ class Server:
         self.cookie = f"loadstone_{self.host.rpartition(':')[2]}={self.token}"
 
     def get(self, path: str, *, method: str = "GET", host: str = "", token: bool = True, **headers: str) -> Reply:
-        """The reply to a request whose path is sent as it is."""
+        """The reply to a request with an unmodified path."""
         connection = http.client.HTTPConnection(host or self.host, timeout=60)
         sent = {"Cookie": self.cookie} if token else {}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
@@ -74,5 +74,5 @@ def write_folder(path: Path, results: ResultSet) -> Folder:
 
 
 def tear_line(path: Path) -> None:
-    """Cuts the last line of a file, as a killed writer leaves it."""
+    """Cuts the last line of a file, as a killed writer does."""
     os.truncate(path, path.stat().st_size - 20)

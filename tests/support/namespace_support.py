@@ -1,4 +1,4 @@
-"""Hosts with real Ray, as Linux namespaces of this machine. They need root, Ray, ip, unshare and nsenter."""
+"""Hosts with real Ray, as Linux namespaces of this machine. Requires root, Ray, ip, unshare and nsenter."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Cluster:
         common = f"--node-ip-address=10.77.0.{host} --num-cpus=1 --object-store-memory=100000000 --disable-usage-stats"
         if host == 1:
             options = f"--head --port=6379 --include-dashboard=false {common} --labels=role=lab"
-            # On a busy machine it may not be up within Ray's limit.
+            # On a busy machine the host may not be up within Ray's limit.
             line = f"until {program} start {options}; do {program} stop --force; sleep 1; done"
         else:
-            # The head may need a while, and a start that fails costs seconds of a processor.
+            # The head may start slowly, and a failed start costs seconds of processor time.
             wait = "until (exec 3<> /dev/tcp/10.77.0.1/6379) 2> /dev/null; do sleep 0.5; done"
             options = f"--address=10.77.0.1:6379 {common} --labels=role={role}"
             line = f"{wait}; until {program} start {options}; do sleep 1; done"
@@ -65,14 +65,14 @@ class Cluster:
         return subprocess.Popen(line, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
     def run(self, file: Path, *arguments: str, timeout: float = 170, **more: str) -> str:
-        """Runs an experiment to its end; returns its messages."""
+        """Runs an experiment; returns its messages."""
         process = self.start(*LOADSTONE, "run", str(file), "--no-report", *arguments, **more)
         _, stderr = process.communicate(timeout=timeout)
         assert process.returncode == 0, stderr
         return stderr
 
     def processes(self, host: int, name: str) -> list[int]:
-        """The processes of a host by their names, as this host numbers them."""
+        """The processes of a host by name, with the host's process numbers."""
         space = os.readlink(f"/proc/{self.hosts('pid', host)}/ns/pid")
         return [pid for pid in pids() if name_of(pid).startswith(name) and space_of(pid) == space]
 
@@ -105,7 +105,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 100) -> None:
 
 @contextmanager
 def boot_cluster(home: Path, clients: int, late_seconds: float | None = None, servers: int = 0) -> Iterator[Cluster]:
-    """Host 1 with the lab and the scripted server, then hosts for clients, then hosts for servers of the lab.
+    """Host 1 with the lab and the scripted server, then hosts for clients, then hosts for the lab's servers.
 
     The scripted server answers `late_seconds` late.
     """

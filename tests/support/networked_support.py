@@ -1,4 +1,4 @@
-"""The stores that reach a server, an entry each, and a store with its server up."""
+"""The stores that reach a server, with an entry each, and a store with a running server."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from systems_support import Up
 
 RECORDS = 400
 CLIENTS = 8
-# What an operation may end with while its server is gone, and while it is paused.
+# The statuses of operations while the server is down, and while it is paused.
 GONE = {"SERVICE_UNAVAILABLE", "TIMEOUT"}
 PAUSE_SECONDS = 5.0
-# How the names of properties end that hold an address.
+# The endings of names of properties with an address.
 HOST, PORT = ("host", "hosts", "quorum"), ("port", "Port")
 
 
 @dataclass(frozen=True)
 class Networked:
-    """A store, the system that it reaches, and how they are told of each other."""
+    """A store, its system, and the settings that connect them."""
 
     name: str
     system: str
-    # How its properties begin: a system tells those of every store that it serves.
+    # The prefix of its properties; a system returns properties for every store that it serves.
     properties: tuple[str, ...]
-    # The store's limit of a wait, in ms.
+    # The store's time limit, in ms.
     timeout: str
-    # Where the password is, and a user with another would be refused.
+    # Where the password is; another user would be refused.
     password: str | None = None
-    # `loadstone systems fresh`'s options; None where there are no tables that could be missing.
+    # Options of `loadstone systems fresh`; None if the store has no tables.
     table: Mapping[str, str] | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     nodes: int | None = None
-    # What it must be given beside where its server is.
+    # Required properties in addition to the server's address.
     more_properties: Mapping[str, str] = field(default_factory=dict)
-    # A server has room for so many; where each is a thread of a JVM, so has this machine.
+    # The maximum number of clients of a server; if each is a thread of a JVM, also of this machine.
     many_clients: int = 1000
-    # What is said of a server that was killed, of one that exceeds a limit of 1,500 ms, and of what makes a table.
+    # Messages about a killed server, about a server beyond a limit of 1,500 ms, and about table creation.
     killed: tuple[str, ...] = ("SERVICE_UNAVAILABLE",)
     late: str = r"within 1500 ms"
     makes_table: str = r"CREATE TABLE (ycsb\.)?nosuchtable"
 
     @property
     def variable(self) -> str:
-        """What the cases in Rust take its properties from."""
+        """The environment variable with the properties for the tests in Rust."""
         return f"LOADSTONE_TEST_{self.name.upper()}"
 
 
@@ -56,9 +56,9 @@ STORES = (
         ("redis.",),
         "redis.timeout",
         "redis.password",
-        # What is written must be there after a restart.
+        # Writes must survive a restart.
         settings={"password": "secret", "appendonly": "yes", "appendfsync": "no"},
-        # Its own limit of 2 s is no longer than this machine may be held up.
+        # Its own limit of 2 s is no longer than a stall of this machine.
         more_properties={"redis.timeout": "10000"},
     ),
     Networked("postgres", "postgres", ("db.",), "postgres.timeout", "db.passwd", {"layout": "jdbc"}, many_clients=150),
@@ -78,7 +78,7 @@ STORES = (
         "cassandra.readtimeoutmillis",
         "cassandra.password",
         {},
-        # A server that was stopped for five seconds gives up on what it had under way, by its own limits.
+        # A server stopped for five seconds abandons its requests in flight by its own limits.
         settings={
             "authenticator": "PasswordAuthenticator",
             "read_request_timeout": "20000ms",
@@ -93,7 +93,7 @@ STORES = (
         table={"family": "cf"},
         more_properties={"columnfamily": "cf"},
         many_clients=100,
-        # Its client asks until its limit is over, and says of either that the limit is.
+        # Its client retries until its limit and reports the limit in both cases.
         killed=("SERVICE_UNAVAILABLE", "TIMEOUT"),
         late=r"callTimeout=1500\b",
         makes_table=r"`loadstone systems hbase create-table nosuchtable cf`",
@@ -103,24 +103,24 @@ STORES = (
 
 @dataclass(frozen=True)
 class Served:
-    """A store and its server, which is up and has the table."""
+    """A store with a running server and a table."""
 
     store: Networked
     up: Up
 
     @property
     def properties(self) -> dict[str, str]:
-        """The store's own."""
-        found = {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
-        return {**found, **self.store.more_properties}
+        """The store's properties."""
+        entries = {n: v for n, v in self.up.properties.items() if n.startswith(self.store.properties)}
+        return {**entries, **self.store.more_properties}
 
     @property
     def address(self) -> tuple[str, str]:
-        """Host and port, as messages name them."""
+        """Host and port, in the form used by messages."""
         text = " ".join(self.properties.values())
-        found = re.search(r"//([^:/]+):(\d+)", text)
-        if found:
-            return found[1], found[2]
+        match = re.search(r"//([^:/]+):(\d+)", text)
+        if match:
+            return match[1], match[2]
         host = next(v for n, v in self.properties.items() if n.endswith(HOST)).split(",")[0]
         return host, next(v for n, v in self.properties.items() if n.endswith(PORT))
 
@@ -139,26 +139,26 @@ class Served:
         assert changed != self.properties
         return changed
 
-    def words(self, **changes: str) -> list[str]:
-        """The properties as the engine's command line takes them; `_` in a name stands for `.`."""
+    def arguments(self, **changes: str) -> list[str]:
+        """The properties as the engine's command line takes them; `_` in a name means `.`."""
         all_properties = {**self.properties, **{name.replace("_", "."): value for name, value in changes.items()}}
         return [f"{name}={value}" for name, value in all_properties.items()]
 
-    def fresh(self) -> None:
-        """A running server with an empty table, whatever happened to it before."""
+    def reset_table(self) -> None:
+        """Makes sure that the server runs and its table is empty."""
         self.up.running.up(self.store.nodes, self.up.running.plan.settings)
         self.up.running.recreate_table("usertable", self.store.table or {})
 
     def load(self, engine: Engine) -> None:
         """Loads records that can be verified."""
-        self.fresh()
+        self.reset_table()
         line = (
             f"load {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true -threads {CLIENTS}"
         )
-        result = engine(line, *self.words())
+        result = engine(line, *self.arguments())
         assert result.returns("INSERT") == {"OK": RECORDS}
 
     def run(self, seconds: int, *more: str) -> tuple[str, ...]:
-        """A run of workload A that ends after so long."""
+        """A run of workload A of this duration."""
         line = f"run {self.store.name} -P workloads/workloada recordcount={RECORDS} dataintegrity=true operationcount=0"
-        return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.words(), *more)
+        return (f"{line} maxexecutiontime={seconds} -threads {CLIENTS}", *self.arguments(), *more)

@@ -1,4 +1,4 @@
-"""Crafted hosts: trees of /proc and /sys as kernels lay them out."""
+"""Crafted hosts: trees of /proc and /sys in the kernel's format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Host:
-    """A root with `proc` and `sys` in it."""
+    """A root with `proc` and `sys`."""
 
     root: Path
 
@@ -38,7 +38,7 @@ class Host:
         file.write_text(text)
 
     def link(self, path: str, to: str) -> None:
-        """A link of the tree to a directory of the tree."""
+        """A link of the tree to one of its directories."""
         link = self.root / path
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(self.root / to, link.parent))
@@ -62,7 +62,7 @@ class Host:
             self._register(partition, its, f"{top}/{partition}")
 
     def virtual(self, name: str, number: str, *slaves: str) -> None:
-        """A device of device mapper or md upon others."""
+        """A virtual device of device mapper or md on top of other devices."""
         top = f"sys/devices/virtual/block/{name}"
         self.write(f"{top}/queue/iostats", "1\n")
         self._register(name, number, top)
@@ -84,7 +84,7 @@ class Host:
         kernel: bool = False,
         io: int | None = 0,
     ) -> None:
-        """A process; `io` bytes were read and nothing written, None: that may not be known."""
+        """A process; `io` bytes were read and none written, or None if unknown."""
         flags = KERNEL_THREAD if kernel else 0x400000
         text = f"{pid} ({name}) S {parent} 1 1 0 -1 {flags} 5 0 3 0 {ticks} 0 0 0 20 0 4 0 {start} 9999 256 0"
         self.write(f"proc/{pid}/stat", text)
@@ -107,7 +107,10 @@ def process(
 
 
 def sample(second: float, **changes: object) -> HostSample:
-    """A sample taken that long after boot. `busy` and `stolen` are ticks of two processors; the others are fields."""
+    """A sample at this time after boot.
+
+    `busy` and `stolen` are ticks of two processors; the other arguments are fields.
+    """
     ticks = round(second * TICKS_PER_SECOND)
     busy, stolen = int(str(changes.pop("busy", 0))), int(str(changes.pop("stolen", 0)))
     fields: dict[str, object] = {
@@ -121,28 +124,28 @@ def sample(second: float, **changes: object) -> HostSample:
     return HostSample(Clocks(round(second * SECOND_NS), 0, ticks), **{**fields, **changes})  # type: ignore[arg-type]
 
 
-def counted(
+def make_census(
     kernel: Mapping[Key, int] | None = None,
     family: Mapping[Key, int] | None = None,
     *,
-    ours: int | None = 0,
-    others: int | None = 0,
+    lab_bytes: int | None = 0,
+    foreign_bytes: int | None = 0,
     heads: frozenset[Key] = frozenset(),
 ) -> Census:
     """A census."""
-    return Census(kernel or {}, family or {(1000, 50): 0}, heads, ours, others)
+    return Census(kernel or {}, family or {(1000, 50): 0}, heads, lab_bytes, foreign_bytes)
 
 
 def read(path: Path) -> Iterator[HostSample]:
-    """The samples of observed.jsonl, as its page in the reference describes it."""
+    """The samples of observed.jsonl, in the format of its reference page."""
     for text in path.read_text().splitlines(keepends=True):
-        # A last line without its newline was cut off.
+        # A last line without a newline is truncated.
         if text.endswith("\n"):
             yield sample_of(json.loads(text))
 
 
 def sample_of(line: Mapping[str, Any]) -> HostSample:
-    """The sample of a line."""
+    """The sample in a line."""
 
     def table(name: str) -> dict[str, Any]:
         return {key: tuple(row) for key, row in line.get(name, {}).items()}
@@ -156,14 +159,14 @@ def sample_of(line: Mapping[str, Any]) -> HostSample:
         pressure=table("pressure"),
         memory=dict(line.get("memory", {})),
         throttled_ns=line.get("throttled_ns"),
-        processes={name: ProcessCounters(**found) for name, found in line.get("processes", {}).items()},
+        processes={name: ProcessCounters(**counters) for name, counters in line.get("processes", {}).items()},
         mark=line.get("mark", ""),
     )
 
 
 def window_of(samples: Iterable[HostSample]) -> Window:
-    """The window that some samples in their order span."""
+    """The window of samples in their order."""
     window = Window()
-    for each in samples:
-        window.add_sample(each)
+    for sample in samples:
+        window.add_sample(sample)
     return window

@@ -1,4 +1,4 @@
-"""Judgements made by hand, as a report may be given them: the usual, the large, the poor and the hostile."""
+"""Handmade judgements for reports: usual, large, poor and hostile."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 
 def page(judgement: Judgement) -> str:
-    """The page of a judgement."""
+    """The HTML page of a judgement."""
     view = View(judgement)
     return html.document(view, sections(view))
 
 
 def pull_request(judgement: Judgement) -> str:
-    """Its text for a pull request."""
+    """The text of a judgement for a pull request."""
     view = View(judgement)
     return markdown.document(view, sections(view))
 
@@ -88,7 +88,7 @@ FACTS: dict[str, dict[str, Scalar]] = {
         "device": "no device (tmpfs)",
     },
 }
-# Operations a second, median latency in µs, and how long the tail is, by system and workload.
+# Operations per second, median latency in µs, and length of the tail, by system and workload.
 SHAPES = {
     ("rocksdb", "a"): (111_061.2, 6.3, 1.05),
     ("lmdb", "a"): (102_491.7, 9.9, 1.3),
@@ -101,19 +101,19 @@ OPERATIONS = {"a": ("read", "update"), "c": ("read",)}
 
 
 def latencies(operation: str, p50_us: float, tail: float, count: int, draw: random.Random) -> list[Value]:
-    """Percentiles of an operation, ns: a log-normal body and a tail that bends up."""
-    found = []
+    """Percentiles of an operation, ns: a log-normal body with a longer tail."""
+    results = []
     for name, share in PERCENTILES.items():
         if count * (1 - share) < 10:
             continue
         nines = -math.log10(1 - share)
         value = p50_us * 1000 * math.exp(tail * (nines - 0.301)) * draw.uniform(0.96, 1.05)
-        found.append(Value(f"{operation}.{name}", value, "ns", count))
-    return found
+        results.append(Value(f"{operation}.{name}", value, "ns", count))
+    return results
 
 
-def course(level: float, p50_ns: float, seed: int, seconds: int = 60) -> Series:
-    """A minute of intervals with a compaction now and then."""
+def make_series(level: float, p50_ns: float, seed: int, seconds: int = 60) -> Series:
+    """A minute of intervals with occasional compactions."""
     draw = random.Random(seed)
     dips = [0.72 if at % 17 == seed % 7 + 5 else 1.0 for at in range(seconds)]
     return Series(
@@ -169,19 +169,19 @@ def trial(system: str, workload: str, repeat: int, **more: Scalar) -> TrialResul
 def cells(
     results: ResultSet, withheld: Mapping[tuple[VariantKey, str], str] | None = None
 ) -> dict[tuple[VariantKey, str], Cell]:
-    """A cell for each variant and metric: the median, and the range of all repeats from six of them on."""
-    found = {}
+    """A cell for each variant and metric: the median, with the range of all repeats from six repeats on."""
+    entries = {}
     for key, trials in results.variants.items():
-        for metric in dict.fromkeys(name for each in trials for name in each.values):
-            samples = tuple((each.repeat, each.values[metric].value) for each in trials if metric in each.values)
-            unit = next(each.values[metric].unit for each in trials if metric in each.values)
+        for metric in dict.fromkeys(name for trial in trials for name in trial.values):
+            samples = tuple((trial.repeat, trial.values[metric].value) for trial in trials if metric in trial.values)
+            unit = next(trial.values[metric].unit for trial in trials if metric in trial.values)
             why = (withheld or {}).get((key, metric), "")
-            found[key, metric] = Cell(key, metric, unit, estimate([value for _, value in samples]), samples, why)
-    return found
+            entries[key, metric] = Cell(key, metric, unit, estimate([value for _, value in samples]), samples, why)
+    return entries
 
 
 def estimate(numbers: Sequence[float]) -> Estimate:
-    """The median; for six numbers their range is an interval of 96.9 %."""
+    """The median; for six values their range is an interval of 96.9 %."""
     if len(numbers) < REPEATS_MIN:
         return Estimate(median(numbers), len(numbers))
     level = 1 - 2 / 2 ** len(numbers)
@@ -189,57 +189,59 @@ def estimate(numbers: Sequence[float]) -> Estimate:
 
 
 def compare(baseline: Cell, contender: Cell, by: str, findings: tuple[Finding, ...] = ()) -> Comparison:
-    """A contender against a baseline, claimed where their ranges do not meet."""
+    """A contender compared with a baseline; a claim requires disjoint ranges."""
     way = better_direction(contender.metric)
-    one, other = contender.estimate, baseline.estimate
-    few = one.low is None or other.low is None
-    ratio = Estimate(one.value / other.value, one.n)
+    first, other = contender.estimate, baseline.estimate
+    few = first.low is None or other.low is None
+    ratio = Estimate(first.value / other.value, first.n)
     claim: Claim = "impossible"
-    if one.low is not None and one.high is not None and other.low is not None and other.high is not None:
-        ratio = replace(ratio, low=one.low / other.high, high=one.high / other.low, level=0.95, method="Fieller")
-        apart = one.low > other.high or one.high < other.low
+    if first.low is not None and first.high is not None and other.low is not None and other.high is not None:
+        ratio = replace(ratio, low=first.low / other.high, high=first.high / other.low, level=0.95, method="Fieller")
+        apart = first.low > other.high or first.high < other.low
         claim = "none" if not apart else "better" if (ratio.value > 1) == (way == "higher") else "worse"
     if any(finding.severity == Severity.INVALID for finding in findings):
         claim = "refused"
     context = tuple(pair for pair in contender.variant if pair[0] != by)
     p = None if few else 0.0312 if claim != "none" else 0.4375
-    test = "" if few else f"signed ranks within blocks, n={one.n}"
+    test = "" if few else f"signed ranks within blocks, n={first.n}"
     return Comparison(
         contender.metric, contender.unit, way, context, by, baseline, contender, ratio, claim, p,
         None if p is None else min(p * 1.3, 1), test, None, findings,
     )  # fmt: skip
 
 
-def judged(results: ResultSet, findings: Mapping[str, Sequence[Finding]] | None = None, **more: object) -> Judgement:
+def judge_results(
+    results: ResultSet, findings: Mapping[str, Sequence[Finding]] | None = None, **more: object
+) -> Judgement:
     """A judgement with cells and comparisons of all headline metrics."""
-    found = cells(results)
+    cells_by_metric = cells(results)
     by = results.question.by
     comparisons = []
     for metric in results.headline_metrics if by else ():
         for key in results.variants:
             base = variant_key({**dict(key), str(by): results.question.baseline or results.dimensions[str(by)][0]})
-            if key != base and (base, metric) in found and (key, metric) in found:
-                comparisons.append(compare(found[base, metric], found[key, metric], str(by)))
-    by_trial = {each.trial: tuple((findings or {}).get(each.trial, ())) for each in results.trials}
-    judgement = Judgement(results, by_trial, {}, found, comparisons)
+            if key != base and (base, metric) in cells_by_metric and (key, metric) in cells_by_metric:
+                comparisons.append(compare(cells_by_metric[base, metric], cells_by_metric[key, metric], str(by)))
+    by_trial = {trial.trial: tuple((findings or {}).get(trial.trial, ())) for trial in results.trials}
+    judgement = Judgement(results, by_trial, {}, cells_by_metric, comparisons)
     return replace(judgement, **more)  # type: ignore[arg-type]
 
 
 def usual() -> Judgement:
-    """Three systems, two workloads, six repeats; one trial is suspect, one variant is refused, a figure is withheld."""
+    """Three systems, two workloads, six repeats: one suspect trial, one refused variant, one withheld figure."""
     trials = [trial(system, workload, repeat) for repeat in range(1, 7) for system, workload in SHAPES]
-    by_id = {each.trial: each for each in trials}
+    by_id = {entry.trial: entry for entry in trials}
 
     def series(name: str) -> Series | None:
         system, workload, repeat = name.split("-")
         level = by_id[name].value("throughput") or 0
-        return course(level, SHAPES[system, workload][1] * 1000, int(repeat))
+        return make_series(level, SHAPES[system, workload][1] * 1000, int(repeat))
 
     results = ResultSet(
         "quickstart",
         trials,
         Question(QUESTION, "system", "rocksdb", ("throughput", "read.p99", "update.p99")),
-        {name: each.config for name, each in by_id.items()},
+        {name: entry.config for name, entry in by_id.items()},
         True,
         ENVIRONMENT,
         EXPERIMENT,
@@ -265,18 +267,18 @@ def usual() -> Judgement:
         Severity.NOTE,
         "the devices delivered 4 % of the bytes that reads returned: the page cache answered the rest",
         "for the device's own speed load more data than memory holds, or state `claims: device` and be refused",
-        tuple(each.trial for each in trials if each.config["workload"] == "c"),
+        tuple(entry.trial for entry in trials if entry.config["workload"] == "c"),
     )
     by_trial = {"lmdb-a-4": [steady], **{name: [errors] for name in wrong}}
     for name in cache.trials:
         by_trial.setdefault(name, []).append(cache)
-    judgement = judged(results, by_trial)
+    judgement = judge_results(results, by_trial)
     rare = (variant_key({"system": "fjall", "workload": "a"}), "update.p99.99")
     judged_cells = dict(judgement.cells)
     judged_cells[rare] = replace(judged_cells[rare], withheld="n(1 − p) = 8 < 10")
     comparisons = [
-        compare(each.baseline, each.contender, "system", (errors,) if each.contender.variant == rare[0] else ())
-        for each in judgement.comparisons
+        compare(entry.baseline, entry.contender, "system", (errors,) if entry.contender.variant == rare[0] else ())
+        for entry in judgement.comparisons
     ]
     answer = (
         "On workload a rocksdb leads lmdb by 1.06× in throughput; on workload c lmdb serves 2.56× as many operations "
@@ -287,7 +289,7 @@ def usual() -> Judgement:
 
 
 def scaling() -> Judgement:
-    """Two systems from 1 to 64 clients, of which one has a knee and falls again."""
+    """Two systems from 1 to 64 clients; one has a knee and drops after it."""
     laws = {"cassandra": (5200.0, 0.035, 0.0009), "scylla": (7900.0, 0.018, 0.00012)}
     clients = (1, 2, 4, 8, 16, 32, 64)
     trials = []
@@ -307,13 +309,13 @@ def scaling() -> Judgement:
     question = Question("How many clients does each hold?", "system", "cassandra", ("throughput", "read.p99"))
     results = ResultSet("client-sweep", trials, question, interleaved=True, experiment="systems: [cassandra, scylla]\n")
     return replace(
-        judged(results),
+        judge_results(results),
         curves=list(fit_curves(results.variants, interleaved=True)),
         answer="cassandra saturates first.",
     )
 
 
-def imported() -> Judgement:
+def import_pair() -> Judgement:
     """A pair of logs of another tool, one run each: no interval, no series, no experiment."""
     trials = []
     for name, rate, p95 in (("hdd", 388.46, 18_751_000.0), ("accelerated", 1770.70, 3_623_000.0)):
@@ -326,13 +328,13 @@ def imported() -> Judgement:
         "too-few-samples", Severity.NOTE, "n=1: no interval, no claim possible", "repeat it 6 times", ("hdd",)
     )
     results = ResultSet("imported", trials, question, warnings=("2 lines around the log were skipped",))
-    return judged(
+    return judge_results(
         results, {"hdd": [few]}, answer="accelerated measured 4.56× the throughput of hdd; n=1: no claim possible."
     )
 
 
 def hostile() -> Judgement:
-    """Names that would break a page that trusts them."""
+    """Names that would break a page without escaping."""
     names = [
         '<script>alert("x")</script>',
         "</script><img src=x onerror=alert(1)>",
@@ -356,7 +358,7 @@ def hostile() -> Judgement:
         experiment="a: </code></pre><script>\n```\n",
     )
     bad = Finding("<b>check", Severity.SUSPECT, names[1], names[0], (trials[0].trial,))
-    return judged(results, {trials[0].trial: [bad]}, answer=f"{names[0]} beats {names[3]}")
+    return judge_results(results, {trials[0].trial: [bad]}, answer=f"{names[0]} beats {names[3]}")
 
 
 def large(trials_count: int = 10_000) -> Judgement:
@@ -383,25 +385,25 @@ def large(trials_count: int = 10_000) -> Judgement:
         Question("How does the size of values matter?", "system", "rocksdb"),
         interleaved=True,
         experiment=EXPERIMENT,
-        series=lambda name: course(1e5, 8000, int(name)),
+        series=lambda name: make_series(1e5, 8000, int(name)),
     )
-    return judged(results, {"000017": [steady]}, answer="lmdb and rocksdb are alike at every size.")
+    return judge_results(results, {"000017": [steady]}, answer="lmdb and rocksdb are alike at every size.")
 
 
-def alone() -> Judgement:
-    """One variant and nothing to compare it with; no latencies."""
+def single_variant() -> Judgement:
+    """A single variant without a comparison and without latencies."""
     trials = [
         TrialResult(
             str(repeat), {"system": "redb"}, repeat, values_by_metric(Value("throughput", 1000.0 + repeat, "op/s", 99))
         )
         for repeat in range(1, 8)
     ]
-    return judged(ResultSet("alone", trials, Question("How fast is redb?"), experiment=EXPERIMENT))
+    return judge_results(ResultSet("alone", trials, Question("How fast is redb?"), experiment=EXPERIMENT))
 
 
-def nothing() -> Judgement:
-    """No trial at all."""
-    return judged(ResultSet("nothing", [], Question("What would be?"), experiment=EXPERIMENT))
+def empty_judgement() -> Judgement:
+    """A judgement without trials."""
+    return judge_results(ResultSet("nothing", [], Question("What would be?"), experiment=EXPERIMENT))
 
 
-ALL = {make.__name__: make for make in (usual, scaling, imported, hostile, alone, nothing)}
+ALL = {make.__name__: make for make in (usual, scaling, import_pair, hostile, single_variant, empty_judgement)}

@@ -1,4 +1,4 @@
-"""Result sets made by hand."""
+"""Handmade result sets."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ def trial(name: str, config: Mapping[str, Scalar], throughput: float, repeat: in
 
 
 def matrix(rates: Mapping[tuple[Scalar, ...], Sequence[float]], dimensions: Sequence[str], **more: Any) -> ResultSet:
-    """A result set: the rates of each variant's repeats by its dimensions' values."""
+    """A result set with the rates of each variant's repeats, by the values of its dimensions."""
     trials = [
         trial(
             f"{'-'.join(map(str, key))}-r{repeat}", dict(zip(dimensions, key, strict=True)), rate, repeat, order=repeat
         )
-        for key, found in rates.items()
-        for repeat, rate in enumerate(found, 1)
+        for key, result in rates.items()
+        for repeat, rate in enumerate(result, 1)
     ]
     question = more.pop("question", Question(by=dimensions[0]))
     return ResultSet(name=more.pop("name", "made"), trials=trials, question=question, **more)
 
 
 def intervals(path: Path) -> Iterator[tuple[str, float, float, Histogram]]:
-    """Each line of an interval log: tag, start and length in s, and histogram."""
+    """The lines of an interval log: tag, start and length in s, and histogram."""
     for line in path.read_text().splitlines():
         if not line.startswith(("#", '"')):
             tag, start, length, _, text = line.split(",")
             yield tag.removeprefix("Tag="), float(start), float(length), decode_histogram(text)
 
 
-def by_tag(histograms: Iterable[tuple[str, float, float, Histogram]]) -> dict[str, Histogram]:
+def merge_by_tag(histograms: Iterable[tuple[str, float, float, Histogram]]) -> dict[str, Histogram]:
     """The histograms of all intervals, added by tag."""
-    found: dict[str, Histogram] = {}
+    entries: dict[str, Histogram] = {}
     for tag, _, _, histogram in histograms:
-        found.setdefault(tag, Histogram()).add_histogram(histogram)
-    return found
+        entries.setdefault(tag, Histogram()).add_histogram(histogram)
+    return entries

@@ -1,4 +1,4 @@
-"""A Cassandra of one node, in memory, for the statements of cassandra-stress, whose answers follow a script.
+"""An in-memory Cassandra of one node for the statements of cassandra-stress, whose answers follow a script.
 
 Frames: Apache Cassandra's native_protocol_v4.spec and native_protocol_v5.spec. Every request is recorded, so that a
 test compares the client's figures with the requests that arrived.
@@ -32,7 +32,7 @@ SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
 Message = tuple[int, bytes]
-# `close`, `reset`, `half` an answer and then the end, `silence`, and `twice`.
+# `close`, `reset`, `half` (half an answer, then the end), `silence`, and `twice`.
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
 METADATA = b"metadata-1"
@@ -54,7 +54,7 @@ def cell(data: bytes | None) -> bytes:
 
 
 def text_set(*values: str) -> bytes:
-    """A set<text>; with keys and values in turn and half the count, a map<text, text>."""
+    """A set<text>; with alternating keys and values and half the count, a map<text, text>."""
     return struct.pack(">i", len(values)) + b"".join(cell(value.encode()) for value in values)
 
 
@@ -80,7 +80,7 @@ def rows(
     has_metadata: bool = True,
     next_page: bytes | None = None,
 ) -> Message:
-    """A RESULT of rows; with `next_page`, more of them follow."""
+    """A RESULT of rows; `next_page` states that more rows follow."""
     flags = (1 if has_metadata else 4) | (2 if next_page is not None else 0)
     body = struct.pack(">iii", 2, flags, len(columns)) + (b"" if next_page is None else cell(next_page))
     body += columns_of(columns, table) if has_metadata else b""
@@ -127,7 +127,7 @@ class Statement:
 
 @dataclass
 class Execution:
-    """One EXECUTE: its number from 0, its statement and values, and when it came by the monotonic clock."""
+    """One EXECUTE: its number from 0, its statement and values, and its arrival by the monotonic clock."""
 
     number: int
     statement: Statement
@@ -147,7 +147,10 @@ Script = Callable[[Execution], Answer]
 
 
 class FakeCassandra(Scripted):
-    """One node. `script` answers an EXECUTE, and `refuse` the text of a QUERY or PREPARE; None: the right answer."""
+    """One node.
+
+    `script` answers an EXECUTE, and `refuse` the text of a QUERY or PREPARE; None selects the right answer.
+    """
 
     def __init__(self, script: Script | None = None, *faults: Fault, versions: tuple[int, ...] = (4,)) -> None:
         super().__init__(*faults)
@@ -178,7 +181,7 @@ class FakeCassandra(Scripted):
             line.send(-1, (EVENT, body))
 
     def execute(self, execution: Execution, *, has_metadata: bool) -> Message:
-        """Carries out a statement."""
+        """Executes a statement."""
         statement = execution.statement
         cells = {name: value for name, value in execution.values.items() if name != "KEY"}
         if statement.kind == "WRITE":
@@ -242,7 +245,7 @@ class CassandraLine(Line):
     def __init__(self, owner: FakeCassandra) -> None:
         super().__init__(owner)
         self.received = b""
-        # Envelopes out of the segments of protocol 5, which begin after STARTUP.
+        # Envelopes from the segments of protocol 5, which begin after STARTUP.
         self.frames = b""
         self.version = 4
         self.segments = False
@@ -278,7 +281,7 @@ class CassandraLine(Line):
         return True
 
     def frame(self, stream: int, message: Message) -> bytes:
-        """An answer's bytes."""
+        """The bytes of an answer's frame."""
         opcode, body = message
         data = struct.pack(">BBhBi", 0x80 | self.version, 0, stream, opcode, len(body)) + body
         if not self.segments:

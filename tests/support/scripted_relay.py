@@ -1,7 +1,7 @@
-"""A relay to a real server, and a small Redis in memory, whose faults follow a script.
+"""A relay to a real server, and a small in-memory Redis, whose faults follow a script.
 
-The times of a script count from `begin()`; the small Redis begins with the first command on a record. Both write down
-what they sent and when, so that a test can compute what it expects from what happened and not from what should have.
+The times of a script count from `begin()`; the small Redis begins with the first command on a record. Both record their
+answers with times, so that a test computes its expectations from the actual events.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 # Thousands of clients may connect at once.
 BACKLOG = 4096
 RESETS = struct.pack("ii", 1, 0)
-# Bytes at the start of a value that identify its write.
+# The number of bytes at the start of a value that identify its write.
 STAMP = 21
-# Commands of YCSB's layout that work on a record.
+# Commands on a record in YCSB's layout.
 ON_RECORDS = frozenset({b"HMSET", b"HSET", b"HGETALL", b"HMGET", b"ZRANGEBYSCORE", b"DEL"})
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to each `every`-th answer from `start` to `end`, in seconds.
+    """The treatment of each `every`-th answer from `start` to `end`, in seconds.
 
-    These need the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
-    (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same, and
-    does it) and `zeros` (keeps what identifies the write, then zeros). For deletes only `keep` (OK, not done).
-    These need `begin()` before their start: `gone` closes the port and every connection, `mute` reads nothing until
-    the end, then the requests that arrived in the meantime.
+    These require the small Redis: `error`, `silent` (no answer), for inserts only `forget`, and for updates only `lose`
+    (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same answer,
+    but the update is done) and `zeros` (keeps the bytes that identify the write, then zeros). For deletes only `keep`
+    (OK, not done). These require `begin()` before their start: `gone` closes the port and every connection, `mute`
+    reads nothing until the end, then the requests that arrived in the meantime.
     """
 
     kind: Kind
@@ -65,9 +65,9 @@ class Fault:
 
 @dataclass
 class Log:
-    """One answer, by the monotonic clock: when its request came (at a relay: the answer), and when it was sent.
+    """One answer, by the monotonic clock: the arrival of its request (at a relay: of the answer), and its sending.
 
-    None: never. Of half an answer it is when that half was sent.
+    None if it was never sent. For half an answer, the time of that half.
     """
 
     received: float
@@ -75,7 +75,7 @@ class Log:
 
 
 class Scripted:
-    """A server on a loopback port, in a thread of its own."""
+    """A server on a loopback port, in a separate thread."""
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = list(faults)
@@ -85,7 +85,7 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # When the port was closed, and just before it was opened again, by the monotonic clock.
+        # The times at which the port was closed, and just before it was opened again, by the monotonic clock.
         self.closed: float | None = None
         self.reopened: float | None = None
         self.resets = 0
@@ -107,7 +107,10 @@ class Scripted:
         self._thread.join()
 
     def begin(self, zero: float | None = None, reset_at: float | None = None) -> None:
-        """The script's zero is now, or then by the monotonic clock; every connection is reset so long after it."""
+        """Sets the script's zero to now, or to a time of the monotonic clock.
+
+        Every connection is reset this long after it.
+        """
         self.zero = time.monotonic() if zero is None else zero
         changes = [] if reset_at is None else [(reset_at, self._reset_all)]
         for fault in self.faults:
@@ -147,11 +150,11 @@ class Scripted:
             line.transport.resume_reading()
 
     def line(self) -> Line:
-        """What serves one connection."""
+        """The handler of one connection."""
         raise NotImplementedError
 
     def active(self, *kinds: Kind) -> Fault | None:
-        """The first fault of these kinds whose time it is; one with `every` counts each time it is asked."""
+        """The first active fault of these types; a fault with `every` counts each call."""
         if self.zero is None:
             return None
         now = time.monotonic() - self.zero
@@ -194,14 +197,14 @@ class Line(asyncio.Protocol):
         self.owner.lines.add(self)
         if self.owner.muted:
             transport.pause_reading()
-        self.opened()
+        self.handle_open()
 
     def connection_lost(self, _: Exception | None) -> None:
         self.dead = True
         self.owner.lines.discard(self)
 
-    def opened(self) -> None:
-        """The connection stands."""
+    def handle_open(self) -> None:
+        """Handles a new connection."""
 
     def reset(self) -> None:
         """Ends the connection with RST."""
@@ -213,7 +216,7 @@ class Line(asyncio.Protocol):
         self.transport.abort()
 
     def answer(self, data: bytes, log: Log) -> None:
-        """Sends an answer, now, later, in part or never, after all that was sent before."""
+        """Sends an answer after its predecessors: now, later, in part or never."""
         if self.dead:
             return
         fault = self.owner.active("drop", "reset", "half_close", "half_stall", "stall", "late")
@@ -229,7 +232,7 @@ class Line(asyncio.Protocol):
                 return
             if fault.kind in ("half_close", "half_stall"):
                 self.dead = True
-                # Half of what a relay passes on may be a whole answer to somebody.
+                # Half of a relayed chunk may be a whole answer.
                 log.answered = now
                 self.transport.write(data[: len(data) // 2])
                 if fault.kind == "half_close":
@@ -246,7 +249,7 @@ class Line(asyncio.Protocol):
             self.owner._loop.call_later(max(self._free - now, 0), self._send)
 
     def _send(self) -> None:
-        # Timers of one instant fire in any order; what was first in the queue goes first whichever fires.
+        # Timers of one instant fire in any order; the queue preserves the order of answers.
         data, log = self._waiting.popleft()
         if not self.dead:
             log.answered = time.monotonic()
@@ -254,7 +257,7 @@ class Line(asyncio.Protocol):
 
 
 class Relay(Scripted):
-    """Between a client and a real server; an answer is whatever the server sends at once."""
+    """A relay between a client and a real server; an answer is one chunk of the server's output."""
 
     def __init__(self, port: int, *faults: Fault) -> None:
         super().__init__(*faults)
@@ -269,7 +272,7 @@ class RelayLine(Line):
 
     owner: Relay
 
-    def opened(self) -> None:
+    def handle_open(self) -> None:
         self.requests: asyncio.Queue[bytes] = asyncio.Queue()
         self._task = self.owner._loop.create_task(self._pass_on())
 
@@ -306,7 +309,7 @@ class RelayLine(Line):
 
 
 class FakeRedis(Scripted):
-    """What YCSB's layout needs of Redis, in memory."""
+    """The subset of Redis that YCSB's layout uses, in memory."""
 
     def __init__(self, *faults: Fault) -> None:
         super().__init__(*faults)
@@ -316,10 +319,10 @@ class FakeRedis(Scripted):
         self.lost = 0
         # Keys whose insert was forgotten.
         self.forgotten: list[bytes] = []
-        # Updates that were answered by OOM, and the fields in which such an update stands.
+        # Updates that were answered with OOM, and fields that contain such an update.
         self.refused_updates = 0
         self.phantoms: set[tuple[bytes, bytes]] = set()
-        # Commands that are answered by an error, and do nothing.
+        # Commands that are answered with an error and do nothing.
         self.refused_commands: set[bytes] = set()
         self.refusal = b"-ERR scripted\r\n"
         self._before: list[tuple[bytes, dict[bytes, bytes] | None]] = []
@@ -328,7 +331,7 @@ class FakeRedis(Scripted):
         return RedisLine(self)
 
     def lose_acknowledged(self, count: int) -> None:
-        """Takes back the last `count` writes of fields."""
+        """Undoes the last `count` writes of fields."""
         done = threading.Event()
 
         def take_back() -> None:
@@ -343,9 +346,9 @@ class FakeRedis(Scripted):
         self._loop.call_soon_threadsafe(take_back)
         done.wait()
 
-    def run(self, words: list[bytes]) -> bytes:
-        """Carries out one command."""
-        name, key = words[0].upper(), words[1] if len(words) > 1 else b""
+    def run(self, arguments: list[bytes]) -> bytes:
+        """Executes one command."""
+        name, key = arguments[0].upper(), arguments[1] if len(arguments) > 1 else b""
         if name in (b"HMSET", b"HSET"):
             if key in self.hashes and self.active("lose"):
                 self.lost += 1
@@ -354,7 +357,7 @@ class FakeRedis(Scripted):
                 self.forgotten.append(key)
                 return b"+OK\r\n"
             refusal = self.active("oom", "phantom") if key in self.hashes else None
-            fields = {(key, name) for name in words[2::2]}
+            fields = {(key, name) for name in arguments[2::2]}
             if refusal is None:
                 self.phantoms -= fields
             else:
@@ -364,35 +367,35 @@ class FakeRedis(Scripted):
                 self.phantoms |= fields
             old = self.hashes.get(key)
             self._before.append((key, old))
-            values = words[3::2]
+            values = arguments[3::2]
             if old is not None and self.active("zeros"):
                 values = [value[:STAMP].ljust(len(value), b"0") for value in values]
-            self.hashes[key] = {**(old or {}), **dict(zip(words[2::2], values, strict=True))}
+            self.hashes[key] = {**(old or {}), **dict(zip(arguments[2::2], values, strict=True))}
             if refusal is not None:
                 return OOM
             return b"+OK\r\n" if name == b"HMSET" else b":%d\r\n" % (len(self.hashes[key]) - len(old or {}))
         if name == b"HGETALL":
             return array([word for pair in self.hashes.get(key, {}).items() for word in pair])
         if name == b"HMGET":
-            return array([self.hashes.get(key, {}).get(word) for word in words[2:]])
+            return array([self.hashes.get(key, {}).get(word) for word in arguments[2:]])
         if name == b"DEL" and self.active("keep"):
             return b":1\r\n"
         if name == b"DEL":
-            return b":%d\r\n" % sum(self.hashes.pop(each, None) is not None for each in words[1:])
+            return b":%d\r\n" % sum(self.hashes.pop(argument, None) is not None for argument in arguments[1:])
         if name in (b"ZADD", b"ZREM"):
-            member = words[3] if name == b"ZADD" else words[2]
+            member = arguments[3] if name == b"ZADD" else arguments[2]
             old_score = self.scores.pop(member, None)
             if old_score is not None:
                 del self.order[bisect_left(self.order, (old_score, member))]
             if name == b"ZADD":
-                self.scores[member] = float(words[2])
+                self.scores[member] = float(arguments[2])
                 insort(self.order, (self.scores[member], member))
             return b":%d\r\n" % ((old_score is None) == (name == b"ZADD"))
         if name == b"ZRANGEBYSCORE":
-            low = float(words[2].lstrip(b"("))
+            low = float(arguments[2].lstrip(b"("))
             at = bisect_left(self.order, (low, b""))
-            found = [m for s, m in self.order[at:] if s > low or not words[2].startswith(b"(")]
-            return array(found[: int(words[6])] if len(words) > 6 else found)
+            results = [m for s, m in self.order[at:] if s > low or not arguments[2].startswith(b"(")]
+            return array(results[: int(arguments[6])] if len(arguments) > 6 else results)
         if name == b"INFO":
             return bulk(b"redis_version:7.0.0\r\n")
         if name == b"CONFIG":
@@ -405,23 +408,23 @@ class RedisLine(Line):
 
     owner: FakeRedis
 
-    def opened(self) -> None:
+    def handle_open(self) -> None:
         self.rest = b""
 
     def data_received(self, data: bytes) -> None:
         received = time.monotonic()
         self.rest += data
-        while (found := command(self.rest)) is not None:
-            words, used = found
+        while (result := command(self.rest)) is not None:
+            arguments, used = result
             self.rest = self.rest[used:]
             log = Log(received)
             self.owner.log.append(log)
-            if self.owner.zero is None and words[0].upper() in ON_RECORDS:
+            if self.owner.zero is None and arguments[0].upper() in ON_RECORDS:
                 self.owner.zero = received
             if self.owner.active("silent"):
                 continue
-            refused = self.owner.active("error") or words[0].upper() in self.owner.refused_commands
-            self.answer(self.owner.refusal if refused else self.owner.run(words), log)
+            refused = self.owner.active("error") or arguments[0].upper() in self.owner.refused_commands
+            self.answer(self.owner.refusal if refused else self.owner.run(arguments), log)
 
 
 def bulk(word: bytes | None) -> bytes:
@@ -429,21 +432,21 @@ def bulk(word: bytes | None) -> bytes:
     return b"$-1\r\n" if word is None else b"$%d\r\n%b\r\n" % (len(word), word)
 
 
-def array(words: list[bytes | None] | list[bytes]) -> bytes:
+def array(arguments: list[bytes | None] | list[bytes]) -> bytes:
     """An array of bulk strings."""
-    return b"*%d\r\n%b" % (len(words), b"".join(map(bulk, words)))
+    return b"*%d\r\n%b" % (len(arguments), b"".join(map(bulk, arguments)))
 
 
 def command(data: bytes) -> tuple[list[bytes], int] | None:
-    """The first command, and its length; None when it has not come whole."""
+    """The first command and its length; None if it is incomplete."""
     at = data.find(b"\r\n")
     if at < 0:
         return None
-    words, count, at = [], int(data[1:at]), at + 2
+    arguments, count, at = [], int(data[1:at]), at + 2
     for _ in range(count):
         end = data.find(b"\r\n", at)
         if end < 0 or len(data) < (after := end + 4 + int(data[at + 1 : end])):
             return None
-        words.append(data[end + 2 : after - 2])
+        arguments.append(data[end + 2 : after - 2])
         at = after
-    return words, at
+    return arguments, at

@@ -1,4 +1,4 @@
-"""A simulated store with a schedule of faults, and the events that an engine would report of it.
+"""A simulated store with a schedule of faults, and the events that an engine would report for it.
 
 The store is a function of time: an operation that reaches it is answered, refused, held until the store returns, or
 answered slowly. Operations are due at a fixed rate; clients have one operation in flight each.
@@ -27,9 +27,9 @@ LAYOUT = Layout()
 
 @dataclass(frozen=True)
 class Span:
-    """What the store does from `start_ns` to `end_ns`: `refuse`, `silent`, `pause`, `slow` or `never` answer.
+    """The store's mode from `start_ns` to `end_ns`:
 
-    One in `every` operations is affected.
+    `refuse`, `silent`, `pause`, `slow` or `never`. One in `every` operations is affected.
     """
 
     start_ns: int
@@ -40,7 +40,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: its due time, its latency since then, and its status; no latency if it never ended."""
+    """One operation: its due time, its latency since then, and its status; an unended operation has no latency."""
 
     due_ns: int
     response_ns: int | None
@@ -49,7 +49,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class ScriptedStore:
-    """Operations at a fixed rate for a time, and the spans in which the store is not well."""
+    """Operations at a fixed rate for a time, and spans with a fault."""
 
     rate: int
     seconds: int
@@ -57,7 +57,7 @@ class ScriptedStore:
     clients: int = 1000
     timeout_ns: int = 2 * SECOND
     slow_ns: int = 400 * MILLISECOND
-    # The numbers of operations that fail without any fault.
+    # The numbers of operations that fail without a fault.
     unlucky: frozenset[int] = field(default_factory=frozenset)
 
     @property
@@ -75,7 +75,7 @@ class ScriptedStore:
         return span if span is not None and number % span.every == 0 else None
 
     def perform(self, number: int, sent_ns: int) -> tuple[int | None, str]:
-        """When an operation ends, and its status."""
+        """The end of an operation, and its status."""
         span = self.span_of(number, sent_ns)
         if span is None:
             return sent_ns + SERVICE_NS, "ERROR" if number in self.unlucky else "OK"

@@ -16,34 +16,34 @@ Floats = NDArray[np.float64]
 Generator = np.random.Generator
 
 EXPERIMENTS = 2_000
-# The share of the judge's and the search's simulations that run: all of them in `make soak`.
+# The share of the judge's and the search's simulations to run: all of them in `make soak`.
 SIMULATED_SHARE = float(os.environ.get("LOADSTONE_SIMULATIONS", "0.05"))
-# Repeats of a trial on a quiet machine vary by about this share of their mean.
+# The variation of a trial's repeats on a quiet machine, as a share of their mean.
 VARIATION = 0.05
 OUTLIERS = 0.05
 
 
 def count_experiments(number: int) -> int:
-    """How many of a number of simulated experiments run."""
+    """The number of simulated experiments to run, out of a total."""
     return max(round(number * SIMULATED_SHARE), 20)
 
 
 def chance(bound: float, number: int) -> float:
-    """The room for chance around a bound on a share: none where all simulations run, else three standard deviations."""
+    """The tolerance of a bound on a share: none if all simulations run, otherwise three standard deviations."""
     return 0.0 if SIMULATED_SHARE >= 1 else 3 * math.sqrt(bound * (1 - bound) / number)
 
 
 @dataclass(frozen=True)
 class Population:
-    """What repeats are drawn from, with its true median and mean."""
+    """The distribution of repeats, with its true median and mean."""
 
     draw: Callable[[Generator, tuple[int, ...]], Floats]
     median: float
     mean: float
 
 
-def contaminated(slower: float) -> Population:
-    """Normal repeats of which one in 20 is slower by this share: a neighbour woke up, a compaction got in the way."""
+def contaminate_normal(slower: float) -> Population:
+    """Normal repeats, one in 20 of which is slower by this share, as by a noisy neighbour or a compaction."""
 
     def draw(random: Generator, shape: tuple[int, ...]) -> Floats:
         return random.normal(100, 100 * VARIATION, shape) * np.where(random.random(shape) < OUTLIERS, 1 - slower, 1.0)
@@ -60,17 +60,17 @@ POPULATIONS = {
     "lognormal": Population(
         lambda random, shape: 100 * random.lognormal(0, VARIATION, shape), 100, 100 * math.exp(VARIATION**2 / 2)
     ),
-    # Of percentiles of latency rather than of throughput.
+    # Percentiles of latency instead of throughput.
     "wide lognormal": Population(
         lambda random, shape: 100 * random.lognormal(0, 0.2, shape), 100, 100 * math.exp(0.2**2 / 2)
     ),
     # Four standard deviations.
-    "outliers": contaminated(0.2),
+    "outliers": contaminate_normal(0.2),
 }
 
 
 def drifting(random: Generator, values: Floats, drift: float) -> Floats:
-    """Experiments of blocks of variants (experiments × blocks × variants) on a machine that drifts linearly.
+    """Experiments of blocks of variants (experiments × blocks × variants) on a machine with linear drift.
 
     From the first trial to the last it changes by `drift`; within each block the variants ran in random order.
     """
@@ -81,17 +81,17 @@ def drifting(random: Generator, values: Floats, drift: float) -> Floats:
 
 
 def autoregressive(random: Generator, phi: float, shape: tuple[int, int], variation: float = VARIATION) -> Floats:
-    """AR(1) series about 100, after a run-in that forgets their start."""
+    """AR(1) series about 100, after a run-in that erases their start."""
     noise = random.normal(0, math.sqrt(1 - phi**2), (shape[0], shape[1] + 200))
     series: Any = signal.lfilter([1.0], [1.0, -phi], noise, axis=1)[:, 200:]
     return np.asarray(100 * (1 + variation * series))
 
 
 def share(hits: Any) -> float:
-    """How many of these came true."""
+    """The share of true values."""
     return float(np.mean(hits))
 
 
 def covers(low: Any, high: Any, truth: float) -> float:
-    """The share of intervals that hold the truth."""
+    """The share of intervals that contain the true value."""
     return share((np.asarray(low) <= truth) & (truth <= np.asarray(high)))

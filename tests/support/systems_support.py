@@ -1,4 +1,4 @@
-"""Real servers for tests, on free ports and below a root of their own, through the command line that users have."""
+"""Real servers for tests, on free ports below a separate root, through the users' command line."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from loadstone.systems.registry import load_system
 
 @dataclass(frozen=True)
 class Up:
-    """A system that is up."""
+    """A running system."""
 
     running: RunningSystem
     root: Path
-    # As a store takes them.
+    # Properties for a store.
     properties: dict[str, str] = field(default_factory=dict)
 
-    def systems(self, *words: str, code: int = 0, timeout: float = 300) -> Done:
-        """`loadstone systems …` on it."""
-        return systems(self.root, *words, code=code, timeout=timeout)
+    def systems(self, *arguments: str, code: int = 0, timeout: float = 300) -> Done:
+        """Runs `loadstone systems …` on this system."""
+        return systems(self.root, *arguments, code=code, timeout=timeout)
 
     def arguments(self) -> list[str]:
-        """The properties as an engine's command line takes them."""
+        """The properties as arguments of the engine's command line."""
         return [word for name, value in self.properties.items() for word in ("-p", f"{name}={value}")]
 
 
 @contextlib.contextmanager
 def up(name: str, nodes: int | None = None, **settings: str | int) -> Iterator[Up]:
-    """A system that is up until the end of the block; `_` in a setting's name stands for `-` and `.`, too.
+    """A system that runs until the end of the block; `_` in a setting's name also means `-` and `.`.
 
-    For a whole module: a fixture of scope `module` with `with up("redis") as redis: yield redis`. Ports that are not
-    set are free ones.
+    For a whole module: a fixture of scope `module` with `with up("redis") as redis: yield redis`. Unset ports are free
+    ports.
     """
-    given = exact(name, {key: str(value) for key, value in settings.items()})
+    options = exact(name, {key: str(value) for key, value in settings.items()})
     with temporary_root() as root:
-        chosen = {**free_settings(name), **given}
-        words = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
+        chosen = {**free_settings(name), **options}
+        command = [word for key, value in chosen.items() for word in ("--set", f"{key}={value}")]
         many = [] if nodes is None else ["--nodes", str(nodes)]
         try:
-            systems(root, "up", name, *many, *words, timeout=900)
+            systems(root, "up", name, *many, *command, timeout=900)
             running = RunningSystem(name, root)
             yield Up(running, root, dict(running.store_properties()))
         finally:
@@ -59,7 +59,7 @@ def up(name: str, nodes: int | None = None, **settings: str | int) -> Iterator[U
 
 @contextlib.contextmanager
 def temporary_root() -> Iterator[Path]:
-    """A root for systems. Short, as sockets have their names in it, and open to users that servers have to be."""
+    """A root for systems: short, because names of sockets contain it, and accessible to the users of servers."""
     root = Path(tempfile.mkdtemp(prefix="loadstone-"))
     root.chmod(0o755)
     try:
@@ -69,11 +69,11 @@ def temporary_root() -> Iterator[Path]:
 
 
 def systems(
-    root: Path, *words: str, code: int = 0, timeout: float = 300, prefix: tuple[str, ...] = (), **variables: str
+    root: Path, *arguments: str, code: int = 0, timeout: float = 300, prefix: tuple[str, ...] = (), **variables: str
 ) -> Done:
     """Runs `loadstone systems …` below a root; it must end with this status."""
-    done = run_command(["systems", *words], None, environment(root, **variables), timeout, prefix)
-    assert done.returncode == code, f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    done = run_command(["systems", *arguments], None, environment(root, **variables), timeout, prefix)
+    assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr, done.stderr
     return done
 
@@ -84,33 +84,33 @@ def environment(root: Path, **variables: str) -> dict[str, str]:
 
 
 def exact(name: str, settings: dict[str, str]) -> dict[str, str]:
-    """Settings by their own names: a keyword has `_` where these have `-` or `.`."""
-    names = [each.name for each in load_system(name).settings]
-    known = {re.sub("[-.]", "_", each): each for each in names}
-    # `conf.*` stands for many.
-    begins = {re.sub("[-.]", "_", each[:-1]): each[:-1] for each in names if each.endswith("*")}
-    found = {}
+    """Settings by their exact names: a keyword has `_` in place of `-` or `.`."""
+    names = [setting.name for setting in load_system(name).settings]
+    known = {re.sub("[-.]", "_", setting): setting for setting in names}
+    # `conf.*` matches many names.
+    begins = {re.sub("[-.]", "_", setting[:-1]): setting[:-1] for setting in names if setting.endswith("*")}
+    entries = {}
     for key, value in settings.items():
-        begin = next((each for each in begins if key.startswith(each) and key not in known), None)
-        found[known.get(key, key) if begin is None else begins[begin] + key.removeprefix(begin)] = value
-    return found
+        begin = next((setting for setting in begins if key.startswith(setting) and key not in known), None)
+        entries[known.get(key, key) if begin is None else begins[begin] + key.removeprefix(begin)] = value
+    return entries
 
 
 def free_settings(name: str) -> dict[str, str]:
     """Free ports for every setting of a system that is a port."""
-    names = [each.name for each in load_system(name).settings if each.name.lower().endswith("port")]
+    names = [setting.name for setting in load_system(name).settings if setting.name.lower().endswith("port")]
     first = free_port(offsets=range(SPAN * len(names)))
-    return {each: str(first + SPAN * number) for number, each in enumerate(names)}
+    return {setting: str(first + SPAN * number) for number, setting in enumerate(names)}
 
 
-# How many ports a setting may stand for: some are the first of many.
+# The number of ports of a setting: some settings are the first of many.
 SPAN = 40
 
 
 def ports() -> range:
-    """Ports for servers, below those that the kernel gives to connections, which come and go meanwhile.
+    """Ports for servers, below the kernel's ephemeral ports, which come and go during a test.
 
-    With `pytest -n` each worker has its own: what one finds free, the other may be about to take.
+    With `pytest -n` each worker has a separate range: otherwise two workers could choose the same free port.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     share = 12_000 // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
@@ -119,12 +119,12 @@ def ports() -> range:
 
 
 def free_port(hosts: Sequence[str] = ("127.0.0.1",), offsets: Sequence[int] = (0,), after: int = 0) -> int:
-    """A port that nothing has on any of these addresses, nor any of those that are `offsets` further on."""
+    """A port that is free on all of these addresses, as are the ports at `offsets` after it."""
     mine = ports()
     first = after + 1 if after else random.choice(mine[: len(mine) // 2])
     for port in range(first, mine.stop):
-        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+        with contextlib.ExitStack() as sockets, contextlib.suppress(OSError):
             for host, offset in itertools.product(hosts, offsets):
-                held.enter_context(socket.create_server((host, port + offset)))
+                sockets.enter_context(socket.create_server((host, port + offset)))
             return port
     raise AssertionError("no port is free")

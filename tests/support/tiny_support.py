@@ -1,4 +1,4 @@
-"""The system of tiny servers, below a root of its own and through the command line."""
+"""The system of tiny servers, below a separate root and through the command line."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LINE = re.compile(r"(tiny-\d) (up|starting|paused|dead) 127\.0\.0\.1:(\d+) (\d+)
 
 @dataclass(frozen=True)
 class Tiny:
-    """The tiny system below a root of its own."""
+    """The tiny system below a separate root."""
 
     root: Path
     port: int
 
-    def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
-        """A command that is not waited for."""
+    def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
+        """Starts a command without waiting for it."""
         return subprocess.Popen(
-            self.words(*words),
+            self.arguments(*arguments),
             env=self.environment(**variables),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -40,30 +40,30 @@ class Tiny:
             text=True,
         )
 
-    def __call__(self, *words: str, code: int = 0, prefix: tuple[str, ...] = (), **variables: str) -> Done:
+    def __call__(self, *arguments: str, code: int = 0, prefix: tuple[str, ...] = (), **variables: str) -> Done:
         """Runs a command, which must end with this status."""
         done = subprocess.run(
-            [*prefix, *self.words(*words)],
+            [*prefix, *self.arguments(*arguments)],
             env=self.environment(**variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=120,
         )
-        assert done.returncode == code, f"{words}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, f"{arguments}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
-    def words(self, verb: str, *words: str) -> list[str]:
-        given = ["--set", f"port={self.port}"] if verb == "up" else []
-        return [sys.executable, str(TINY), "systems", verb, "tiny", *given, *words]
+    def arguments(self, verb: str, *args: str) -> list[str]:
+        options = ["--set", f"port={self.port}"] if verb == "up" else []
+        return [sys.executable, str(TINY), "systems", verb, "tiny", *options, *args]
 
     def environment(self, **variables: str) -> dict[str, str]:
         return environment(self.root, **variables)
 
     def states(self) -> dict[str, tuple[str, int]]:
-        """What `status` prints: state and pid by server."""
-        out = subprocess.run(self.words("status"), env=self.environment(), capture_output=True, text=True).stdout
+        """The output of `status`: state and pid by server."""
+        out = subprocess.run(self.arguments("status"), env=self.environment(), capture_output=True, text=True).stdout
         matches = [LINE.fullmatch(line) for line in out.splitlines()]
         return {match[1]: (match[2], int(match[4])) for match in matches if match}
 
@@ -79,18 +79,18 @@ class Tiny:
         return self.root / "tiny/state.json"
 
     def starts(self, server: str) -> int:
-        """How often a server was started over the data that are there."""
+        """The number of times that a server was started over the present data."""
         return len((self.root / "tiny/data" / server / "starts").read_text())
 
     def log(self, server: str) -> str:
         return (self.root / f"tiny/logs/{server}.log").read_text()
 
     def child(self) -> int:
-        """What the first server has started."""
+        """The child process of the first server."""
         return int((self.root / "tiny/data/tiny-1/child").read_text())
 
-    def nothing_left(self) -> bool:
-        """No process, no port, no data; only logs."""
+    def is_clean(self) -> bool:
+        """Whether no process, port or data remain, only logs."""
         assert self.there() == []
         for number in range(3):
             with socket.create_server(("127.0.0.1", self.port + number)):
@@ -103,14 +103,14 @@ class Tiny:
 @pytest.fixture
 def tiny() -> Iterator[Tiny]:
     with temporary_root() as root:
-        found = Tiny(root, free_port(offsets=range(3)))
-        yield found
-        for each in found.there():
-            process.end_processes([each], 0)
+        tiny_system = Tiny(root, free_port(offsets=range(3)))
+        yield tiny_system
+        for server in tiny_system.there():
+            process.end_processes([server], 0)
 
 
 def until(true: Callable[[], object], what: str) -> None:
-    """Waits for something that must come."""
+    """Waits for a condition."""
     for _ in range(3000):
         if true():
             return

@@ -1,6 +1,7 @@
-"""A system of tiny real servers, for what `loadstone systems` does with any: each answers `ready` on its port.
+"""A system of tiny real servers, for the functions of `loadstone systems` that every system shares.
 
-`python -m tiny_system systems up tiny` is the command line of a Loadstone that knows it.
+Each server answers `ready` on its port. `python -m tiny_system systems up tiny` is the command line of a Loadstone that
+knows it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ HOST = "127.0.0.1"
 
 
 class Tiny(System):
-    """Up to three servers, each in a stage of its own."""
+    """Up to three servers, each in a separate stage."""
 
     name = "tiny"
     isolatable = True
@@ -45,20 +46,20 @@ class Tiny(System):
         return [f"tiny-{number + 1}" for number in range(plan.nodes)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        for one in servers:
+        for listener in servers:
             try:
-                with socket.create_connection((one.host, one.port), timeout=5) as connection:
+                with socket.create_connection((listener.host, listener.port), timeout=5) as connection:
                     if connection.recv(5) != b"ready":
-                        return f"{one.name} is not ready"
+                        return f"{listener.name} is not ready"
             except OSError as error:
-                return f"{one.name}: {error.strerror}"
+                return f"{listener.name}: {error.strerror}"
         return None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         return {"tiny.port": plan.settings["port"]}
 
     def clear_outside(self, place: Place) -> None:
-        """Fails where a test asks for it."""
+        """Fails if a test requests it."""
         if (place.data / "no-clear").exists():
             raise SystemsError("tiny cannot be cleared", "remove no-clear")
 
@@ -75,11 +76,11 @@ def server(place: Place, plan: SystemPlan, number: int) -> Server:
 
 
 def serve(port: int, manner: str, host: str) -> None:
-    """What a server does, in its directory."""
+    """A server's work in its directory."""
     with Path("starts").open("a") as file:
         file.write("x")
     print(f"serving in the manner of {manner}", flush=True)
-    if manner == "die":
+    if manner == "exit":
         print("no way", file=sys.stderr)
         sys.exit(7)
     if manner == "stubborn":
@@ -96,7 +97,7 @@ def serve(port: int, manner: str, host: str) -> None:
             os.close(done)
             time.sleep(600)
         os.close(done)
-        # Whoever is served finds the child.
+        # A served client finds the child.
         os.read(ready, 1)
     with socket.create_server((host, port)) as listener:
         while True:
@@ -106,14 +107,14 @@ def serve(port: int, manner: str, host: str) -> None:
 
 
 def spin() -> None:
-    """Uses a processor."""
+    """Uses processor time."""
     while True:
         pass
 
 
 def main() -> int:
     """The command line."""
-    # So that a damaged clock or signal of the machine that starts us is none of ours.
+    # A clock or signal that a test damaged must not affect this process.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     register()
     if at := os.environ.get("TINY_DIES_AT_SAVE"):
@@ -128,7 +129,7 @@ def register() -> None:
 
 
 def die_at_save(number: int) -> None:
-    """This process is killed just before it writes its state for that time."""
+    """Kills this process just before it writes its state for the n-th time."""
     from loadstone.systems.base import state
     from loadstone.systems.base.state import State
 

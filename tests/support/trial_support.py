@@ -1,4 +1,4 @@
-"""A trial's spec, an engine that is spoken to line by line, and what its events must add up to."""
+"""A trial's spec, an engine driven line by line, and the invariants of its events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,14 +19,14 @@ from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 RECORDS = 2_000
 READS = {"read": 1, "update": 0, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 STORES = ("null", "lmdb", "rocksdb")
-# Far longer than anything here takes on a machine that is busy with other things.
+# Much longer than any command takes on a busy machine.
 PATIENCE_SECONDS = 60.0
-# Nothing hangs for ever; a test may wait for a server that starts again meanwhile.
+# Nothing hangs forever; a test may wait for a server that is starting.
 HANGS_SECONDS = 600.0
 
 
 def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> Spec:
-    """A trial of workload A that lasts a minute, changed."""
+    """A trial of workload A for a minute, with changes."""
     return {
         "spec": 2,
         "store": {"name": name, "properties": {f"{name}.dir": str(directory)} if directory else {}},
@@ -42,7 +43,7 @@ def spec(name: str = "null", directory: Path | None = None, **changes: Any) -> S
 
 
 def work(**changes: Any) -> dict[str, Any]:
-    """YCSB's workload A, changed."""
+    """YCSB's workload A, with changes."""
     mix = {"read": 0.5, "update": 0.5, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
     return {
         "type": "records",
@@ -74,7 +75,7 @@ def rate(operations_per_second: float) -> dict[str, Any]:
 
 
 def events(trial: Trial) -> Iterator[Event]:
-    """The events of a trial up to its end, and the error that it ends with, if it does, as an exception."""
+    """The events of a trial up to its end; its error, if any, as an exception."""
     for _, event in follow_trials(trial):
         if isinstance(event, EngineError):
             raise event
@@ -88,7 +89,7 @@ def summary_of(trial: Trial) -> Summary:
 
 
 class Running:
-    """An engine, spoken to line by line, as any lab might; killed when it outlives the test."""
+    """An engine driven line by line, as by any lab; killed if it outlives the test."""
 
     def __init__(self, program: Path, spec: Spec) -> None:
         pipe = subprocess.PIPE
@@ -106,7 +107,7 @@ class Running:
         self.process.wait()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream
-            # What was not read yet cannot be written any more.
+            # Unread output can no longer be written.
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
 
@@ -131,13 +132,15 @@ class Running:
         return parse_event(line)
 
     def succeed(self, operations: int) -> None:
-        """Waits for intervals with so many operations that ended well."""
+        """Waits until operations of intervals that begin from now on have succeeded; earlier events may be unread."""
+        now_ns = time.time_ns()
         while operations > 0:
             event = self.next()
-            operations -= event.completed if isinstance(event, Interval) else 0
+            if isinstance(event, Interval) and event.unix_ns - 2 * event.length_ns >= now_ns:
+                operations -= event.completed
 
-    def rest(self) -> tuple[int, list[Event]]:
-        """The exit code, and all events yet to come; the last one must be the only summary."""
+    def read_remaining(self) -> tuple[int, list[Event]]:
+        """The exit code, and all remaining events; the last event must be the only summary."""
         assert self.process.stdout
         assert self.process.stderr
         events = [parse_event(line) for line in self.process.stdout]
@@ -150,22 +153,22 @@ Start = Callable[..., Running]
 
 
 def counts(outcomes: tuple[Outcome, ...]) -> Counter[tuple[str, str]]:
-    """Operations that ended, by kind and status, as their histograms have it."""
+    """The number of ended operations in the histograms, by operation and status."""
     ended = [outcome for outcome in outcomes if outcome.status != CENSORED]
     for outcome in ended:
         assert decode_histogram(outcome.service).count == outcome.count
-    return Counter({(each.operation, each.status): each.count for each in ended if each.operation not in BESIDE})
+    return Counter({(run.operation, run.status): run.count for run in ended if run.operation not in BESIDE})
 
 
-def whole(events: list[Event]) -> Summary:
-    """The summary, which must agree with itself."""
+def single_summary(events: list[Event]) -> Summary:
+    """The summary, which must be consistent."""
     summary = events[-1]
     assert isinstance(summary, Summary)
     done = counts(summary.outcomes)
     assert done.total() == summary.operations
     assert sum(n for (_, status), n in done.items() if status in WELL) == summary.succeeded
-    censored = sum(each.count for each in summary.outcomes if each.status == CENSORED)
-    assert censored == summary.censored
+    censored = sum(outcome.count for outcome in summary.outcomes if outcome.status == CENSORED)
+    assert censored == summary.never_ended
     if summary.due is not None:
-        assert summary.due == summary.operations + summary.censored
+        assert summary.due == summary.operations + summary.never_ended
     return summary

@@ -1,4 +1,4 @@
-"""What a trial's summary must add up to, and what its tail must be by the log of the server that answered."""
+"""Invariants of a trial's summary, and its tail computed from the log of the server."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from typing import Any
 
 from loadstone.engine.events import CENSORED, WELL, Counts, Earlier, Interval, Outcome, Ready, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
-from loadstone.runner.figures import by_operation
+from loadstone.runner.figures import group_by_operation
 from loadstone.statistics.percentile import Percentile
 from scripted_relay import Relay, Scripted
 from trial_support import READS, Running, rate, spec, work
 
-# How well the wall clock is known, ns: it is read twice, far apart, and may be corrected meanwhile.
+# The uncertainty of the wall clock, ns: it is read twice, far apart, and may be corrected between the readings.
 CLOCKS_NS = 1_000_000
-# Time for an engine that is ready to hear when to start.
+# The time for a ready engine to receive its start time.
 HEADWAY_NS = 500_000_000
 CLIENTS, PER_SECOND, SECONDS = 4, 500, 2
 DUE = PER_SECOND * SECONDS
-# Operations that are claimed and not sent, or between two states, when an outage begins or ends.
+# Operations that are claimed and not sent, or between two states, at the start or end of an outage.
 SLACK = 10
 
 
 def sums(summary: Summary, intervals: list[Interval], due: int) -> None:
-    """Everything due is exactly one of ended, unanswered and unsent, in all and in each interval."""
+    """Everything due is exactly one of ended, unanswered and unsent, in total and in each interval."""
     assert summary.due == due == summary.operations + summary.in_flight + summary.unsent
-    assert [each.k for each in intervals] == list(range(len(intervals)))
-    assert sum(each.due or 0 for each in intervals) == due
-    parts: list[Interval | Earlier] = [*intervals, *(more for each in intervals for more in each.earlier)]
-    ended = dict.fromkeys((each.k for each in intervals), 0)
+    assert [interval.k for interval in intervals] == list(range(len(intervals)))
+    assert sum(interval.due or 0 for interval in intervals) == due
+    parts: list[Interval | Earlier] = [*intervals, *(more for interval in intervals for more in interval.earlier)]
+    ended = dict.fromkeys((interval.k for interval in intervals), 0)
     for part in parts:
         ended[part.k] += part.good + part.late + part.failed + part.not_yet
     assert sum(ended.values()) == summary.operations
-    assert all(ended[each.k] <= (each.due or 0) for each in intervals)
+    assert all(ended[interval.k] <= (interval.due or 0) for interval in intervals)
     if not summary.in_flight + summary.unsent:
-        assert ended == {each.k: each.due for each in intervals}
-    # What is worked off of the warm-up's backlog is not throughput of this window.
+        assert ended == {interval.k: interval.due for interval in intervals}
+    # Operations from the warm-up's backlog are not throughput of this window.
     within = sum(part.completed for part in parts)
-    assert summary.completed == min(within, due - summary.failed - summary.not_yet)
-    censored = sum(each.count for each in summary.outcomes if each.status == "CENSORED")
+    assert summary.completed == min(within, due - summary.failures - summary.not_yet)
+    censored = sum(interval.count for interval in summary.outcomes if interval.status == "CENSORED")
     assert censored == summary.in_flight + summary.unsent
 
 
@@ -62,18 +62,18 @@ def failures_by_interval(intervals: list[Interval]) -> Counter[int]:
 def check_refusals(
     summary: Summary, intervals: list[Interval], server: Scripted, clients: int, share: float, *, logs_in: bool
 ) -> None:
-    """Operations due while the server's port was closed failed, and none failed once operations succeeded again.
+    """Operations due while the server's port was closed failed, and none failed after the first success.
 
     A host that takes the processors away moves operations past the outage; the engine counts these as late, or never
-    ends them. `share` is the share of failures that may be missing nevertheless. Where a client logs in after the
-    outage, the time of a login is bounded by the first success and not by a clock.
+    ends them. `share` is the permitted share of missing failures. If a client logs in after the outage, the time of a
+    login is bounded by the first success and not by a clock.
     """
     assert server.closed is not None
     assert server.reopened is not None
     start = (summary.start_unix_ns - unix_less_monotonic_ns()) / 1e9
     begins = [start + interval.start_ns / 1e9 for interval in intervals]
     end = begins[-1] + intervals[-1].length_ns / 1e9
-    # An answer may come from the server just after its client's connection was closed.
+    # The server may answer just after its client's connection was closed.
     back = min((log.received for log in server.log if log.received > server.reopened), default=end)
     predicted = (min(back, end) - server.closed) * PER_SECOND
     late = summary.late_generator + summary.late_client
@@ -82,20 +82,20 @@ def check_refusals(
         for interval, begin in zip(intervals, begins, strict=True)
         if begin >= back
     )
-    assert summary.failed >= (1 - share) * predicted - SLACK - (late - late_after) - summary.censored
+    assert summary.failures >= (1 - share) * predicted - SLACK - (late - late_after) - summary.never_ended
     if not logs_in:
-        assert summary.failed <= (1 + share) * predicted + SLACK + late
+        assert summary.failures <= (1 + share) * predicted + SLACK + late
     failures = failures_by_interval(intervals)
     after = [interval for interval, begin in zip(intervals, begins, strict=True) if begin >= back]
     resumed = next((interval.k for interval in after if interval.completed), len(intervals))
     assert not any(failures[k] for k in range(resumed + 1, len(intervals)))
-    # An operation in flight at the closing fails with its client's connection; all other failures were not sent.
+    # An operation in flight at the closing fails with its connection; all other failures were not sent.
     overdue = sum(
         min(failures[interval.k], (server.closed - begin) * PER_SECOND + 1)
         for interval, begin in zip(intervals, begins, strict=True)
         if begin < server.closed
     )
-    assert 0 <= summary.failed - summary.unreached <= min(clients, overdue + late + SLACK)
+    assert 0 <= summary.failures - summary.unreached <= min(clients, overdue + late + SLACK)
     # Two attempts at once, then one each 0.425 to 0.575 s while the port was closed.
     connecting = summary.connection_attempts
     assert connecting is not None
@@ -103,12 +103,12 @@ def check_refusals(
 
 
 def unix_less_monotonic_ns() -> int:
-    """How far the wall clock is ahead of the monotonic one."""
+    """The wall clock's lead over the monotonic clock."""
     return time.time_ns() - time.monotonic_ns()
 
 
 def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
-    """Response times of reads that ended well, and the bounds of those that were censored."""
+    """Response times of successful reads, and the bounds of censored ones."""
     all_of_them = Histogram()
     for outcome in outcomes:
         if outcome.operation == "READ" and outcome.response is not None:
@@ -117,8 +117,8 @@ def responses_of(outcomes: Iterable[Outcome]) -> Histogram:
 
 
 def percentiles(summary: Summary, *shares: float) -> list[Percentile]:
-    """Of the response times of all reads."""
-    return by_operation(summary.outcomes, "response")["read"][0].read_percentiles(shares)
+    """Percentiles of the response times of all reads."""
+    return group_by_operation(summary.outcomes, "response")["read"][0].read_percentiles(shares)
 
 
 @dataclass(frozen=True)
@@ -131,19 +131,19 @@ class Relayed:
 
     @property
     def statuses(self) -> set[str]:
-        """What its operations ended with."""
-        return {each.status for each in self.summary.outcomes if each.count} - {CENSORED}
+        """The statuses of its operations."""
+        return {outcome.status for outcome in self.summary.outcomes if outcome.count} - {CENSORED}
 
     @property
-    def failed_if_broken(self) -> bool:
-        """Whether a broken answer, if there was one, is a failure or unknown: on a busy machine there may be none."""
-        return self.summary.failed + self.summary.in_flight > 0 or self.relay.broken == 0
+    def is_broken_failure(self) -> bool:
+        """Whether a broken answer, if there was one, is a failure or unknown; on a busy machine there may be none."""
+        return self.summary.failures + self.summary.in_flight > 0 or self.relay.broken == 0
 
     def least_ns(self) -> list[float]:
-        """How long each operation took at the least, by the relay's log.
+        """The minimum time of each operation by the relay's log.
 
-        Its answer came from the server after the operation was due, so it was not done before the first of the answers
-        that came since was passed on.
+        Its answer came from the server after the operation was due, so it was not done before the first subsequent
+        answer was passed on.
         """
         answers = sorted((log.received, math.inf if log.answered is None else log.answered) for log in self.relay.log)
         first = [*accumulate((answered for _, answered in reversed(answers)), min, initial=math.inf)][::-1]
@@ -157,23 +157,26 @@ class Relayed:
         return least
 
     def check(self) -> list[float]:
-        """Everything due is told once, and nothing ended well sooner than the log allows. Returns the least times."""
+        """Checks that everything due is counted once, and that nothing succeeded sooner than the log allows.
+
+        Returns the minimum times.
+        """
         sums(self.summary, self.intervals, DUE)
         least = sorted(self.least_ns())
         ended: list[float] = []
-        for each in self.summary.outcomes:
-            if each.operation == "READ" and each.status in WELL and each.response is not None:
-                found = decode_histogram(each.response)
-                for index, count in found.counts.items():
-                    ended += [found.layout.highest_equivalent(index)] * count
+        for outcome in self.summary.outcomes:
+            if outcome.operation == "READ" and outcome.status in WELL and outcome.response is not None:
+                histogram = decode_histogram(outcome.response)
+                for index, count in histogram.counts.items():
+                    ended += [histogram.layout.highest_equivalent(index)] * count
         assert len(ended) == self.summary.succeeded
-        # Whatever failed or was not answered counts as endless, as in a percentile.
+        # Failed and unanswered operations count as endless, as in a percentile.
         endless = [math.inf] * (DUE - len(ended))
         assert all(took >= bound for took, bound in zip(sorted(ended) + endless, least, strict=True))
         return least
 
 
-def relayed(
+def run_relayed(
     program: Path,
     relay: Relay,
     store: dict[str, Any],
@@ -181,7 +184,7 @@ def relayed(
     reset_at: float | None = None,
     clients: int = CLIENTS,
 ) -> Relayed:
-    """Reads at a rate that a store holds easily, for two seconds, through a relay."""
+    """Reads at a rate well below the store's capacity, for two seconds, through a relay."""
     trial = spec(
         store=store,
         work=work(records=records, insert_count=records, mix=READS),
@@ -197,7 +200,7 @@ def relayed(
         start_ns = time.time_ns() + HEADWAY_NS
         relay.begin((start_ns - unix_less_monotonic_ns()) / 1e9, reset_at)
         engine.say(json.dumps({"start_at": start_ns}))
-        code, events = engine.rest()
+        code, events = engine.read_remaining()
     summary = events[-1]
     assert isinstance(summary, Summary)
     assert (code, summary.end, summary.measured_ns) == (0, "done", SECONDS * 10**9), summary.reason

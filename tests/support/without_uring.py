@@ -17,8 +17,8 @@ IO_URING_SETUP = 425
 INSTRUCTION = struct.Struct("=HBBI")
 # The number of the system call is the first word of seccomp's data.
 FILTER = b"".join(
-    INSTRUCTION.pack(*each)
-    for each in (
+    INSTRUCTION.pack(*fields)
+    for fields in (
         (LOAD_WORD, 0, 0, 0),
         (JUMP_IF_EQUAL, 0, 1, IO_URING_SETUP),
         (RETURN, 0, 0, ERRNO | errno.EPERM),
@@ -37,12 +37,12 @@ def main() -> None:
     """Sets the filter, and becomes the command."""
     kernel = ctypes.CDLL(None, use_errno=True)
     program = Program(len(FILTER) // INSTRUCTION.size, FILTER)
-    # Needs no rights, if none can be gained any more.
-    for words in (
+    # Requires no privileges if none can be gained.
+    for arguments in (
         (PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
         (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0),
     ):
-        if kernel.prctl(*words):
+        if kernel.prctl(*arguments):
             raise OSError(ctypes.get_errno(), "prctl")
     os.execvp(sys.argv[1], sys.argv[1:])
 

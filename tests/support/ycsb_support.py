@@ -1,4 +1,4 @@
-"""What tests of the YCSB front end share: its exit codes, its stores, and how it refuses."""
+"""Shared by the tests of the YCSB front end: exit codes, stores, and refusals."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ RUN = f"run null {A}"
 STORES = ("rocksdb", "lmdb", "fjall", "redb")
 
 
-def refused(result: CommandResult, code: int) -> tuple[str, str]:
-    """The error and the hint of a command that had to fail so."""
+def read_refusal(result: CommandResult, code: int) -> tuple[str, str]:
+    """The error and the hint of a command that must have failed with this code."""
     assert result.code == code, result.err
     errors, hints = result.messages("error: "), result.messages("hint: ")
     assert (len(errors), len(hints)) == (1, 1), result.err

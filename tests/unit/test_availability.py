@@ -1,4 +1,4 @@
-"""Every figure of a fault equals arithmetic on the operations of a scripted store."""
+"""Every figure of a fault equals a calculation from the operations of a scripted store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_good(operation: Operation) -> bool:
 
 
 def outage_of(operations: list[Operation], from_ns: int, end_ns: int) -> float:
-    """Seconds of full outage by the definition, from the operations themselves."""
+    """Seconds of full outage, computed from the operations by the definition."""
     due: Counter[int] = Counter()
     good: Counter[int] = Counter()
     for operation in operations:
@@ -128,14 +128,14 @@ def check_schedule(seed: int, *, has_latencies: bool) -> None:
     seconds, rate = draw.randint(22, 25), draw.choice((10, 20))
     order_ns = draw.randrange(12 * SECOND, 14 * SECOND)
     lift_ns = order_ns + draw.randrange(SECOND, 4 * SECOND)
-    # The store is away for a while within the fault, and perhaps for some time after its lift.
+    # The store is unavailable for a time within the fault, and possibly for some time after its lift.
     start_ns = order_ns + draw.randrange(0, lift_ns - order_ns)
     end_ns = draw.randrange(start_ns + 1, lift_ns + draw.choice((1, 3 * SECOND)))
     spans = [Span(start_ns, end_ns, draw.choice(("refuse", "silent", "pause", "slow", "never")))]
     unlucky = frozenset(draw.sample(range(rate * seconds), draw.choice((0, 0, 5))))
     store = ScriptedStore(rate, seconds, spans, 300, unlucky=unlucky)
     operations = store.operations()
-    # Without latencies, the engine has counted by the deadline.
+    # If the latencies are unknown, the engine has counted by the deadline.
     rows = store.rows(operations, None if has_latencies else DEADLINE_NS, has_latencies=has_latencies)
     options = Options(deadline_ns=None if has_latencies else DEADLINE_NS)
     measured = {value.metric: value.value for value in figures_of_faults([fault(order_ns, lift_ns)], rows, options)}

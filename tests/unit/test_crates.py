@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from lab_support import ROOT
 
 CRATES = ROOT / "crates"
-# Each may use the crates on the lines above it.
+# A crate may use the crates on the lines above it.
 LEVELS = (
     ("crc", "load", "stress"),
     ("session",),
@@ -28,26 +29,62 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
 def dependencies(crate: str) -> set[str]:
-    """The crates of this workspace that a crate uses outside its tests."""
+    """The workspace crates that a crate uses outside its tests."""
     manifest = tomllib.loads((CRATES / crate / "Cargo.toml").read_text())
     return {name.removeprefix("loadstone-") for name in manifest["dependencies"] if name.startswith("loadstone-")}
 
 
-def modules(crate: str) -> dict[str, set[str]]:
-    """The modules that each top module of a crate uses outside tests and comments."""
+def modules(crate: str) -> dict[Path, set[Path]]:
+    """The modules that finding module of a crate uses outside tests and comments. A module is a file."""
     source = CRATES / crate / "src"
-    files = [file for file in source.glob("**/*.rs") if "test" not in str(file.relative_to(source))]
-    graph: dict[str, set[str]] = {top(file, source): set() for file in files}
-    for file in files:
-        text = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
-        code = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
-        used = set(re.findall(r"\bcrate::(\w+)", code)) & graph.keys()
-        graph[top(file, source)] |= used - {top(file, source)}
-    return {module: used for module, used in graph.items() if module not in {"lib", "main"}}
+    files = [file.relative_to(source) for file in source.glob("**/*.rs")]
+    graph: dict[Path, set[Path]] = {file: set() for file in files if "test" not in str(file)}
+    for file, used in graph.items():
+        code = re.split(r"#\[cfg\(test\)\]\n(?:pub.* )?mod tests \{", (source / file).read_text())[0]
+        code = re.sub(r"^\s*//.*", "", code, flags=re.MULTILINE)
+        imports = re.findall(r"\buse\s+((?:crate|super|self)::[^;]+);", code)
+        code = re.sub(r"\buse\s+[^;]+;", "", code)
+        paths = [path for tree in imports for path in expand_imports(tree)]
+        paths += re.findall(r"\b((?:crate|super|self)(?:::\w+)+)", code)
+        matches = {find_module(locate_path(file, path.split("::")), graph) for path in paths}
+        used |= {match for match in matches if match} - {file}
+    return graph
 
 
-def top(file: Path, source: Path) -> str:
-    return file.relative_to(source).parts[0].removesuffix(".rs")
+def expand_imports(tree: str) -> list[str]:
+    """The paths of `a::{b, c::{d, e}}`."""
+    head, brace, inner = re.sub(r"\s+as\s+\w+|\s", "", tree).partition("{")
+    if not brace:
+        return [head]
+    parts, depth = [""], 0
+    for character in inner.removesuffix("}"):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [head + path for part in parts if part for path in expand_imports(part)]
+
+
+def locate_path(file: Path, path: list[str]) -> list[str]:
+    """A path from the root of the crate."""
+    if path[0] == "crate":
+        return path[1:]
+    module = [part for part in file.with_suffix("").parts if part not in {"mod", "lib", "main"}]
+    while path and path[0] in {"self", "super"}:
+        module = module[:-1] if path[0] == "super" else module
+        path = path[1:]
+    return module + path
+
+
+def find_module(path: list[str], graph: Mapping[Path, object]) -> Path | None:
+    """The file of the innermost module in a path."""
+    for end in range(len(path), 0, -1):
+        module = Path(*path[:end])
+        for file in (module.with_suffix(".rs"), module / "mod.rs"):
+            if file in graph:
+                return file
+    return None
 
 
 def test_every_crate_has_a_level() -> None:
@@ -70,7 +107,7 @@ def test_modules_have_no_cycle(crate: str) -> None:
     try:
         TopologicalSorter(modules(crate)).prepare()
     except CycleError as error:
-        pytest.fail(" → ".join(error.args[1]))
+        pytest.fail(" → ".join(map(str, error.args[1])))
 
 
 def test_architecture_shows_the_levels_of_crates() -> None:

@@ -1,4 +1,4 @@
-"""The Kubernetes manifest in `deploy/`: fixed hosts, no second attempt, one client pod on a node."""
+"""The Kubernetes manifest in `deploy/`: fixed hosts, no second attempt, one client pod per node."""
 
 from __future__ import annotations
 

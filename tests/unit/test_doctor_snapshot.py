@@ -1,4 +1,4 @@
-"""What the doctor reads of a machine: crafted trees of /proc and /sys, programs, and whoever listens here."""
+"""The doctor's reading of a machine: crafted trees of /proc and /sys, programs, and listening processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_machine_is_read_from_its_files(tmp_path: Path) -> None:
     assert (machine.clock_source, machine.clock_sources) == ("hpet", ("hpet", "acpi_pm"))
     assert machine.programs == {}
     assert [place.name for place in machine.directories] == ["results", "data", "state", "cache"]
-    # What is not there yet will be made where there is this much room.
+    # A missing directory will be created on the file system with this free space.
     assert all(place.free_bytes for place in machine.directories)
 
 
@@ -51,7 +51,7 @@ def test_tightest_control_group_limits_the_threads(tmp_path: Path) -> None:
     host = Host(tmp_path)
 
     def limit(group: str, most: str) -> tuple[int | None, str]:
-        """What is known after this group was given this limit."""
+        """The limit found in this group."""
         host.write(f"cgroup/{group}/pids.max", f"{most}\n")
         machine = take_snapshot(host.proc, host.sys, {"PATH": str(tmp_path)}, tmp_path / "results")
         return machine.group_processes_max, machine.group
@@ -104,4 +104,4 @@ def test_the_process_that_listens_is_named(family: socket.AddressFamily, host: s
         port = server.getsockname()[1]
         name = Path("/proc/self/comm").read_text().strip()
         assert Listener(port, name, os.getpid()) in list_listeners()
-    assert port not in [each.port for each in list_listeners()]
+    assert port not in [listener.port for listener in list_listeners()]

@@ -1,4 +1,4 @@
-"""environment.json: what it tells, what it must not, and what is compared."""
+"""environment.json: its content, its omissions, and the facts that comparisons use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-@pytest.mark.usefixtures("chosen")
+@pytest.mark.usefixtures("engine_variable")
 def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOADSTONE_TEST_SECRET", "hunter2-in-a-variable")
     facts = describe_environment(tmp_path, arguments=["/usr/bin/loadstone", "run", "x.yaml"])
@@ -36,15 +36,15 @@ def test_this_host_is_described_without_its_name(tmp_path: Path, monkeypatch: py
     assert only["data"]["file_system"]
     assert "hunter2" not in text
     assert str(tmp_path) not in text
-    # A host that is called like a word of the document cannot be told from that word.
+    # A host name that equals a word of the document cannot be distinguished from it.
     if len(platform.node()) > 4:
         assert platform.node() not in text
 
 
 def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def git(*words: str) -> str:
+    def git(*arguments: str) -> str:
         identity = ["-c", "user.name=x", "-c", "user.email=x@localhost"]
-        return subprocess.run(["git", *identity, *words], check=True, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(["git", *identity, *arguments], check=True, capture_output=True, text=True).stdout.strip()
 
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
@@ -63,7 +63,7 @@ def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize(
-    ("given", "shared"),
+    ("text", "shared"),
     [
         ("--set clients=8 -p num_tokens=256 --seed=3", "--set clients=8 -p num_tokens=256 --seed=3"),
         ("-p cassandra.password=hunter2 -p x=1", "-p cassandra.password=*** -p x=1"),
@@ -76,11 +76,11 @@ def test_commit_and_changes_of_tracked_files_are_recorded(tmp_path: Path, monkey
         ("/home/alice/db rocksdb.dir=/home/alice/db,/Users/bob", "~/db rocksdb.dir=~/db,~"),
     ],
 )
-def test_command_line_is_recorded_without_secrets_and_names(given: str, shared: str) -> None:
-    assert redact_arguments(["/home/alice/bin/loadstone", *given.split(" ")]) == ["loadstone", *shared.split(" ")]
+def test_command_line_is_recorded_without_secrets_and_names(text: str, shared: str) -> None:
+    assert redact_arguments(["/home/alice/bin/loadstone", *text.split(" ")]) == ["loadstone", *shared.split(" ")]
 
 
-def crafted(host: Host) -> None:
+def craft_host(host: Host) -> None:
     block = (
         "processor\t: {at}\nmodel name\t: Xeon\nphysical id\t: 0\ncore id\t\t: {core}\nflags\t\t: fpu hypervisor\n\n"
     )
@@ -106,7 +106,7 @@ def crafted(host: Host) -> None:
 
 
 def test_a_crafted_host_is_described_in_full(host: Host) -> None:
-    crafted(host)
+    craft_host(host)
     facts = describe_host(Path("/data"), proc=host.proc, sys=host.sys)
     usable = facts["cpu"].pop("usable")
     assert usable >= 1
@@ -141,25 +141,25 @@ def test_a_host_that_hides_everything_is_still_described(host: Host) -> None:
     assert facts["cpu"]["processors"] == os.cpu_count()
 
 
-def described(model: str = "Xeon", **limits: float) -> dict[str, object]:
+def host_facts(model: str = "Xeon", **limits: float) -> dict[str, object]:
     cpu = {"model": model, "processors": 8, "usable": 6}
     return {"cpu": cpu, "memory": {"bytes": 100}, "limits": limits, "kernel": "6.1"}
 
 
 def test_a_fingerprint_is_what_processes_may_use() -> None:
-    assert environment_facts({"hosts": [described()]}) == {
+    assert environment_facts({"hosts": [host_facts()]}) == {
         "hosts": 1,
         "cpu_model": "Xeon",
         "cpus": 6,
         "memory_bytes": 100,
         "kernel": "6.1",
     }
-    limited = environment_facts({"hosts": [described(processors=1.5, memory_bytes=50)]})
+    limited = environment_facts({"hosts": [host_facts(processors=1.5, memory_bytes=50)]})
     assert (limited["cpus"], limited["memory_bytes"]) == (1.5, 50)
 
 
 def test_differing_hosts_change_the_fingerprint() -> None:
-    found = environment_facts({"hosts": [described(), described("EPYC"), described()]})
-    assert (found["hosts"], found["cpu_model"], found["cpus"]) == (3, "Xeon + EPYC", 6)
+    facts = environment_facts({"hosts": [host_facts(), host_facts("EPYC"), host_facts()]})
+    assert (facts["hosts"], facts["cpu_model"], facts["cpus"]) == (3, "Xeon + EPYC", 6)
     assert environment_facts({}) == {}
     assert environment_facts({"hosts": [{"name": "localhost"}]}) == {"hosts": 1}

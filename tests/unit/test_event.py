@@ -1,4 +1,4 @@
-"""Events of version 2: what is read, what is refused, and what each means."""
+"""Events of version 2: parsing, refusals, and the meaning of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from event_support import earlier, interval, outcome, parsed, ready, summary
+from event_support import earlier, interval, outcome, parse_events, ready, summary
 from loadstone.engine.events import Interval, Ready, Summary, merge_service_times, parse_event
 from loadstone.engine.histogram import decode_histogram
 
@@ -15,32 +15,36 @@ from loadstone.engine.histogram import decode_histogram
 def test_interval_with_additions_to_earlier_ones_is_read() -> None:
     late = [outcome("UPDATE", "OK", [7_000], [9_000], response_lower="HIST")]
     written = interval(3, [outcome("READ", "OK", [1_000, 2_000])], due=100, earlier=[earlier(1, late, failed=2)])
-    (found,) = parsed(written)
-    assert isinstance(found, Interval)
-    assert (found.k, found.due, found.completed, found.good, found.cpu_ns) == (3, 100, 2, 2, (500_000_000, 250_000_000))
-    assert decode_histogram(found.outcomes[0].service).count == 2
-    (added,) = found.earlier
+    (event,) = parse_events(written)
+    assert isinstance(event, Interval)
+    assert (event.k, event.due, event.completed, event.good, event.cpu_ns) == (3, 100, 2, 2, (500_000_000, 250_000_000))
+    assert decode_histogram(event.outcomes[0].service).count == 2
+    (added,) = event.earlier
     assert (added.k, added.good, added.failed) == (1, 1, 2)
     assert (added.outcomes[0].operation, added.outcomes[0].response_lower) == ("UPDATE", "HIST")
 
 
 def test_closed_loop_interval_has_nothing_due() -> None:
-    (found,) = parsed(interval(0, []))
-    assert isinstance(found, Interval)
-    assert (found.due, found.earlier) == (None, ())
+    (event,) = parse_events(interval(0, []))
+    assert isinstance(event, Interval)
+    assert (event.due, event.earlier) == (None, ())
 
 
 def test_a_summary_is_read_with_its_parts() -> None:
     outcomes = [outcome("READ", "OK", [1_000] * 8, service_ns_sum=8_000), outcome("READ", "CENSORED", [50_000])]
-    (found,) = parsed(summary(outcomes, due=10, in_flight=1, unsent=1, operations=8, completed=6))
-    assert isinstance(found, Summary)
-    assert (found.due, found.censored, found.throughput) == (10, 2, 0.6)
-    assert [(each.name, each.clients, each.busy) for each in found.executors] == [
+    (summary_event,) = parse_events(summary(outcomes, due=10, in_flight=1, unsent=1, operations=8, completed=6))
+    assert isinstance(summary_event, Summary)
+    assert (summary_event.due, summary_event.never_ended, summary_event.throughput) == (10, 2, 0.6)
+    assert [(executor.name, executor.clients, executor.busy) for executor in summary_event.executors] == [
         ("executor-0", 4, 0.4),
         ("conductor", 0, 0.95),
     ]
-    assert (found.clock.source, found.clock.jumps, found.borders.cutoff_ns) == ("tsc", 0, 11_000_000_000)
-    assert (found.outcomes[0].service_ns_sum, found.outcomes[1].failed) == (8_000, False)
+    assert (summary_event.clock.source, summary_event.clock.jumps, summary_event.borders.cutoff_ns) == (
+        "tsc",
+        0,
+        11_000_000_000,
+    )
+    assert (summary_event.outcomes[0].service_ns_sum, summary_event.outcomes[1].is_failure) == (8_000, False)
 
 
 def test_unknown_keys_are_ignored_at_every_depth() -> None:
@@ -48,10 +52,12 @@ def test_unknown_keys_are_ignored_at_every_depth() -> None:
     written = interval(
         0, [{**outcome("READ", "OK", [1]), **strange}], earlier=[{**earlier(0, []), **strange}], **strange
     )
-    assert [*parsed(written)] == [*parsed(interval(0, [outcome("READ", "OK", [1])], earlier=[earlier(0, [])]))]
+    assert [*parse_events(written)] == [
+        *parse_events(interval(0, [outcome("READ", "OK", [1])], earlier=[earlier(0, [])]))
+    ]
     event = summary([], **strange)
     event["clock"].update(strange)
-    assert [*parsed(event)] == [*parsed(summary([]))]
+    assert [*parse_events(event)] == [*parse_events(summary([]))]
 
 
 def test_another_version_is_refused_by_its_first_line() -> None:
@@ -60,8 +66,8 @@ def test_another_version_is_refused_by_its_first_line() -> None:
             parse_event(json.dumps(ready(events=version)))
         with pytest.raises(ValueError, match=f"its version is {version}"):
             parse_event(json.dumps({"event": "ready", "events": version}))
-    (found,) = parsed(ready())
-    assert isinstance(found, Ready)
+    (event,) = parse_events(ready())
+    assert isinstance(event, Ready)
 
 
 @pytest.mark.parametrize(
@@ -87,8 +93,8 @@ def test_an_invalid_part_is_refused() -> None:
 
 def test_statuses_are_well_failed_or_neither() -> None:
     statuses = ["OK", "BATCHED_OK", "NOT_YET", "CENSORED", "NOT_FOUND", "ERROR", "UNEXPECTED_STATE"]
-    (found,) = parsed(interval(0, [outcome("READ", status, [1]) for status in statuses]))
-    assert isinstance(found, Interval)
-    assert [each.failed for each in found.outcomes] == [False] * 4 + [True] * 3
-    # The latency that a display shows is of what ended well.
-    assert merge_service_times(found.outcomes).count == 2
+    (event,) = parse_events(interval(0, [outcome("READ", status, [1]) for status in statuses]))
+    assert isinstance(event, Interval)
+    assert [entry.is_failure for entry in event.outcomes] == [False] * 4 + [True] * 3
+    # A display shows the latency of successful operations.
+    assert merge_service_times(event.outcomes).count == 2

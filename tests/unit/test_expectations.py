@@ -21,18 +21,18 @@ from loadstone.statistics.percentile import Bound
 from statistics_support import chance, count_experiments
 
 HOUR_NS = 3_600_000_000_000
-# What two runs must have in common.
+# Facts that two runs must share.
 LOAD: Mapping[str, Any] = {
     **{"work": "ycsb", "records": 1000, "record_bytes": 1000, "mix": "read 1", "distribution": "zipfian"},
     "version": "1",
 }
 EXPERIMENTS = count_experiments(1_000)
-# Figures of one build differ by this share between days, and between repeats of one run.
+# The variation of one build between days, and between repeats of one run.
 BETWEEN_DAYS, WITHIN = 0.04, 0.05
 
 
 def trial(system: str, repeat: int, figures: Mapping[str, float], hour: float = 0.0, **more: Any) -> TrialResult:
-    """A sound trial with some figures replaced; it began at an hour."""
+    """A sound trial that began at this hour, with some figures replaced."""
     values = {name: value(name, number) for name, number in {**SOUND, **figures}.items()}
     order = 2 * repeat + (system == "new")
     start = int((hour * 60 + order) * HOUR_NS / 60)
@@ -81,12 +81,12 @@ def scatter(level: float, share: float = 0.01, n: int = 6, seed: int = 1) -> lis
 
 
 def change_trials(results: ResultSet, *trials: str, **more: Any) -> ResultSet:
-    """The results with fields of some trials replaced."""
+    """The results with some fields of trials replaced."""
     return replace(results, trials=[replace(item, **more) if item.trial in trials else item for item in results.trials])
 
 
 def bound_trials(results: ResultSet, bound: Bound, number: int) -> ResultSet:
-    """The results with the p99 of the first trials known as a bound only."""
+    """The results with only a bound for the p99 of the first trials."""
     trials = [
         replace(item, values={**item.values, "read.p99": replace(item.values["read.p99"], bound=bound)})
         if at < number
@@ -261,7 +261,7 @@ def test_ratio_without_baseline_is_undecided() -> None:
 
 
 def share_false(ratio: float, expected: Sequence[str], *, metrics: Sequence[str] = ("throughput",)) -> float:
-    """How often a build fails that has this ratio to its baseline; both are interleaved in one run on one day."""
+    """The share of false alarms for a build with this ratio to its baseline, interleaved in one run on one day."""
     random, failed = np.random.default_rng([42, int(ratio * 1000), len(expected)]), 0
     for _ in range(EXPERIMENTS):
         day = float(random.lognormal(0, BETWEEN_DAYS))

@@ -1,4 +1,4 @@
-"""Any damaged experiment file is either read or reported as wrong; it never causes a crash."""
+"""Any damaged experiment file is either read or refused; it never causes a crash."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ VALUES: tuple[Any, ...] = (
 
 
 def outcome(path: Path, text: str) -> bool:
-    """Whether a text is an experiment; anything but ExperimentError is raised."""
+    """Whether a text is an experiment; any exception but ExperimentError is raised."""
     path.write_text(text)
     try:
         experiment = load_experiment(path).experiment
@@ -102,7 +102,7 @@ def test_values_of_another_type_never_cause_a_crash(tmp_path: Path) -> None:
 
 
 def places(node: Any) -> list[tuple[Any, Any]]:
-    """Every container in a document with each of its keys."""
+    """Every container of a document with each of its keys."""
     keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
     return [(node, key) for key in keys] + [place for key in keys for place in places(node[key])]
 

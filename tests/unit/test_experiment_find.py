@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment_support import loaded, mistakes, warnings
+from experiment_support import load_text, mistakes, warnings
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.plan.plan import plan_experiment
 from loadstone.judge.search import read_rule
@@ -18,7 +18,7 @@ BASE = "systems: [lmdb]\nworkload: WORKLOADS/workloada\n"
 
 def experiment(directory: Path, text: str) -> Experiment:
     """The experiment of this text below the base."""
-    return loaded(directory, BASE + text).experiment
+    return load_text(directory, BASE + text).experiment
 
 
 @pytest.mark.parametrize(
@@ -35,29 +35,29 @@ def experiment(directory: Path, text: str) -> Experiment:
     ],
 )
 def test_missing_keys_of_a_search_are_filled_in(tmp_path: Path, text: str, expected: Rule) -> None:
-    found = experiment(tmp_path, text)
-    assert read_rule(found.question_for_judge()) == expected
+    result = experiment(tmp_path, text)
+    assert read_rule(result.question_for_judge()) == expected
     # The resolved experiment has the same search.
     (tmp_path / "again").mkdir()
-    again = loaded(tmp_path / "again", loaded(tmp_path, BASE + text).resolved)
-    assert again.experiment == found
+    again = load_text(tmp_path / "again", load_text(tmp_path, BASE + text).text_with_defaults)
+    assert again.experiment == result
     assert again.warnings == ()
 
 
 def test_without_find_there_is_no_search(tmp_path: Path) -> None:
-    found = loaded(tmp_path, BASE)
-    assert found.experiment.find is None
-    assert read_rule(found.experiment.question_for_judge()) is None
-    assert "find" not in found.resolved
+    loaded = load_text(tmp_path, BASE)
+    assert loaded.experiment.find is None
+    assert read_rule(loaded.experiment.question_for_judge()) is None
+    assert "find" not in loaded.text_with_defaults
 
 
 def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
     base = BASE.replace("workloada", "workload{letter}")
-    found = plan_experiment(loaded(tmp_path, f"{base}vary: {{letter: [a, c]}}\nfind: {{from: 4}}\n").experiment)
-    assert [dict(each.config) for each in found.variants] == [
+    plan = plan_experiment(load_text(tmp_path, f"{base}vary: {{letter: [a, c]}}\nfind: {{from: 4}}\n").experiment)
+    assert [dict(variant.config) for variant in plan.variants] == [
         {"system": "lmdb", "letter": letter, "clients": 4} for letter in "ac"
     ]
-    assert [each.slug for each in found.variants] == ["a-clients4", "c-clients4"]
+    assert [variant.slug for variant in plan.variants] == ["a-clients4", "c-clients4"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Malformed experiment files: every mistake at once, each with its line and what to write instead."""
+"""Malformed experiment files: all mistakes are reported together, each with its line and a correction."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment_support import FIXTURES, ROOT, loaded, snapshot
+from experiment_support import FIXTURES, ROOT, load_text, snapshot
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.kind import Data
 from loadstone.experiment.plan import order
@@ -22,24 +22,24 @@ from loadstone.workloads.ycsb import run_spec
 TWO = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workload{letter}\nvary: {letter: [a, c]}\nrepeats: 6\n"
 
 
-def planned(directory: Path, text: str, *settings: str) -> Plan:
+def make_plan(directory: Path, text: str, *settings: str) -> Plan:
     """The plan of an experiment of this text."""
-    return plan_experiment(loaded(directory, text, *settings).experiment)
+    return plan_experiment(load_text(directory, text, *settings).experiment)
 
 
-def configs(found: Plan) -> list[tuple[object, ...]]:
+def configs(plan: Plan) -> list[tuple[object, ...]]:
     """The values of each variant."""
-    return [tuple(variant.config.values()) for variant in found.variants]
+    return [tuple(variant.config.values()) for variant in plan.variants]
 
 
-def only(directory: Path, text: str) -> Variant:
+def single_variant(directory: Path, text: str) -> Variant:
     """The one variant of an experiment."""
-    (variant,) = planned(directory, text).variants
+    (variant,) = make_plan(directory, text).variants
     return variant
 
 
 def test_variants_are_all_combinations_in_file_order(tmp_path: Path) -> None:
-    assert configs(planned(tmp_path, TWO)) == [("rocksdb", "a"), ("rocksdb", "c"), ("lmdb", "a"), ("lmdb", "c")]
+    assert configs(make_plan(tmp_path, TWO)) == [("rocksdb", "a"), ("rocksdb", "c"), ("lmdb", "a"), ("lmdb", "c")]
 
 
 def test_zip_pairs_exclude_removes_and_include_adds(tmp_path: Path) -> None:
@@ -52,27 +52,27 @@ vary:
   exclude: [{letter: c, clients: 1}, {system: lmdb, letter: a}]
   include: [{rate: 5, clients: 9, system: lmdb, letter: d}]
 """
-    found = planned(tmp_path, text)
-    assert configs(found) == [
+    plan = make_plan(tmp_path, text)
+    assert configs(plan) == [
         ("a", "rocksdb", 1, 10),
         ("a", "rocksdb", 2, 20),
         ("c", "rocksdb", 2, 20),
         ("c", "lmdb", 2, 20),
         ("d", "lmdb", 9, 5),
     ]
-    assert [(variant.clients, variant.rate) for variant in found.variants] == [
+    assert [(variant.clients, variant.rate) for variant in plan.variants] == [
         (1, 10),
         (2, 20),
         (2, 20),
         (2, 20),
         (9, 5),
     ]
-    assert list(found.variants[-1].config) == ["letter", "system", "clients", "rate"]
+    assert list(plan.variants[-1].config) == ["letter", "system", "clients", "rate"]
 
 
 def test_include_alone_makes_a_plan(tmp_path: Path) -> None:
     text = TWO.replace("{letter: [a, c]}", "{include: [{system: lmdb, letter: a}, {system: rocksdb, letter: c}]}")
-    assert configs(planned(tmp_path, text)) == [("lmdb", "a"), ("rocksdb", "c")]
+    assert configs(make_plan(tmp_path, text)) == [("lmdb", "a"), ("rocksdb", "c")]
 
 
 def test_a_variant_has_all_its_values_filled_in(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ vary: {version: ["7.10"], letter: [c], bytes: [10], quoted: ["{x}"]}
 hooks: {before: ["outer {quoted} {trial} {{}}"], after: ["outer {store} {clients} {rate}"]}
 directory: /data/{version}
 """
-    variant = only(tmp_path, text)
+    variant = single_variant(tmp_path, text)
     assert variant.config == {"system": "mine", "version": "7.10", "letter": "c", "bytes": 10, "quoted": "{x}"}
     assert (variant.system, variant.store, variant.store_properties) == ("mine", "rocksdb", {"rocksdb.version": "7.10"})
     assert variant.kind == "ycsb"
@@ -135,40 +135,40 @@ hooks: {{before: ["make {{volume}}"]}}
     for name, value in (("version", "1"), ("bytes", "10"), ("mix", "0.5"), ("place", "ssd"), ("volume", "plain")):
         if name != used:
             text = text.replace(f"{{{name}}}", value)
-    found = planned(tmp_path, f"{text}vary: {{{varied}}}\n")
-    assert len(found.variants) > 1
-    assert len({variant.load_key for variant in found.variants}) == keys
+    plan = make_plan(tmp_path, f"{text}vary: {{{varied}}}\n")
+    assert len(plan.variants) > 1
+    assert len({variant.load_key for variant in plan.variants}) == keys
 
 
 def test_blocks_hold_every_variant_under_unique_trial_names(tmp_path: Path) -> None:
-    found = planned(tmp_path, TWO)
-    blocks = list(found.plan_blocks())
+    plan = make_plan(tmp_path, TWO)
+    blocks = list(plan.plan_blocks())
     assert len(blocks) == 6
-    everything = [tuple(variant.config.items()) for variant in found.variants]
+    everything = [tuple(variant.config.items()) for variant in plan.variants]
     for repeat, block in enumerate(blocks, 1):
-        assert Counter(tuple(each.variant.config.items()) for each in block) == Counter(everything)
-        assert {each.repeat for each in block} == {repeat}
-    trials = [each for block in blocks for each in block]
-    assert [each.order for each in trials] == list(range(24))
-    assert len({each.trial for each in trials}) == 24
+        assert Counter(tuple(trial.variant.config.items()) for trial in block) == Counter(everything)
+        assert {trial.repeat for trial in block} == {repeat}
+    trials = [trial for block in blocks for trial in block]
+    assert [trial.order for trial in trials] == list(range(24))
+    assert len({trial.trial for trial in trials}) == 24
     assert trials[0].trial == "0000-" + "-".join(map(str, trials[0].variant.config.values())) + "-r1"
 
 
 def test_the_order_is_reproducible(tmp_path: Path) -> None:
-    names = [each.trial for block in planned(tmp_path, TWO).plan_blocks() for each in block]
+    names = [trial.trial for block in make_plan(tmp_path, TWO).plan_blocks() for trial in block]
     assert names[:4] == ["0000-lmdb-a-r1", "0001-rocksdb-c-r1", "0002-rocksdb-a-r1", "0003-lmdb-c-r1"]
-    assert names == [each.trial for block in planned(tmp_path, TWO).plan_blocks() for each in block]
-    assert names != [each.trial for block in planned(tmp_path, TWO, "seed=2").plan_blocks() for each in block]
-    turned = TWO.replace("[rocksdb, lmdb]", "[lmdb, rocksdb]").replace("[a, c]", "[c, a]")
-    assert names == [each.trial for block in planned(tmp_path, turned).plan_blocks() for each in block]
+    assert names == [trial.trial for block in make_plan(tmp_path, TWO).plan_blocks() for trial in block]
+    assert names != [trial.trial for block in make_plan(tmp_path, TWO, "seed=2").plan_blocks() for trial in block]
+    reordered = TWO.replace("[rocksdb, lmdb]", "[lmdb, rocksdb]").replace("[a, c]", "[c, a]")
+    assert names == [trial.trial for block in make_plan(tmp_path, reordered).plan_blocks() for trial in block]
 
 
 def test_all_orders_of_variants_are_equally_likely() -> None:
-    drawn = Counter(tuple(order.draw_order(["a", "b", "c"], seed, 1)) for seed in range(6000))
+    counts = Counter(tuple(order.draw_order(["a", "b", "c"], seed, 1)) for seed in range(6000))
     expected = 1000
-    assert set(drawn) == set(itertools.permutations(range(3)))
-    # Chi-square with 5 degrees of freedom: 20.5 is exceeded once in a thousand.
-    assert sum((count - expected) ** 2 / expected for count in drawn.values()) < 20.5
+    assert set(counts) == set(itertools.permutations(range(3)))
+    # Chi-square with 5 degrees of freedom exceeds 20.5 with a probability of 0.1 %.
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 20.5
 
 
 @pytest.mark.parametrize(
@@ -190,27 +190,27 @@ def test_a_trials_name_is_a_safe_file_name(config: dict[str, str | int], slug: s
 
 def test_forecast_of_time_and_space_follows_the_plan(tmp_path: Path) -> None:
     base = TWO + "measure: {warmup: 1s, duration: 9s}\n"
-    low, high = estimate_seconds(planned(tmp_path, base))
+    low, high = estimate_seconds(make_plan(tmp_path, base))
     assert 220 < low < high < 440
-    assert estimate_seconds(planned(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
-    more = planned(tmp_path, base, "workload.properties.recordcount=10000000")
+    assert estimate_seconds(make_plan(tmp_path, base, "repeats={at_least: 6, until: 5%}"))[1] == pytest.approx(3 * high)
+    more = make_plan(tmp_path, base, "workload.properties.recordcount=10000000")
     assert estimate_seconds(more)[1] > 24 * 10e9 / 50e6
     assert estimate_space(more) > 40e9
-    copied = planned(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
+    copied = make_plan(tmp_path, base, "workload.properties.recordcount=10000000", "load.reuse=copy")
     assert estimate_seconds(copied)[1] < estimate_seconds(more)[1] / 2
     assert estimate_space(copied) > estimate_space(more)
 
 
-def test_variants_may_differ_in_their_operations(tmp_path: Path, chosen: None) -> None:
+def test_variants_may_differ_in_their_operations(tmp_path: Path, engine_variable: None) -> None:
     text = "systems: [lmdb]\nworkload: WORKLOADS/workload{letter}\nrepeats: 6\n"
     text += "vary: {zip: {letter: [a, c], operations: [1000, 20000000]}}\n"
-    found = planned(tmp_path, text)
-    measure = found.experiment.measure
+    plan = make_plan(tmp_path, text)
+    measure = plan.experiment.measure
     assert measure.duration is None
-    untils = [run_spec(variant, measure, tmp_path, 1)["until"] for variant in found.variants]
+    untils = [run_spec(variant, measure, tmp_path, 1)["until"] for variant in plan.variants]
     assert untils == [{"operations": 1000}, {"operations": 20_000_000}]
-    assert "measure 1,000 or 20,000,000 operations" in describe_plan(found)
-    assert estimate_seconds(found)[1] > 6 * 20e6 / 20_000
+    assert "measure 1,000 or 20,000,000 operations" in describe_plan(plan)
+    assert estimate_seconds(plan)[1] > 6 * 20e6 / 20_000
 
 
 def test_sort_rows_are_not_forecast_as_single_operations(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ workload: {sort: {rows: 100000000}}
 clients: 4
 repeats: 6
 """
-    # 10 GB, six times as much to and fro at 50 MB/s, six repeats.
-    assert estimate_seconds(planned(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
+    # 10 GB, six transfers at 50 MB/s, six repeats.
+    assert estimate_seconds(make_plan(tmp_path, text))[1] < 6 * 6 * 10e9 / 50e6 + 6 * 200
 
 
 def test_named_settings_fill_templates(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ vary:
   exclude: [{setting: long, clients: 2}]
 repeats: 6
 """
-    named = planned(tmp_path, text)
+    named = make_plan(tmp_path, text)
     assert [(dict(variant.config), variant.store_properties["redis.timeout"]) for variant in named.variants] == [
         ({"system": "redis", "clients": 1, "setting": "short"}, "1"),
         ({"system": "redis", "clients": 1, "setting": "long"}, "20"),
@@ -254,23 +254,23 @@ vary: {clients: [2, 4], pause: [100, 200]}
 repeats: 6
 load: {clients: 32, properties: {redis.timeout: "{pause}"}}
 """
-    found = planned(tmp_path, text)
-    assert [variant.clients for variant in found.variants] == [2, 2, 4, 4]
-    assert {variant.loading.clients for variant in found.variants} == {32}
-    loading = [variant.loading.store_properties for variant in found.variants]
+    plan = make_plan(tmp_path, text)
+    assert [variant.clients for variant in plan.variants] == [2, 2, 4, 4]
+    assert {variant.loading.clients for variant in plan.variants} == {32}
+    loading = [variant.loading.store_properties for variant in plan.variants]
     assert loading == [{"redis.port": "7", "redis.timeout": text} for text in ("100", "200", "100", "200")]
-    assert {variant.store_properties["redis.timeout"] for variant in found.variants} == {"900"}
-    # How data are loaded is part of their identity.
-    assert len({variant.load_key for variant in found.variants}) == 2
-    (bare,) = planned(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
+    assert {variant.store_properties["redis.timeout"] for variant in plan.variants} == {"900"}
+    # The way in which data are loaded is part of their identity.
+    assert len({variant.load_key for variant in plan.variants}) == 2
+    (bare,) = make_plan(tmp_path, "systems: [lmdb]\nworkload: WORKLOADS/workloada\nclients: 3\nrepeats: 6\n").variants
     assert bare.loading == bare
 
 
 def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null"}}\nworkload: WORKLOADS/workloada\nrepeats: 6\n'
-    low, high = estimate_seconds(planned(tmp_path, text + "measure: {duration: 100s}\n"))
-    without_low, without_high = estimate_seconds(planned(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
-    # 1.5 windows and twice the window for the pilot's trial, and up to 1.5 windows of warm-up for each of the others.
+    low, high = estimate_seconds(make_plan(tmp_path, text + "measure: {duration: 100s}\n"))
+    without_low, without_high = estimate_seconds(make_plan(tmp_path, text + "measure: {duration: 100s, warmup: 0}\n"))
+    # 1.5 windows and twice the window for the pilot's trial, and up to 1.5 windows of warm-up for each remaining trial.
     assert low - without_low == pytest.approx(350, abs=5)
     assert high - without_high == pytest.approx(350 + 6 * 150, abs=10)
 
@@ -278,11 +278,11 @@ def test_forecast_includes_the_pilot_and_its_warm_up(tmp_path: Path) -> None:
 def test_the_forecast_includes_network_response_times(tmp_path: Path) -> None:
     text = "systems: {redis: {start: redis}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 1000000}\n"
-    low, high = estimate_seconds(planned(tmp_path, text))
+    low, high = estimate_seconds(make_plan(tmp_path, text))
     trials = 6
     assert trials * 1e6 / (4 / 0.1e-3) < low < high / 50
     assert high > trials * 1e6 / (4 / 10e-3)
-    many_low, many_high = estimate_seconds(planned(tmp_path, text, "clients=400"))
+    many_low, many_high = estimate_seconds(make_plan(tmp_path, text, "clients=400"))
     assert many_low < low
     assert many_high < high / 10
 
@@ -291,10 +291,10 @@ def test_buffered_writes_are_forecast_without_response_times(tmp_path: Path) -> 
     text = "systems: {hbase: {start: hbase}}\nworkload: WORKLOADS/workloada\nclients: 4\nrepeats: 6\n"
     text += "measure: {operations: 10}\n"
     many = "workload.properties.recordcount=10000000"
-    low, high = estimate_seconds(planned(tmp_path, text, many))
+    low, high = estimate_seconds(make_plan(tmp_path, text, many))
     assert high > 6 * 1e7 / (4 / 10e-3)
     for buffered in ("load.properties.clientbuffering=true", "workload.properties.clientbuffering=TRUE"):
-        soon_low, soon_high = estimate_seconds(planned(tmp_path, text, many, buffered))
+        soon_low, soon_high = estimate_seconds(make_plan(tmp_path, text, many, buffered))
         assert soon_low < low / 2
         assert soon_high < high / 20
 
@@ -310,8 +310,10 @@ def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.Mo
     monkeypatch.chdir(ROOT)
     plans = []
     for file, scale in (("quickstart", None), ("hse-vs-rocksdb", "small"), ("hse-vs-rocksdb", "full")):
-        found = load_experiment(f"experiments/{file}.yaml", scale, ["directory=/data"])
-        plans.append(f"# {file} {scale or ''}\n\n{describe_plan(plan_experiment(found.experiment), found.warnings)}\n")
+        loaded = load_experiment(f"experiments/{file}.yaml", scale, ["directory=/data"])
+        plans.append(
+            f"# {file} {scale or ''}\n\n{describe_plan(plan_experiment(loaded.experiment), loaded.warnings)}\n"
+        )
     text = "\n".join(plans)
     assert text == snapshot(FIXTURES / "plans.txt", text)
 
@@ -319,16 +321,16 @@ def test_the_plans_of_shipped_experiments_are_as_recorded(monkeypatch: pytest.Mo
 def test_shipped_comparison_accepts_any_two_engines() -> None:
     path = ROOT / "experiments/hse-vs-rocksdb.yaml"
     for settings in (["vary.system=[rocksdb,hse]"], ["systems.redb={}", "vary.system=[redb,lmdb]"]):
-        found = load_experiment(path, "small", settings)
-        assert {variant.system for variant in plan_experiment(found.experiment).variants} == set(
+        loaded = load_experiment(path, "small", settings)
+        assert {variant.system for variant in plan_experiment(loaded.experiment).variants} == set(
             settings[-1][13:-1].split(",")
         )
-        assert found.warnings == ()
+        assert loaded.warnings == ()
 
 
 def test_warnings_follow_the_plan(tmp_path: Path) -> None:
-    found = loaded(tmp_path, TWO, "repeats=2")
-    output = describe_plan(plan_experiment(found.experiment), found.warnings)
+    loaded = load_text(tmp_path, TWO, "repeats=2")
+    output = describe_plan(plan_experiment(loaded.experiment), loaded.warnings)
     assert output.endswith(f"warning: 2 repeats are too few for any claim (--set repeats=2)\n{HINT}")
 
 
@@ -337,8 +339,8 @@ HINT = "hint: use at least 6"
 
 def test_ten_thousand_trials_are_planned_one_by_one(tmp_path: Path) -> None:
     text = TWO.replace("vary: {letter: [a, c]}", f"vary: {{letter: [a, c], n: {list(range(250))}}}")
-    found = planned(tmp_path, text, "repeats=10")
-    assert (len(found.variants), found.trials_least) == (1000, 10_000)
-    trials = [each.trial for block in found.plan_blocks() for each in block]
+    plan = make_plan(tmp_path, text, "repeats=10")
+    assert (len(plan.variants), plan.trials_least) == (1000, 10_000)
+    trials = [entry.trial for block in plan.plan_blocks() for entry in block]
     assert len(set(trials)) == 10_000
     assert all(os.sep not in trial and len(trial) < 100 for trial in trials)

@@ -1,4 +1,4 @@
-"""What is generated from the model and must agree with the engine: schema, reference page, known names."""
+"""Generated files that must agree with the model and the engine: schema, reference page, known names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, loaded
+from experiment_support import EXAMPLES, PAGE, ROOT, WORKLOADS, load_text
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.file import ExperimentError, load_experiment
 from loadstone.experiment.kind import KINDS
@@ -26,15 +26,15 @@ from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.relative_to(ROOT / "experiments").as_posix() for path in ROOT.glob("experiments/**/*.yaml"))
 MOVED = [name for name in EXPERIMENTS if "/" in name]
-# Warnings that an experiment has on purpose.
+# Intended warnings of shipped experiments.
 WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
-# A closed loop was the original test.
+# The original test was a closed loop.
 CLOSED = {
     name: ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
     for name in ("cassandra-hydra-ha.yaml", "cassandra-stalled-node.yaml")
 }
 MINIMAL = "systems: [rocksdb, lmdb]\nworkload: WORKLOADS/workloada\n"
-# What a key about servers needs.
+# The keys required with a key about servers.
 SERVERS: dict[str, dict[str, Any]] = {
     "start": {"start": {"system": "hbase"}},
     "attach": {"attach": {"hosts": ["10.0.0.1"], "status": "true"}},
@@ -73,11 +73,11 @@ def test_the_schema_is_valid_and_describes_every_key() -> None:
     Draft202012Validator.check_schema(schema.experiment_schema())
     document = schema.experiment_schema()
     for part in (document, *(document["$defs"][model.__name__] for _, model in reference.list_parts())):
-        for key, each in part["properties"].items():
-            assert each.get("description") or "$ref" in each, key
+        for key, description in part["properties"].items():
+            assert description.get("description") or "$ref" in description, key
 
 
-# Scales for a quick look, whose warnings are expected.
+# Scales for a short trial run, whose warnings are expected.
 LOOKS = {
     ("cassandra-failure.yaml", "small"),
     ("cassandra-hydra-ha.yaml", "small"),
@@ -96,19 +96,19 @@ LOOKS = {
 def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
     path = ROOT / "experiments" / name
     name = path.name
-    # PyYAML reads `on` as true, by YAML 1.1.
+    # PyYAML reads `on` as true (YAML 1.1).
     document = yaml.safe_load(re.sub(r"\bon:", '"on":', path.read_text()))
     assert complaints(document) == []
     for scale in (None, *document.get("scales", ())):
-        found = load_experiment(path, scale)
+        loaded = load_experiment(path, scale)
         few = (name, scale) in LOOKS
-        no_claim = [f"{found.experiment.repeats.at_least} repeats are too few for any claim"]
+        no_claim = [f"{loaded.experiment.repeats.at_least} repeats are too few for any claim"]
         expected = [*CLOSED.get(name, []), *WANTED.get(name, no_claim if few else [])]
-        assert [warning.message for warning in found.warnings] == expected
-        assert found.experiment.question
+        assert [warning.message for warning in loaded.warnings] == expected
+        assert loaded.experiment.question
         # A search repeats each load less often.
-        assert (found.experiment.repeats.at_least < REPEATS_MIN and not found.experiment.find) == few
-        assert complaints(yaml.safe_load(found.resolved)) == []
+        assert (loaded.experiment.repeats.at_least < REPEATS_MIN and not loaded.experiment.find) == few
+        assert complaints(yaml.safe_load(loaded.text_with_defaults)) == []
 
 
 @pytest.mark.parametrize("name", MOVED)
@@ -137,7 +137,7 @@ def test_index_lists_every_experiment() -> None:
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_examples_on_the_page_are_valid(tmp_path: Path, text: str) -> None:
     assert complaints(yaml.safe_load(text)) == []
-    assert loaded(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
+    assert load_text(tmp_path, text.replace("../workloads", "WORKLOADS")).warnings == ()
 
 
 def test_the_page_has_examples() -> None:
@@ -155,8 +155,8 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
     base: dict[str, Any] = {"systems": {"rocksdb": {}, "lmdb": {}}, "workload": {"file": f"{WORKLOADS}/workloada"}}
     if path[0] == "systems" and {*path} & SERVERS.keys():
         path[1] = "served"
-        words = SERVERS["attach" if "attach" in path else "start"]
-        base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else words)}
+        keys = SERVERS["attach" if "attach" in path else "start"]
+        base["systems"]["served"] = {"store": "null", **({} if key in ("start", "attach") else keys)}
     if path[0] == "fleet":
         base |= {"systems": {"served": {"store": "null"}}, "clients": 4}
         if key not in ("on", "engines"):
@@ -165,7 +165,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         # A workload kind, with its required keys.
         kind = KINDS[path[1]]
         fields = kind.keys.model_fields
-        needed = {name: (each.examples or [])[0] for name, each in fields.items() if each.is_required()}
+        needed = {name: (field.examples or [])[0] for name, field in fields.items() if field.is_required()}
         base |= {"systems": {"only": {"store": next(iter(kind.stores()))}}, "workload": {path[1]: needed}}
     if title == "workload.statements.statements.NAME":
         base["workload"]["statements"]["statements"] = {"rocksdb": {"cql": "SELECT * FROM users WHERE id = ?"}}
@@ -188,7 +188,7 @@ def test_the_example_of_a_key_is_valid(tmp_path: Path, title: str, key: str) -> 
         assert complaints(document) == []
         if key in ("include", "exclude"):
             document["vary"]["matrix"] = {"system": ["rocksdb", "lmdb"], "letter": ["a", "c"]}
-        assert loaded(tmp_path, json.dumps(document)).experiment
+        assert load_text(tmp_path, json.dumps(document)).experiment
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_schema_and_reader_reject_the_same_documents(tmp_path: Path, text: str) 
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document)
     with pytest.raises(ExperimentError):
-        loaded(tmp_path, json.dumps(document))
+        load_text(tmp_path, json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_schema_and_reader_reject_the_same_documents(tmp_path: Path, text: str) 
 def test_schema_and_reader_accept_the_same_documents(tmp_path: Path, text: str) -> None:
     document = yaml.safe_load(MINIMAL.replace("WORKLOADS", str(WORKLOADS))) | yaml.safe_load(text)
     assert complaints(document) == []
-    assert loaded(tmp_path, json.dumps(document)).experiment
+    assert load_text(tmp_path, json.dumps(document)).experiment
 
 
 def test_lab_properties_exist_in_the_engine() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from experiment_support import ROOT, WORKLOADS, experiment, loaded, mistakes, warnings
+from experiment_support import ROOT, WORKLOADS, experiment, load_text, mistakes, warnings
 from loadstone.experiment.file import load_experiment
 from loadstone.experiment.plan.description import describe_plan
 from loadstone.experiment.plan.forecast import estimate_seconds, estimate_space, list_starts
@@ -22,32 +22,34 @@ READS = "workload: {file: WORKLOADS/workloadc}\n"
 READING = "{file: WORKLOADS/workloada, properties: {updateproportion: 0, readproportion: 1}}"
 
 
-def planned(directory: Path, text: str, *settings: str) -> Plan:
+def make_plan(directory: Path, text: str, *settings: str) -> Plan:
     """The plan of an experiment."""
-    return plan_experiment(loaded(directory, text if "workload:" in text else text + TAIL, *settings).experiment)
+    return plan_experiment(load_text(directory, text if "workload:" in text else text + TAIL, *settings).experiment)
 
 
 def servers(directory: Path, text: str, *settings: str) -> list[VariantServers]:
-    """The servers of each variant; every variant has some."""
-    return [each.servers for each in planned(directory, text, *settings).variants if each.servers is not None]
+    """The servers of each variant that has any."""
+    return [
+        variant.servers for variant in make_plan(directory, text, *settings).variants if variant.servers is not None
+    ]
 
 
 def test_a_string_is_the_system_with_its_defaults(tmp_path: Path) -> None:
     for text in ("start: redis", "start: {system: redis}", "start: {system: redis, nodes: 1}"):
-        (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
-        assert found == VariantServers(
+        (plans,) = servers(tmp_path, f'systems: {{a: {{store: "null", {text}}}}}\n')
+        assert plans == VariantServers(
             StartedSystems((StartRequest("redis", 1, {}),), keep=False), "table", "usertable", {}
         )
 
 
 def test_a_stores_own_system_need_not_be_named(tmp_path: Path) -> None:
-    (found,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
-    assert found.how == StartedSystems((StartRequest("redis", 1, {}),), keep=True)
+    (plans,) = servers(tmp_path, "systems: {redis: {start: {keep: true}}}\n")
+    assert plans.how == StartedSystems((StartRequest("redis", 1, {}),), keep=True)
 
 
 def test_system_of_any_name_uses_its_started_store(tmp_path: Path) -> None:
     text = f"systems: {{small: {{start: {{system: redis}}}}, big: {{start: {{system: redis}}}}}}\n{TAIL}"
-    assert {each.store for each in loaded(tmp_path, text).experiment.systems.values()} == {"redis"}
+    assert {system.store for system in load_text(tmp_path, text).experiment.systems.values()} == {"redis"}
 
 
 def test_everything_about_servers_may_be_varied(tmp_path: Path) -> None:
@@ -60,15 +62,17 @@ systems:
 vary: {nodes: [1, 3], heap: [1G, 2G]}
 workload: {file: WORKLOADS/workloada, properties: {table: mine}}
 """
-    found = servers(tmp_path, text)
-    assert [each.how for each in found] == [
+    plans = servers(tmp_path, text)
+    assert [variant.how for variant in plans] == [
         StartedSystems((StartRequest("cassandra", nodes, {"heap": heap}),), keep=False)
         for nodes in (1, 3)
         for heap in ("1G", "2G")
     ]
-    assert [each.options for each in found] == [{"replication_factor": each} for each in ("1", "1", "3", "3")]
-    assert {each.table for each in found} == {"mine"}
-    keys = [each.load_key for each in planned(tmp_path, text).variants]
+    assert [variant.options for variant in plans] == [
+        {"replication_factor": variant} for variant in ("1", "1", "3", "3")
+    ]
+    assert {variant.table for variant in plans} == {"mine"}
+    keys = [variant.load_key for variant in make_plan(tmp_path, text).variants]
     assert len(set(keys)) == 4
 
 
@@ -84,29 +88,29 @@ workload: {file: WORKLOADS/workloada, properties: {table: mine}}
     ],
 )
 def test_hbase_is_started_with_the_hdfs_it_needs(tmp_path: Path, start: str, below: StartRequest | None) -> None:
-    (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
-    assert isinstance(found.how, StartedSystems)
-    assert found.how.system.system == "hbase"
+    (plans,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {{system: hbase, {start}}}}}}}\n')
+    assert isinstance(plans.how, StartedSystems)
+    assert plans.how.system.system == "hbase"
     if below is not None:
-        assert found.how.system.nodes > 1 or found.how.system.settings["mode"] == "distributed"
-    assert found.how.systems[:-1] == (() if below is None else (below,))
+        assert plans.how.system.nodes > 1 or plans.how.system.settings["mode"] == "distributed"
+    assert plans.how.systems[:-1] == (() if below is None else (below,))
 
 
 def test_settings_with_dots_in_their_names_are_accepted(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: {system: hbase, settings: {hbase.wal.dir: "file:///x"}}}}\n'
-    (found,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
-    assert isinstance(found.how, StartedSystems)
-    assert found.how.system.settings == {"hbase.wal.dir": "file:///y"}
-    assert found.options == {"family": "cf"}
+    (plans,) = servers(tmp_path, text, "systems.a.start.settings.hbase.wal.dir=file:///y", "systems.a.table.family=cf")
+    assert isinstance(plans.how, StartedSystems)
+    assert plans.how.system.settings == {"hbase.wal.dir": "file:///y"}
+    assert plans.options == {"family": "cf"}
     (short,) = servers(tmp_path, 'systems: {a: {store: "null"}}\n', "systems.a.start=redis")
     assert short.how == StartedSystems((StartRequest("redis", 1, {}),), keep=False)
 
 
 def test_system_may_share_its_name_with_open_mappings(tmp_path: Path) -> None:
-    found = loaded(
+    loaded = load_text(
         tmp_path, "systems: {settings: {store: lmdb}, table: {store: lmdb}}\n" + TAIL, "systems.table.store=redb"
     )
-    assert found.experiment.systems["table"].store == "redb"
+    assert loaded.experiment.systems["table"].store == "redb"
 
 
 def test_attached_servers_are_read(tmp_path: Path) -> None:
@@ -118,11 +122,11 @@ systems:
     fresh: none
 vary: {where: [x]}
 """
-    (found,) = servers(tmp_path, text)
-    assert found.how == Attached(("x.1", "x.2"), 7, "ssh {host} test x {table}", "", "", "")
-    assert found.fresh == "none"
-    assert found.how.store_properties("redis") == {"redis.host": "x.1,x.2", "redis.port": "7"}
-    assert found.how.store_properties("null") == {}
+    (plans,) = servers(tmp_path, text)
+    assert plans.how == Attached(("x.1", "x.2"), 7, "ssh {host} test x {table}", "", "", "")
+    assert plans.fresh == "none"
+    assert plans.how.store_properties("redis") == {"redis.host": "x.1,x.2", "redis.port": "7"}
+    assert plans.how.store_properties("null") == {}
 
 
 def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
@@ -141,7 +145,7 @@ def test_loads_adding_to_earlier_data_are_a_warning(tmp_path: Path) -> None:
         ("system: redis, settings: {appendfsync: sometimes}", 'appendfsync cannot be "sometimes"'),
         ("system: redis, settings: {port: high}", 'port must be a whole number from 1, got "high"'),
         ("system: postgres, settings: {fsync: never}", 'fsync must be yes or no, got "never"'),
-        ("system: postgres, settings: {user: postgres}", "user cannot be postgres: that is the server's own"),
+        ("system: postgres, settings: {user: postgres}", "user cannot be postgres, which the server reserves"),
         ("system: cassandra, settings: {heap: much}", 'heap must be a size, got "much"'),
         ("system: cassandra, settings: {commitlog_sync: daily}", 'commitlog_sync cannot be "daily"'),
         ("system: hbase, nodes: 3, settings: {mode: standalone}", "a standalone HBase has one node, not 3"),
@@ -167,8 +171,8 @@ def test_invalid_settings_are_reported_together(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", list(registry.SYSTEMS))
 def test_fresh_defaults_to_a_table_if_supported(tmp_path: Path, name: str) -> None:
-    (found,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
-    assert found.fresh == "table"
+    (plans,) = servers(tmp_path, f'systems: {{a: {{store: "null", start: {name}}}}}\n')
+    assert plans.fresh == "table"
 
 
 @pytest.mark.parametrize(
@@ -185,25 +189,25 @@ def test_fresh_defaults_to_a_table_if_supported(tmp_path: Path, name: str) -> No
 def test_server_data_are_reused_only_unchanged_or_shared(
     tmp_path: Path, reuse: str, workload: str, keys: list[str]
 ) -> None:
-    found = mistakes(
+    messages = mistakes(
         tmp_path, f"systems: {{redis: {{start: redis}}}}\nworkload: {workload}\nload: {{reuse: {reuse}}}\n"
     )
-    assert found == [
+    assert messages == [
         f"the data of redis are on servers and cannot be copied, and the workload changes them ({key})" for key in keys
     ]
 
 
 def test_data_on_servers_are_reused_without_copies(tmp_path: Path) -> None:
     again = f"systems: {{redis: {{start: redis}}}}\n{READS}load: {{reuse: copy}}\n"
-    anew = planned(tmp_path, again.replace("load: {reuse: copy}\n", ""))
-    assert estimate_space(planned(tmp_path, again)) == estimate_space(anew)
-    assert "copied" not in describe_plan(planned(tmp_path, again))
-    assert "copied" in describe_plan(planned(tmp_path, again.replace("{redis: {start: redis}}", "[lmdb]")))
+    anew = make_plan(tmp_path, again.replace("load: {reuse: copy}\n", ""))
+    assert estimate_space(make_plan(tmp_path, again)) == estimate_space(anew)
+    assert "copied" not in describe_plan(make_plan(tmp_path, again))
+    assert "copied" in describe_plan(make_plan(tmp_path, again.replace("{redis: {start: redis}}", "[lmdb]")))
 
 
 def test_data_in_files_are_not_shared(tmp_path: Path) -> None:
-    found = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
-    assert found == ["lmdb keeps its data in files, and each trial has its own"]
+    messages = mistakes(tmp_path, f"systems: [lmdb]\n{READS}load: {{reuse: shared}}\n")
+    assert messages == ["lmdb keeps its data in files, and each trial has its own"]
 
 
 def test_resolved_file_is_equal_and_omits_absent_servers(
@@ -215,14 +219,14 @@ systems:
   hbase: {store: "null", start: {system: hbase, nodes: 3}, table: {family: cf, splits: 200}}
   mine: {store: "null", attach: {hosts: [h], fresh: empty}}
 """
-    found = loaded(tmp_path, text + TAIL)
-    document = yaml.safe_load(found.resolved)["systems"]
+    loaded = load_text(tmp_path, text + TAIL)
+    document = yaml.safe_load(loaded.text_with_defaults)["systems"]
     assert list(document["plain"]) == ["store", "properties", "hooks"]
     assert document["hbase"]["start"]["over"] == {"nodes": "3", "settings": {}}
     assert document["hbase"]["fresh"] == "table"
-    again = load_experiment(experiment(tmp_path, found.resolved))
-    assert again.resolved == found.resolved
-    assert plan_experiment(again.experiment).variants == plan_experiment(found.experiment).variants
+    again = load_experiment(experiment(tmp_path, loaded.text_with_defaults))
+    assert again.text_with_defaults == loaded.text_with_defaults
+    assert plan_experiment(again.experiment).variants == plan_experiment(loaded.experiment).variants
 
 
 COUNTED = """
@@ -236,32 +240,32 @@ repeats: 6
 
 
 def test_starts_are_counted_in_trial_order(tmp_path: Path) -> None:
-    found = planned(tmp_path, COUNTED)
+    plan = make_plan(tmp_path, COUNTED)
     expected: list[str] = []
     up: list[tuple[str, str]] = []
-    for block in found.plan_blocks():
+    for block in plan.plan_blocks():
         for trial in block:
             system, size = str(trial.variant.config["system"]), str(trial.variant.config["size"])
-            wanted = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
+            required = {"one": [("redis", size)], "two": [("hdfs", ""), ("hbase", size)], "none": []}[system]
             # HDFS stays up if the next trial needs it.
-            expected += [name for name, size in wanted if (name, size) not in up]
-            up = wanted
-    assert [each.system for each in list_starts(found, 6)] == expected
-    low, high = estimate_seconds(found)
-    without_low, without_high = estimate_seconds(planned(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
+            expected += [name for name, size in required if (name, size) not in up]
+            up = required
+    assert [start.system for start in list_starts(plan, 6)] == expected
+    low, high = estimate_seconds(plan)
+    without_low, without_high = estimate_seconds(make_plan(tmp_path, re.sub(r"start: .*", "properties: {}}", COUNTED)))
     assert low > without_low
     assert high > without_high + 120 * expected.count("hbase")
-    output = describe_plan(found)
+    output = describe_plan(plan)
     assert f"servers    hdfs, 3 nodes, started {expected.count('hdfs')} times" in output
     assert "servers    redis, 1 node, maxmemory=1g, started " in output
 
 
 def test_fresh_systems_are_started_for_every_trial(tmp_path: Path) -> None:
     text = 'systems: {a: {store: "null", start: redis, fresh: system}}\nrepeats: 7\n'
-    assert len(list_starts(planned(tmp_path, text), 7)) == 7
-    assert len(list_starts(planned(tmp_path, text.replace(", fresh: system", "")), 7)) == 1
+    assert len(list_starts(make_plan(tmp_path, text), 7)) == 7
+    assert len(list_starts(make_plan(tmp_path, text.replace(", fresh: system", "")), 7)) == 1
     assert "servers    redis, 1 node, started once" in describe_plan(
-        planned(tmp_path, text.replace("fresh: system", ""))
+        make_plan(tmp_path, text.replace("fresh: system", ""))
     )
 
 
@@ -283,9 +287,9 @@ def test_the_guides_experiments_are_valid(tmp_path: Path) -> None:
 )
 def test_facts_set_by_a_dimension_are_recorded(tmp_path: Path, started: str, guarantees: tuple[str, ...]) -> None:
     text = f'systems: {{a: {{store: "null", start: {started}}}}}\nvary: {{fsync: [always, "no"]}}\n'
-    found = loaded(tmp_path, text + 'hooks: {before: ["true {fsync}"]}\n' + TAIL.replace("\n\n", "\n"))
-    assert (found.experiment.compare.by, found.experiment.compare.promises) == ("fsync", ())
-    assert found.question_for_judge().guarantees == {"fsync": guarantees}
+    loaded = load_text(tmp_path, text + 'hooks: {before: ["true {fsync}"]}\n' + TAIL.replace("\n\n", "\n"))
+    assert (loaded.experiment.compare.by, loaded.experiment.compare.promises) == ("fsync", ())
+    assert loaded.question_for_judge().guarantees == {"fsync": guarantees}
 
 
 def test_systems_with_different_guarantees_are_a_warning(tmp_path: Path) -> None:
@@ -294,7 +298,7 @@ systems:
   a: {store: redis, start: {system: redis, settings: {appendonly: "yes"}}}
   b: {store: redis, start: {system: redis, settings: {appendonly: "no"}}}
 """
-    message = "the systems differ in appendonly, so they may guarantee different durability"
+    message = "the systems differ in appendonly, so their durability may differ"
     assert warnings(tmp_path, text + TAIL) == [f"{message}: if they do, the judge will refuse to rank them"]
     assert warnings(tmp_path, text + "compare: {promises: [durability]}\n" + TAIL) == []
     assert warnings(tmp_path, text.replace('"no"', '"yes"') + TAIL) == []

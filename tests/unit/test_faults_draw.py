@@ -1,4 +1,4 @@
-"""The draw of faults: servers and instants from seed and repeat, evenly spread however early the repeats stop."""
+"""The draw of faults: servers and instants from seed and repeat, evenly spread even if the repeats stop early."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_instants_of_schedules_cover_their_range() -> None:
         fault = replace(FAULT, at_s=(first, first + chooser.uniform(1, 300)))
         points = [0.0, *sorted(places(fault, seed, repeats)), 1.0]
         assert all(0 <= place <= 1 for place in points)
-        # By the three-gap theorem the largest gap of the golden rotation is below 1.9 mean gaps; at either end of the
-        # range it may be cut in two.
+        # By the three-gap theorem, the largest gap of the golden rotation is below 1.9 mean gaps; an end of the range
+        # may split it.
         assert max(after - before for before, after in pairwise(points)) < 1.9 / repeats + 1e-9
 
 

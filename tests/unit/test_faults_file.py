@@ -1,4 +1,4 @@
-"""`faults:` of an experiment file: accepted forms, and messages for everything that cannot work."""
+"""`faults:` of an experiment file: accepted forms, and messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment_support import loaded, mistakes, warnings
+from experiment_support import load_text, mistakes, warnings
 from loadstone.experiment.plan.plan import plan_experiment
 
 TEXT = """
@@ -25,7 +25,7 @@ repeats: 6
 
 
 def test_fault_is_planned_for_each_variant(tmp_path: Path) -> None:
-    experiment = loaded(tmp_path, TEXT).experiment
+    experiment = load_text(tmp_path, TEXT).experiment
     faults = [variant.faults[0] for variant in plan_experiment(experiment).variants]
     assert [fault.kind for fault in faults] == ["none", "kill"]
     for fault in faults:
@@ -37,14 +37,14 @@ def test_fault_is_planned_for_each_variant(tmp_path: Path) -> None:
 
 def test_short_forms_are_exact_instants(tmp_path: Path) -> None:
     text = TEXT.replace("at: {from: 1/3, to: 60%}", "at: 70s").replace("lift: 10s", "lift: never\n    server: redis")
-    (fault, _) = (variant.faults[0] for variant in plan_experiment(loaded(tmp_path, text).experiment).variants)
+    (fault, _) = (variant.faults[0] for variant in plan_experiment(load_text(tmp_path, text).experiment).variants)
     assert (fault.at_s, fault.lift_s, fault.servers) == ((70.0, 70.0), None, ("redis",))
 
 
 def test_resolved_file_has_the_same_plan(tmp_path: Path) -> None:
-    original = loaded(tmp_path, TEXT)
-    again = loaded(tmp_path, original.resolved)
-    assert again.resolved == original.resolved
+    original = load_text(tmp_path, TEXT)
+    again = load_text(tmp_path, original.text_with_defaults)
+    assert again.text_with_defaults == original.text_with_defaults
     assert plan_experiment(again.experiment).variants == plan_experiment(original.experiment).variants
 
 

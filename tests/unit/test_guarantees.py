@@ -9,8 +9,7 @@ import pytest
 
 from conftest import ROOT
 from judge_cases_faults import CASSANDRA, KILL, TWIN, fail_verification, ledger, with_fault
-from judge_support import Spoil, both, facts, sound
-from judge_support import given as set_figures
+from judge_support import Change, both, facts, set_figures, sound
 from loadstone.judge import guarantees
 from loadstone.judge.checks import loss
 from loadstone.judge.guarantees import guarantee_of, reads_are_current
@@ -115,7 +114,7 @@ def test_loss_beyond_the_guarantee_is_named() -> None:
         both(with_fault(), set_figures(without=("ledger.acknowledged",))),
     ],
 )
-def test_inconclusive_ledger_is_no_evidence(change: Spoil) -> None:
+def test_inconclusive_ledger_is_no_evidence(change: Change) -> None:
     assert loss.count_losses([change(sound("cassandra", 1))], Settings()) is None
 
 

@@ -1,4 +1,4 @@
-"""What the guides show works: their experiments load, their commands are ours."""
+"""The examples of the guides work: their experiments load, and their commands exist."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def test_the_first_experiment_grows_step_by_step(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_documented_commands_exist(guide: Path) -> None:
-    shown = re.findall(r"^    (?:\$ )?loadstone ([a-z-]+)", guide.read_text(), re.MULTILINE)
-    assert set(shown) <= set(commands()), guide
+    matches = re.findall(r"^    (?:\$ )?loadstone ([a-z-]+)", guide.read_text(), re.MULTILINE)
+    assert set(matches) <= set(commands()), guide
 
 
 @cache
 def read_prose(guide: Path) -> str:
-    """A page without its blocks of code."""
+    """A page without its code blocks."""
     return re.sub(r"^```.*?^```$", "", guide.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
 @cache
 def find_anchors(guide: Path) -> set[str]:
-    """The anchors of a page's headings: lower case, hyphens for spaces, without signs; a number for a repeated one."""
+    """The anchors of a page's headings: lower case, hyphens for spaces, no signs; a number for a repeated one."""
     anchors: Counter[str] = Counter()
     names = set()
     for heading in re.findall(r"^#+ (.*)$", read_prose(guide), re.MULTILINE):

@@ -1,4 +1,4 @@
-"""The help of every command, and what is made of it."""
+"""The help of every command, and the pages generated from it."""
 
 from __future__ import annotations
 

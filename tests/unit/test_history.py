@@ -1,4 +1,4 @@
-"""History over all results of one question, and folders that are damaged, half-written, newer or foreign."""
+"""History over all results of one question, and damaged, incomplete, newer or foreign folders."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_run(
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Two versions on one host, one on another, and another question."""
+    """Two versions on one host, one version on another host, and another question."""
     results = tmp_path / "results"
     write_run(results, "2026-01-03", "v10", "a", [100, 101, 102, 103, 104, 105])
     write_run(results, "2026-01-02", "v9", "b", [90, 91, 92, 93, 94, 95])

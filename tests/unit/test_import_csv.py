@@ -1,4 +1,4 @@
-"""CSV with named columns, and the facts beside it."""
+"""CSV files with named columns, and their facts files."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, figures, one, refusal, written
+from imports_support import FIXTURES, figures, read_single, refusal, write_file
 from loadstone.importers.read import Imported, read_file
 
 HEADER = "variant,repeat,clients,metric,unit,value\n"
 
 
 def busy(imported: Imported) -> float:
-    """Throughput × mean latency ÷ clients: the share of the clients that wait for an answer."""
+    """Throughput × mean latency ÷ clients: the share of clients that wait for an answer."""
     result = imported.result
     assert result.clients is not None
     return (result.value("throughput") or 0) * (result.value("read.mean") or 0) / 1e9 / result.clients
@@ -21,9 +21,9 @@ def busy(imported: Imported) -> float:
 
 def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,n,bound\nread.p50,ms,3,100,\nread.p99,ms,30,100,at_least\nread.max,ms,40,100,failed\n"
-    result = one(written(tmp_path, table)).result
+    result = read_single(write_file(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
-    message = refusal(written(tmp_path, table.replace("failed", "at_most")))
+    message = refusal(write_file(tmp_path, table.replace("failed", "at_most")))
     assert 'bound must be at_least or failed, got "at_most"' in message
 
 
@@ -31,37 +31,37 @@ def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
 
 
 def test_read_only_tables_violate_littles_law_22_times() -> None:
-    found = read_file(FIXTURES / "hbase-read-only.csv", {})
-    assert len(found) == 34
-    assert sum(not 0.85 <= busy(each) <= 1.05 for each in found) == 22
-    assert {each.result.loop for each in found} == {"closed"}
-    # 20 threads at 68,849 op/s cannot average 0.731 ms.
-    impossible = next(each for each in found if each.result.value("throughput") == 68848.71)
+    runs = read_file(FIXTURES / "hbase-read-only.csv", {})
+    assert len(runs) == 34
+    assert sum(not 0.85 <= busy(run) <= 1.05 for run in runs) == 22
+    assert {run.result.loop for run in runs} == {"closed"}
+    # 20 threads at 68,849 op/s cannot have a mean of 0.731 ms.
+    impossible = next(run for run in runs if run.result.value("throughput") == 68848.71)
     assert figures(impossible) == {"throughput": (68848.71, "op/s", 0), "read.mean": (731_000, "ns", 0)}
     assert busy(impossible) == pytest.approx(2.516, abs=1e-3)
 
 
 def test_varying_clients_are_a_dimension_and_tables_repeats() -> None:
-    found = read_file(FIXTURES / "hbase-read-only.csv", {})
-    sweep = [each.result for each in found if each.result.config["variant"] == "thread sweep 10M rows"]
+    runs = read_file(FIXTURES / "hbase-read-only.csv", {})
+    sweep = [run.result for run in runs if run.result.config["variant"] == "thread sweep 10M rows"]
     assert sorted({result.clients for result in sweep if result.clients}) == [10, 20, 25, 28, 30, 31, 32, 33, 35, 40]
     assert all(result.config["clients"] == result.clients for result in sweep)
     assert [result.repeat for result in sweep if result.clients == 25] == [1, 2, 3]
-    assert len({each.result.trial for each in found}) == 34
+    assert len({run.result.trial for run in runs}) == 34
 
 
 def test_hdfs_read_table_has_the_facts_of_variants() -> None:
-    found = [each.result for each in read_file(FIXTURES / "hdfs-read.csv", {})]
-    assert len(found) == 27
+    results = [run.result for run in read_file(FIXTURES / "hdfs-read.csv", {})]
+    assert len(results) == 27
     beyond = [
         result
-        for result in found
+        for result in results
         if (result.value("read.bandwidth") or 0) > (result.numeric_fact("device_read_bps") or 0)
     ]
     assert {tuple(result.config.items()) for result in beyond} == {
         (("variant", "no-px"), ("hdfs_replication", 3), ("volume_replication", 1))
     }
-    # The report says 1,803.99 MB/s, of disks that fio read at 1,690.2 MB/s behind a link of 1 Gbit/s.
+    # The report states 1,803.99 MB/s for disks that fio read at 1,690.2 MB/s over a link of 1 Gbit/s.
     assert sum(result.value("read.bandwidth") or 0 for result in beyond) / 3 == pytest.approx(1803.99e6, rel=1e-6)
     assert beyond[0].facts == {
         "tool": "testdfsio",
@@ -70,15 +70,15 @@ def test_hdfs_read_table_has_the_facts_of_variants() -> None:
         "device_read_bps": 1_690_200_000,
         "network_bps": 125_000_000,
     }
-    assert {result.numeric_fact("data_nodes") for result in found if result.config["variant"] == "px"} == {5}
-    assert found[0].clients is None
+    assert {result.numeric_fact("data_nodes") for result in results if result.config["variant"] == "px"} == {5}
+    assert results[0].clients is None
 
 
 # Units and columns.
 
 
 @pytest.mark.parametrize(
-    ("given", "value", "unit"),
+    ("text", "value", "unit"),
     [
         ("ns", 2, "ns"),
         ("us", 2_000, "ns"),
@@ -97,15 +97,15 @@ def test_hdfs_read_table_has_the_facts_of_variants() -> None:
         ("operations", 2, "operations"),
     ],
 )
-def test_units_become_base_units(tmp_path: Path, given: str, value: float, unit: str) -> None:
-    found = one(written(tmp_path, f"metric,unit,value\nX,{given},2\n", "a.csv"))
-    assert figures(found) == {"x": (value, unit, 0)}
+def test_units_become_base_units(tmp_path: Path, text: str, value: float, unit: str) -> None:
+    run = read_single(write_file(tmp_path, f"metric,unit,value\nX,{text},2\n", "a.csv"))
+    assert figures(run) == {"x": (value, unit, 0)}
 
 
-@pytest.mark.parametrize("given", ["mb/s", "parsec", "", "MS/s"])
-def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str) -> None:
-    assert refusal(written(tmp_path, f"metric,unit,value\nx,op/s,1\nx.max,{given},2\n", "a.csv")) == (
-        f'error: unknown unit "{given}" (a.csv:3)\n'
+@pytest.mark.parametrize("text", ["mb/s", "parsec", "", "MS/s"])
+def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, text: str) -> None:
+    assert refusal(write_file(tmp_path, f"metric,unit,value\nx,op/s,1\nx.max,{text},2\n", "a.csv")) == (
+        f'error: unknown unit "{text}" (a.csv:3)\n'
         "hint: known are ns, us, ms, s, op/s, kop/s, B, kB, MB, GB, KiB, MiB, GiB, B/s, MB/s, MiB/s, Mbit/s, Gbit/s, "
         "operations, %, share"
     )
@@ -113,20 +113,20 @@ def test_unknown_unit_is_refused_with_the_known_ones(tmp_path: Path, given: str)
 
 def test_remaining_columns_are_dimensions_and_n_counts_operations(tmp_path: Path) -> None:
     table = "Engine,value,unit,metric,cache,n\nhse,5,ms,read.P99,1.5,1000\nrocksdb,6,ms,read.p99,2,2000\n"
-    found = [each.result for each in read_file(written(tmp_path, table, "a.csv"), {})]
-    assert [dict(result.config) for result in found] == [
+    results = [run.result for run in read_file(write_file(tmp_path, table, "a.csv"), {})]
+    assert [dict(result.config) for result in results] == [
         {"variant": "a", "engine": "hse", "cache": 1.5},
         {"variant": "a", "engine": "rocksdb", "cache": 2},
     ]
-    assert [result.values["read.p99"].n for result in found] == [1000, 2000]
+    assert [result.values["read.p99"].n for result in results] == [1000, 2000]
 
 
 def test_without_a_column_for_them_repeats_are_counted(tmp_path: Path) -> None:
     table = (
         "variant,metric,unit,value\na,throughput,op/s,1\na,read.mean,ms,9\na,throughput,op/s,2\nb,throughput,op/s,3\n"
     )
-    found = [each.result for each in read_file(written(tmp_path, table, "t.csv"), {})]
-    assert [(result.config["variant"], result.repeat, result.value("throughput")) for result in found] == [
+    results = [run.result for run in read_file(write_file(tmp_path, table, "t.csv"), {})]
+    assert [(result.config["variant"], result.repeat, result.value("throughput")) for result in results] == [
         ("a", 1, 1),
         ("a", 2, 2),
         ("b", 1, 3),
@@ -135,20 +135,20 @@ def test_without_a_column_for_them_repeats_are_counted(tmp_path: Path) -> None:
 
 def test_semicolons_go_with_decimal_commas(tmp_path: Path) -> None:
     table = "\ufeffvariant;repeat;clients;metric;unit;value\r\na;1;20;read.mean;ms;0,448\r\n"
-    assert one(written(tmp_path, table, "a.csv")).result.value("read.mean") == pytest.approx(448_000)
+    assert read_single(write_file(tmp_path, table, "a.csv")).result.value("read.mean") == pytest.approx(448_000)
 
 
 def test_a_table_in_markdown_is_found(tmp_path: Path) -> None:
     text = (
         f"# Report\n\nThe metric is clear.\n\n```csv\n{HEADER}# by hand\na,1,4,throughput,op/s,10\n```\n\nDone, a, b\n"
     )
-    assert one(written(tmp_path, text, "report.md")).result.value("throughput") == 10
+    assert read_single(write_file(tmp_path, text, "report.md")).result.value("throughput") == 10
 
 
 def test_cell_without_a_number_is_omitted_with_note(tmp_path: Path) -> None:
-    found = one(written(tmp_path, f"{HEADER}a,1,4,throughput,op/s,10\na,1,4,read.p99,ms,NaN\n", "a.csv"))
-    assert set(found.result.values) == {"throughput"}
-    assert [(note.name, note.message) for note in found.result.notes] == [("not-a-number", "read.p99 has no value")]
+    run = read_single(write_file(tmp_path, f"{HEADER}a,1,4,throughput,op/s,10\na,1,4,read.p99,ms,NaN\n", "a.csv"))
+    assert set(run.result.values) == {"throughput"}
+    assert [(note.name, note.message) for note in run.result.notes] == [("not-a-number", "read.p99 has no value")]
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_cell_without_a_number_is_omitted_with_note(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_row_is_refused_with_its_line(tmp_path: Path, rows: str, message: str) -> None:
-    assert refusal(written(tmp_path, HEADER + rows, "a.csv")).splitlines()[0] == f"error: {message}"
+    assert refusal(write_file(tmp_path, HEADER + rows, "a.csv")).splitlines()[0] == f"error: {message}"
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     table = "metric,unit,value,value\nx,ms,1,2\n"
-    assert 'the column "value" occurs twice (a.csv:1)' in refusal(written(tmp_path, table, "a.csv"))
+    assert 'the column "value" occurs twice (a.csv:1)' in refusal(write_file(tmp_path, table, "a.csv"))

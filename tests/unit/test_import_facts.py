@@ -1,4 +1,4 @@
-"""Names, repeats, clients and facts of what is imported."""
+"""Names, repeats, clients and facts of imported runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, one, refusal, written
+from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
 from loadstone.errors import LoadstoneError
 from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
 from loadstone.importers.source import text_of
@@ -61,15 +61,15 @@ def test_a_bad_fact_is_refused(text: str, message: str) -> None:
 
 def test_unlogged_clients_are_a_fact_and_never_inferred() -> None:
     path = FIXTURES / "regular.log"
-    assert one(path).result.clients is None
-    result = one(path, clients=4).result
+    assert read_single(path).result.clients is None
+    result = read_single(path, clients=4).result
     assert (result.clients, result.notes) == (4, ())
-    # It is what the result says, and not a fact beside it.
+    # It is part of the result instead of a fact.
     assert "clients" not in result.facts
 
 
 def test_fact_overrides_the_log_with_a_note() -> None:
-    result = one(FIXTURES / "accelerated.log", clients=8).result
+    result = read_single(FIXTURES / "accelerated.log", clients=8).result
     assert result.clients == 8
     assert [(note.name, note.message) for note in result.notes] == [
         ("facts-disagree", "the log has 4 clients, the fact 8: the fact is used")
@@ -90,26 +90,26 @@ def test_a_fact_that_makes_no_sense_is_refused(facts: dict[str, Scalar], message
 
 
 def test_the_loop_may_be_a_fact() -> None:
-    assert one(FIXTURES / "regular.log", loop="open").result.loop == "open"
+    assert read_single(FIXTURES / "regular.log", loop="open").result.loop == "open"
 
 
 # Facts files.
 
 
 def test_option_overrides_facts_file_and_log(tmp_path: Path) -> None:
-    path = written(tmp_path, "ycsb run basic -threads 2\n" + RUN)
-    written(tmp_path, "clients: 5\ndurability: os\ntool: fork\nnetwork_bps: 125e6\n", "bench.facts.yaml")
-    result = one(path, durability="device").result
+    path = write_file(tmp_path, "ycsb run basic -threads 2\n" + RUN)
+    write_file(tmp_path, "clients: 5\ndurability: os\ntool: fork\nnetwork_bps: 125e6\n", "bench.facts.yaml")
+    result = read_single(path, durability="device").result
     assert (result.clients, result.facts["durability"], result.facts["tool"]) == (5, "device", "fork")
-    # YAML 1.1 takes it for a word.
+    # YAML 1.1 reads it as a string.
     assert result.facts["network_bps"] == 125e6
 
 
 def test_facts_file_of_the_full_name_takes_precedence(tmp_path: Path) -> None:
-    path = written(tmp_path, RUN)
-    written(tmp_path, "durability: os\n", "bench.facts.yaml")
-    written(tmp_path, "durability: none\n", "bench.log.facts.yaml")
-    assert one(path).result.facts["durability"] == "none"
+    path = write_file(tmp_path, RUN)
+    write_file(tmp_path, "durability: os\n", "bench.facts.yaml")
+    write_file(tmp_path, "durability: none\n", "bench.log.facts.yaml")
+    assert read_single(path).result.facts["durability"] == "none"
 
 
 @pytest.mark.parametrize(
@@ -130,14 +130,14 @@ def test_facts_file_of_the_full_name_takes_precedence(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_facts_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    written(tmp_path, text, "bench.facts.yaml")
-    assert message in refusal(written(tmp_path, RUN))
+    write_file(tmp_path, text, "bench.facts.yaml")
+    assert message in refusal(write_file(tmp_path, RUN))
 
 
 def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
-    path = written(tmp_path, RUN + RUN)
-    written(tmp_path, "variants:\n  bench-1: {clients: 4}\n  bench-2: {clients: 8}\n", "bench.facts.yaml")
-    assert [dict(each.result.config) for each in read_file(path, {})] == [
+    path = write_file(tmp_path, RUN + RUN)
+    write_file(tmp_path, "variants:\n  bench-1: {clients: 4}\n  bench-2: {clients: 8}\n", "bench.facts.yaml")
+    assert [dict(run.result.config) for run in read_file(path, {})] == [
         {"variant": "bench-1", "clients": 4},
         {"variant": "bench-2", "clients": 8},
     ]
@@ -147,17 +147,17 @@ def test_variants_may_have_clients_of_their_own(tmp_path: Path) -> None:
 
 
 def test_runs_of_a_file_are_numbered_or_repeats(tmp_path: Path) -> None:
-    path = written(tmp_path, RUN * 3, "run a.log")
-    results = [each.result for each in read_file(path, {})]
+    path = write_file(tmp_path, RUN * 3, "run a.log")
+    results = [run.result for run in read_file(path, {})]
     assert [result.config["variant"] for result in results] == ["run a-1", "run a-2", "run a-3"]
     assert [result.trial for result in results] == ["run-a-1", "run-a-2", "run-a-3"]
-    named = [each.result for each in read_file(path, {"variant": "lmdb"})]
+    named = [run.result for run in read_file(path, {"variant": "lmdb"})]
     assert [(result.config["variant"], result.repeat) for result in named] == [("lmdb", 1), ("lmdb", 2), ("lmdb", 3)]
 
 
 def test_runs_that_differ_by_clients_are_variants(tmp_path: Path) -> None:
     log = "".join(f"ycsb run basic -threads {clients}\n{RUN}" for clients in (1, 2, 4))
-    assert [dict(each.result.config) for each in read_file(written(tmp_path, log), {})] == [
+    assert [dict(run.result.config) for run in read_file(write_file(tmp_path, log), {})] == [
         {"variant": "bench", "clients": clients} for clients in (1, 2, 4)
     ]
 
@@ -172,8 +172,8 @@ def test_equal_variants_of_several_files_are_repeats(tmp_path: Path) -> None:
     paths = []
     for name in "abc":
         (tmp_path / name).mkdir()
-        paths.append(written(tmp_path / name, RUN))
-    results = [each.result for each in read_all([*paths, FIXTURES / "accelerated.log"], {})]
+        paths.append(write_file(tmp_path / name, RUN))
+    results = [run.result for run in read_all([*paths, FIXTURES / "accelerated.log"], {})]
     assert [(result.trial, result.config["variant"], result.repeat) for result in results] == [
         ("bench", "bench", 1),
         ("bench.2", "bench", 2),
@@ -215,7 +215,7 @@ def test_nothing_is_found_where_nothing_is() -> None:
 
 
 def test_file_of_two_formats_needs_a_format_name(tmp_path: Path) -> None:
-    path = written(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
+    path = write_file(tmp_path, RUN + (FIXTURES / "TestDFSIO_results.log").read_text())
     assert refusal(path) == (
         "error: it has results of several formats: YCSB text, TestDFSIO results (bench.log)\n"
         "hint: choose one: loadstone import --format ycsb"

@@ -1,4 +1,4 @@
-"""The guide on importing says what the importers do."""
+"""The guide on importing agrees with the importers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, one, refusal, written
+from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
 from loadstone.commands.import_results import main
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
@@ -20,8 +20,8 @@ from loadstone.importers.read import FORMATS, read_file
 GUIDE = (Path(__file__).parents[2] / "docs" / "guides" / "importing-results.md").read_text()
 
 
-def indented(start: str) -> str:
-    """The block of the guide that starts with a line, without its indent."""
+def read_block(start: str) -> str:
+    """The block of the guide with this first line, without its indent."""
     at = GUIDE.index(f"    {start}")
     return re.sub(r"(?m)^    ", "", GUIDE[at:].partition("\n\n")[0]) + "\n"
 
@@ -39,18 +39,18 @@ def test_guide_units_are_known_and_mb_is_correct() -> None:
         assert text in GUIDE
         name, _, number = text.partition(" is ")
         assert unit.base_unit(name) == (float(number.replace(",", "")), "B/s")
-    assert all(unit.base_unit(each) for each in unit.KNOWN.split(", "))
+    assert all(unit.base_unit(word) for word in unit.KNOWN.split(", "))
 
 
 def test_its_table_and_its_facts_are_read(tmp_path: Path) -> None:
-    result = one(written(tmp_path, indented("variant,repeat"), "table.csv")).result
+    result = read_single(write_file(tmp_path, read_block("variant,repeat"), "table.csv")).result
     assert (result.value("throughput"), result.value("read.mean"), result.clients) == (68848.71, 731_000, 20)
     rows = "metric,unit,value,variant\nread.bandwidth,MB/s,1803.99,no-px\nread.bandwidth,MB/s,266.38,px\n"
-    path = written(tmp_path, rows, "hdfs.csv")
-    written(tmp_path, indented("tool: testdfsio"), "hdfs.facts.yaml")
-    found = [each.result for each in read_file(path, {})]
-    assert [result.numeric_fact("device_read_bps") for result in found] == pytest.approx([1690.2e6, 1051.2e6])
-    assert [result.numeric_fact("network_bps") for result in found] == pytest.approx([125e6, 1250e6])
+    path = write_file(tmp_path, rows, "hdfs.csv")
+    write_file(tmp_path, read_block("tool: testdfsio"), "hdfs.facts.yaml")
+    results = [run.result for run in read_file(path, {})]
+    assert [result.numeric_fact("device_read_bps") for result in results] == pytest.approx([1690.2e6, 1051.2e6])
+    assert [result.numeric_fact("network_bps") for result in results] == pytest.approx([125e6, 1250e6])
 
 
 def test_every_note_it_names_is_one(tmp_path: Path) -> None:
@@ -84,18 +84,18 @@ def commands() -> list[str]:
 def test_import_commands_of_the_guide_work(line: str, tmp_path: Path) -> None:
     run = (YCSB / "run_a.out").read_text()
     for number in (1, 2, 3):
-        written(tmp_path, run, f"run{number}.log")
+        write_file(tmp_path, run, f"run{number}.log")
     for name in ("accelerated.log", "regular.log"):
-        written(tmp_path, (FIXTURES / name).read_text(), name)
-    written(tmp_path, run, "bench.log")
-    written(tmp_path, (FIXTURES / "hdfs-read.csv").read_text(), "hdfs.csv")
-    written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n', "bench.json")
+        write_file(tmp_path, (FIXTURES / name).read_text(), name)
+    write_file(tmp_path, run, "bench.log")
+    write_file(tmp_path, (FIXTURES / "hdfs-read.csv").read_text(), "hdfs.csv")
+    write_file(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n', "bench.json")
     assert run_import(line, tmp_path).startswith(("results/imported/", "bench.log: YCSB text, 1 run"))
 
 
 def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n' * 3, "bench.json")
-    written(tmp_path, indented("json:"), "bench.facts.yaml")
+    path = write_file(tmp_path, '{"summary": {"tps": 812.5}, "latency": {"p99": 4.5}}\n' * 3, "bench.json")
+    write_file(tmp_path, read_block("json:"), "bench.facts.yaml")
     trials = [imported.result for imported in read_file(path, {})]
     assert [(trial.repeat, trial.value("throughput"), trial.value("all.p99")) for trial in trials] == [
         (number, 812.5, 4_500_000) for number in (1, 2, 3)
@@ -103,7 +103,7 @@ def test_paths_of_the_guide_are_read(tmp_path: Path) -> None:
 
 
 def test_explanation_comes_before_the_folder(tmp_path: Path) -> None:
-    written(tmp_path, (YCSB / "run_a.out").read_text(), "bench.log")
+    write_file(tmp_path, (YCSB / "run_a.out").read_text(), "bench.log")
     lines = run_import("loadstone import --explain bench.log", tmp_path).splitlines()
     assert lines[0] == "bench.log: YCSB text, 1 run"
     assert "    16: [CLEANUP], MaxLatency(us)" not in lines
@@ -127,10 +127,10 @@ def test_wrong_paths_are_refused(text: str) -> None:
     ],
 )
 def test_paths_without_a_number_are_refused(text: str, message: str, tmp_path: Path) -> None:
-    assert message in refusal(written(tmp_path, text, "a.json"), {"json": "throughput=$.tps op/s"})
+    assert message in refusal(write_file(tmp_path, text, "a.json"), {"json": "throughput=$.tps op/s"})
 
 
 def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
+    path = write_file(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
     trials = [imported.result for imported in read_file(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
     assert [(trial.repeat, trial.value("throughput")) for trial in trials] == [(1, 1000), (2, 2500)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, figures, one, refusal, written
+from imports_support import FIXTURES, YCSB, figures, read_single, refusal, write_file
 from loadstone.engine.histogram import Histogram, encode_histogram
 from loadstone.errors import LoadstoneError
 from loadstone.importers.processes import merge_logs
@@ -18,7 +18,7 @@ from loadstone.importers.run import bucket_index, build_histogram
 from loadstone.results import hlog
 from results_support import intervals
 
-# Of `tests/unit/test_histogram.py`: five values, a thousand of 5,000, and two large ones.
+# The log of `tests/unit/test_histogram.py`: five values, 5,000 a thousand times, and two large values.
 ENCODED = "HISTFAAAADt4nJNpmSzMwMAgwwABzFCaEch0M9ixgMH+A0SAiemnPBPTX36mg8wX+E97MV08z8i0O7MBBBwAVH4O1g=="
 HEADER = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length","Interval_Max","Compressed"\n'
 
@@ -27,14 +27,14 @@ HEADER = '#[Histogram log format version 1.3]\n"StartTimestamp","Interval_Length
 
 
 def report(name: str) -> dict[str, Any]:
-    """A report of fio's, as JSON."""
+    """One of fio's reports, as JSON."""
     return dict(json.loads((FIXTURES / name).read_text()))
 
 
 def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
     job = report("fio-mixed.json")["jobs"][0]
-    found = one(FIXTURES / "fio-mixed.json")
-    assert figures(found, "read.bandwidth", "write.throughput", "throughput", "read.p99.9", "sync.mean", "runtime") == {
+    run = read_single(FIXTURES / "fio-mixed.json")
+    assert figures(run, "read.bandwidth", "write.throughput", "throughput", "read.p99.9", "sync.mean", "runtime") == {
         "read.bandwidth": (job["read"]["bw_bytes"], "B/s", 1426),
         "write.throughput": (job["write"]["iops"], "op/s", 622),
         "throughput": (job["read"]["iops"] + job["write"]["iops"], "op/s", 2048),
@@ -42,8 +42,8 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         "sync.mean": (265_063.2, "ns", 60),
         "runtime": (153_000_000, "ns", 1),
     }
-    assert found.result.value("device.vda.util") == pytest.approx(0.41441441)
-    assert found.result.facts == {
+    assert run.result.value("device.vda.util") == pytest.approx(0.41441441)
+    assert run.result.facts == {
         "tool": "fio",
         "version": "fio-3.33",
         "job_name": "mixed",
@@ -55,30 +55,30 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         "mode": "randrw",
         "latency": "completion",
     }
-    # iodepth × numjobs is not a count of clients unless the engine is asynchronous and keeps its queue full.
-    assert found.result.clients is None
+    # iodepth × numjobs is a number of clients only if the engine is asynchronous and keeps its queue full.
+    assert run.result.clients is None
 
 
 def test_equally_named_jobs_are_merged_by_their_bins() -> None:
     writer, reader = read_file(FIXTURES / "fio-two-jobs.json", {})
-    assert [each.result.config["variant"] for each in (writer, reader)] == ["writer", "reader"]
+    assert [run.result.config["variant"] for run in (writer, reader)] == ["writer", "reader"]
     jobs = [job["read"] for job in report("fio-two-jobs.json")["jobs"] if job["jobname"] == "reader"]
     values = [int(value) for job in jobs for value, n in job["clat_ns"]["bins"].items() for _ in range(n)]
     assert len(values) == 4096
     exact = sorted(values)[int(4096 * 0.99)]
     assert reader.result.value("read.p99") == pytest.approx(exact, rel=2e-3)
     assert reader.result.value("read.bandwidth") == sum(job["bw_bytes"] for job in jobs)
-    # Its own percentiles, which are fio's, are kept as they are.
+    # fio's own percentiles are kept unchanged.
     assert writer.result.value("write.p99") == 292_864
 
 
 def test_consecutive_jobs_of_one_name_stay_separate(tmp_path: Path) -> None:
     document = report("fio-two-jobs.json")
     document["jobs"][-1]["groupid"] += 1
-    found = read_file(written(tmp_path, json.dumps(document)), {})
-    assert [each.result.config["variant"] for each in found] == ["writer", "reader", "reader-2"]
+    runs = read_file(write_file(tmp_path, json.dumps(document)), {})
+    assert [run.result.config["variant"] for run in runs] == ["writer", "reader", "reader-2"]
     expected = [job["read"]["bw_bytes"] for job in document["jobs"][1:]]
-    assert [each.result.value("read.bandwidth") for each in found[1:]] == expected
+    assert [run.result.value("read.bandwidth") for run in runs[1:]] == expected
 
 
 def test_percentiles_of_jobs_without_bins_are_omitted(tmp_path: Path) -> None:
@@ -86,21 +86,21 @@ def test_percentiles_of_jobs_without_bins_are_omitted(tmp_path: Path) -> None:
     for job in document["jobs"]:
         for way in ("read", "write"):
             job[way]["clat_ns"].pop("bins", None)
-    reader = read_file(written(tmp_path, json.dumps(document)), {})[1].result
+    reader = read_file(write_file(tmp_path, json.dumps(document)), {})[1].result
     assert "read.p99" not in reader.values
     assert [note.name for note in reader.notes] == ["percentiles-left-out"]
     assert reader.value("read.max") == max(job["read"]["clat_ns"]["max"] for job in document["jobs"][1:])
 
 
 def test_report_within_normal_output_is_read() -> None:
-    result = one(FIXTURES / "fio-paced.txt").result
+    result = read_single(FIXTURES / "fio-paced.txt").result
     assert (result.loop, result.values["write.mean"].n) == ("open", 64)
 
 
 def test_a_failed_job_has_a_note(tmp_path: Path) -> None:
     document = report("fio-mixed.json")
     document["jobs"][0]["error"] = 5
-    result = one(written(tmp_path, json.dumps(document))).result
+    result = read_single(write_file(tmp_path, json.dumps(document))).result
     assert (result.end, [note.message for note in result.notes]) == ("failed", ["fio ended with error 5"])
 
 
@@ -114,7 +114,10 @@ def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
             part[name] = {key: value / 1000 for key, value in old.items() if key not in ("N", "percentile")}
             if "percentile" in old:
                 part[name]["percentile"] = {key: value / 1000 for key, value in old["percentile"].items()}
-    new, old_ = one(FIXTURES / "fio-mixed.json").result, one(written(tmp_path, json.dumps(document))).result
+    new, old_ = (
+        read_single(FIXTURES / "fio-mixed.json").result,
+        read_single(write_file(tmp_path, json.dumps(document))).result,
+    )
     assert old_.value("read.p99") == pytest.approx(new.value("read.p99"))
     assert old_.value("write.mean") == pytest.approx(new.value("write.mean"))
     # KiB/s, rounded down.
@@ -125,8 +128,8 @@ def test_the_units_of_fio_2_are_known(tmp_path: Path) -> None:
 
 
 def test_ycsbs_histogram_log_agrees_with_its_report() -> None:
-    log, text = one(YCSB / "hdr_READ.hdr"), one(YCSB / "hdrfile.out")
-    # Six of 600 values lie above the 99th percentile, which is for the judge to say.
+    log, text = read_single(YCSB / "hdr_READ.hdr"), read_single(YCSB / "hdrfile.out")
+    # Six of 600 values are above the 99th percentile; the judge reports that.
     for metric in ("read.p95", "read.p99", "read.min", "read.max", "read.count"):
         assert log.result.values[metric] == text.result.values[metric]
     assert log.result.value("read.mean") == pytest.approx(text.result.value("read.mean"), rel=1e-4)
@@ -142,29 +145,29 @@ def test_our_own_log_has_response_times_as_headline(tmp_path: Path) -> None:
         for start in (0, 1)
         for tag in ("READ", "READ-response", "READ-ERROR", "VERIFY")
     )
-    found = one(written(tmp_path, f"{hlog.UNIT}\n{HEADER}{lines}", "run.hlog"))
+    run = read_single(write_file(tmp_path, f"{hlog.UNIT}\n{HEADER}{lines}", "run.hlog"))
     expected = Histogram()
     for _, _, _, histogram in intervals(tmp_path / "run.hlog"):
         expected.counts += histogram.counts
     n = expected.count // 4
-    # As many operations failed; they have service times only.
-    assert figures(found, "read.p50", "read.service.p50", "read-error.max", "errors") == {
+    # As many operations failed; they have only service times.
+    assert figures(run, "read.p50", "read.service.p50", "read-error.max", "errors") == {
         "read.p50": (100_059_316_223, "ns", n),
         "read.service.p50": (100_059_316_223, "ns", 2 * n),
         "read-error.max": (100_059_316_223, "ns", n),
         "errors": (n, "operations", n),
     }
-    assert (found.result.loop, found.result.facts["tool"]) == ("open", "loadstone")
-    assert found.result.statuses == {"READ": {"OK": n, "ERROR": n}}
+    assert (run.result.loop, run.result.facts["tool"]) == ("open", "loadstone")
+    assert run.result.statuses == {"READ": {"OK": n, "ERROR": n}}
 
 
 def test_unit_of_another_log_is_a_fact(tmp_path: Path) -> None:
-    path = written(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
+    path = write_file(tmp_path, f"{HEADER}0.0,2.0,1,{ENCODED}\n", "a.hlog")
     assert refusal(path) == (
         "error: the unit of the log's values is not known (a.hlog)\n"
         "hint: write `hlog_unit: us`, or ns, or ms, into a.hlog.facts.yaml"
     )
-    ns, us = (one(path, hlog_unit=unit).result for unit in ("ns", "us"))
+    ns, us = (read_single(path, hlog_unit=unit).result for unit in ("ns", "us"))
     assert us.value("all.max") == (ns.value("all.max") or 0) * 1000
     assert ns.value("throughput") == ns.values["all.max"].n / 2
     assert 'hlog_unit must be ns, us or ms, got "s" (a.hlog)' in refusal(path, {"hlog_unit": "s"})
@@ -180,7 +183,7 @@ def test_unit_of_another_log_is_a_fact(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_log_is_refused(tmp_path: Path, line: str, message: str) -> None:
-    assert message in refusal(written(tmp_path, f"{HEADER}{line}\n", "a.hlog"), {"hlog_unit": "ns"})
+    assert message in refusal(write_file(tmp_path, f"{HEADER}{line}\n", "a.hlog"), {"hlog_unit": "ns"})
 
 
 def test_buckets_are_those_of_the_layout() -> None:
@@ -204,7 +207,7 @@ def intervals_of(*tags: str, comment: str = "", starts: tuple[float, ...] = (0, 
 @pytest.mark.parametrize("comment", [STRESS, CQL_STRESS])
 def test_response_tags_of_cassandra_stress_are_headlines(comment: str, tmp_path: Path) -> None:
     text = intervals_of("READ-st", "READ-rt", "READ-wt", comment=comment)
-    result = one(written(tmp_path, text, "a.hlog")).result
+    result = read_single(write_file(tmp_path, text, "a.hlog")).result
     n = result.values["read.p99"].n
     assert (result.loop, result.value("throughput"), result.statuses) == ("open", n / 2, {"READ": {"OK": n}})
     assert {"read.p99", "read.service.p99", "all.p99"} <= result.values.keys()
@@ -213,21 +216,21 @@ def test_response_tags_of_cassandra_stress_are_headlines(comment: str, tmp_path:
 
 
 def test_tags_of_scylla_bench_are_all_operations(tmp_path: Path) -> None:
-    result = one(written(tmp_path, intervals_of("co-fixed", "raw", comment=STRESS), "a.hlog")).result
+    result = read_single(write_file(tmp_path, intervals_of("co-fixed", "raw", comment=STRESS), "a.hlog")).result
     n = result.values["all.p99"].n
     assert (result.facts["tool"], result.facts["latency"]) == ("scylla-bench", "response")
     assert (result.value("throughput"), result.values["all.service.p99"].n) == (n / 2, n)
 
 
 def test_user_operations_with_hyphens_stay_whole(tmp_path: Path) -> None:
-    result = one(written(tmp_path, intervals_of("by-user-st", comment=STRESS), "a.hlog")).result
+    result = read_single(write_file(tmp_path, intervals_of("by-user-st", comment=STRESS), "a.hlog")).result
     assert list(result.statuses) == ["by-user"]
     assert "by-user.p99" in result.values
 
 
 def test_tags_of_an_unknown_tool_have_no_total(tmp_path: Path) -> None:
-    path = written(tmp_path, intervals_of("get-user", "cycles"), "a.hlog")
-    result = one(path, hlog_unit="us").result
+    path = write_file(tmp_path, intervals_of("get-user", "cycles"), "a.hlog")
+    result = read_single(path, hlog_unit="us").result
     assert {"get-user.p99", "cycles.p99"} <= result.values.keys()
     assert {"throughput", "all.p99", "operations", "errors"}.isdisjoint(result.values)
     assert [note.name for note in result.notes] == ["unknown-tags"]
@@ -240,12 +243,12 @@ def test_tags_of_an_unknown_tool_have_no_total(tmp_path: Path) -> None:
 )
 def test_overlapping_intervals_are_refused(starts: tuple[float, ...], length: float, tmp_path: Path) -> None:
     text = intervals_of("READ-st", comment=STRESS, starts=starts, length=length)
-    assert "intervals of READ overlap" in refusal(written(tmp_path, text, "a.hlog"))
+    assert "intervals of READ overlap" in refusal(write_file(tmp_path, text, "a.hlog"))
 
 
 def test_intervals_of_shifted_tags_add_up_once(tmp_path: Path) -> None:
     text = intervals_of("READ-st", comment=STRESS) + intervals_of("WRITE-st", starts=(0.004, 1.004)).partition("\n")[2]
-    result = one(written(tmp_path, text, "a.hlog"))
+    result = read_single(write_file(tmp_path, text, "a.hlog"))
     n = result.result.values["read.p99"].n
     assert result.result.value("throughput") == pytest.approx(2 * n / 2.004)
     assert result.series is None
@@ -255,13 +258,13 @@ def test_invalid_times_give_no_throughput(tmp_path: Path) -> None:
     text = intervals_of(
         "raw", "co-fixed", comment=STRESS, starts=(-1_729_172_757.339, -1_729_172_757.338), length=0.001
     )
-    result = one(written(tmp_path, text, "a.hlog")).result
+    result = read_single(write_file(tmp_path, text, "a.hlog")).result
     assert "throughput" not in result.values
     assert "all.p99" in result.values
     assert [note.name for note in result.notes] == ["times-unknown"]
 
 
-# Processes that were one run.
+# Processes of one run.
 
 
 def write_process(folder: Path, number: int, seconds: int = 2) -> Path:
@@ -269,7 +272,7 @@ def write_process(folder: Path, number: int, seconds: int = 2) -> Path:
     values = encode_histogram(build_histogram([(number * 1_000_000, 10)]))
     base = f"#[BaseTime: {1_730_000_000 + number / 1000:.3f} (seconds since epoch)]\n"
     lines = (f"Tag=WRITE-st,{start:.3f},1.000,1,{values}\n" for start in range(seconds))
-    return written(folder, f"{STRESS}{base}{HEADER}{''.join(lines)}", f"process-{number}.hlog")
+    return write_file(folder, f"{STRESS}{base}{HEADER}{''.join(lines)}", f"process-{number}.hlog")
 
 
 def test_logs_of_500_processes_are_one_trial(tmp_path: Path) -> None:
@@ -277,7 +280,7 @@ def test_logs_of_500_processes_are_one_trial(tmp_path: Path) -> None:
     (imported,) = merge_logs(paths, {"clients": 500})
     result = imported.result
     assert (result.clients, result.facts["processes"], result.statuses) == (500, 500, {"WRITE": {"OK": 10_000}})
-    # The percentile of all operations; the mean of the 500 processes' own would be 250.5 ms.
+    # The percentile of all operations; the mean of the 500 processes' percentiles would be 250.5 ms.
     assert result.value("write.p95") == pytest.approx(475e6, rel=0.001)
     assert result.value("throughput") == pytest.approx(10_000 / 2.499)
     (note,) = result.notes
@@ -293,7 +296,7 @@ def test_percentiles_of_processes_are_not_merged(tmp_path: Path) -> None:
 
 def test_copied_log_of_a_process_is_refused(tmp_path: Path) -> None:
     original = write_process(tmp_path, 1)
-    copy = written(tmp_path, original.read_text(), "copy.hlog")
+    copy = write_file(tmp_path, original.read_text(), "copy.hlog")
     with pytest.raises(LoadstoneError, match=r"copy.hlog is a copy of .*process-1.hlog"):
         merge_logs([original, copy], {})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, figures, one, written
+from imports_support import FIXTURES, figures, read_single, refusal, write_file
 from loadstone.importers.read import read_file
 
 MEGA = 2**20
@@ -16,10 +16,10 @@ MEGA = 2**20
 
 
 def test_cassandra_stress_summary_is_in_base_units() -> None:
-    found = one(FIXTURES / "cassandra-stress-write.txt")
-    assert found.result.clients == 20
-    assert found.result.loop == "closed"
-    assert found.result.facts == {
+    run = read_single(FIXTURES / "cassandra-stress-write.txt")
+    assert run.result.clients == 20
+    assert run.result.loop == "closed"
+    assert run.result.facts == {
         "tool": "cassandra-stress",
         "consistency": "ONE",
         "replication": 2,
@@ -28,7 +28,7 @@ def test_cassandra_stress_summary_is_in_base_units() -> None:
         "record_bytes": 170,
         "distribution": "sequential",
     }
-    assert found.result.statuses == {"WRITE": {"OK": 200_000, "ERROR": 0}}
+    assert run.result.statuses == {"WRITE": {"OK": 200_000, "ERROR": 0}}
     every = {
         "mean": 11_300_000,
         "p50": 2_400_000,
@@ -37,7 +37,7 @@ def test_cassandra_stress_summary_is_in_base_units() -> None:
         "p99.9": 334_800_000,
         "max": 1_059_600_000,
     }
-    assert figures(found) == {
+    assert figures(run) == {
         "throughput": (1752, "op/s", 200_000),
         "runtime": (114_200_000_000, "ns", 1),
         "operations": (200_000, "operations", 200_000),
@@ -51,7 +51,7 @@ def test_cassandra_stress_summary_is_in_base_units() -> None:
 
 
 def test_its_rows_are_the_course() -> None:
-    series = one(FIXTURES / "cassandra-stress-read.txt").series
+    series = read_single(FIXTURES / "cassandra-stress-read.txt").series
     assert series is not None
     assert (len(series.throughput), series.throughput[:2], series.throughput[-1]) == (27, (93, 201), 3138)
     assert series.start_seconds[:3] == (0, 5, 10)
@@ -60,12 +60,12 @@ def test_its_rows_are_the_course() -> None:
 
 
 def test_a_rate_makes_it_an_open_loop() -> None:
-    result = one(FIXTURES / "cassandra-stress-write-throttle.txt").result
+    result = read_single(FIXTURES / "cassandra-stress-write-throttle.txt").result
     assert (result.loop, result.facts["target"], result.facts["consistency"]) == ("open", 500, "QUORUM")
 
 
-def translated(text: str) -> str:
-    """A log as a German JVM prints it: commas for points and points for commas, but for those between cells."""
+def translate_log(text: str) -> str:
+    """A log with a German JVM's decimal commas and points; the commas between cells are unchanged."""
     swap = str.maketrans(",.", ".,")
     lines = []
     for line in text.split("\n"):
@@ -83,10 +83,10 @@ def translated(text: str) -> str:
 
 def test_another_locale_changes_nothing(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-write.txt").read_text()
-    german = translated(text)
+    german = translate_log(text)
     assert "1.752 op/s" in german
     assert "[WRITE: 1.059,6 ms]" in german
-    here, there = one(written(tmp_path, text)), one(written(tmp_path, german))
+    here, there = read_single(write_file(tmp_path, text)), read_single(write_file(tmp_path, german))
     assert there.result == here.result
     assert there.series == here.series
 
@@ -99,29 +99,36 @@ def test_operations_have_separate_figures(tmp_path: Path) -> None:
         .replace("[READ: 200,000]", "[READ: 150,000, WRITE: 50,000]")
         .replace("Total errors              :          0 [READ: 0]", "Total errors : 7 [READ: 0, WRITE: 7]")
     )
-    found = one(written(tmp_path, mixed))
-    assert figures(found, "all.p99", "read.p99", "write.p99", "write.throughput", "errors") == {
+    run = read_single(write_file(tmp_path, mixed))
+    assert figures(run, "all.p99", "read.p99", "write.p99", "write.throughput", "errors") == {
         "all.p99": (pytest.approx(167_900_000), "ns", 200_000),
         "read.p99": (pytest.approx(170_100_000), "ns", 150_000),
         "write.p99": (pytest.approx(99_000_000), "ns", 50_000),
         "write.throughput": (374, "op/s", 50_000),
         "errors": (7, "operations", 200_000),
     }
-    assert found.result.statuses["WRITE"] == {"OK": 50_000, "ERROR": 7}
+    assert run.result.statuses["WRITE"] == {"OK": 50_000, "ERROR": 7}
 
 
 def test_latencies_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text().replace("13.2 ms", "NaN ms")
-    found = one(written(tmp_path, text))
-    assert {"all.mean", "read.mean"}.isdisjoint(found.result.values)
-    assert "read.p50" in found.result.values
+    run = read_single(write_file(tmp_path, text))
+    assert {"all.mean", "read.mean"}.isdisjoint(run.result.values)
+    assert "read.p50" in run.result.values
+
+
+def test_cassandra_stress_before_2_1_is_refused(tmp_path: Path) -> None:
+    text = (
+        "total,interval_op_rate,interval_key_rate,latency,95th,99.9th,elapsed_time\n45868,4586,4586,5.1,17.1,103.1,10\n"
+    )
+    assert "this version is not supported" in refusal(write_file(tmp_path, text))
 
 
 def test_stepped_runs_differ_by_clients(tmp_path: Path) -> None:
     text = (FIXTURES / "cassandra-stress-read.txt").read_text()
     settings, _, run = text.partition("Sleeping 2s...\n")
     twice = "".join(run.replace("Running READ with 20 threads", f"Running with {n} threadCount") for n in (4, 8))
-    assert [dict(each.result.config) for each in read_file(written(tmp_path, settings + twice), {})] == [
+    assert [dict(entry.result.config) for entry in read_file(write_file(tmp_path, settings + twice), {})] == [
         {"variant": "bench", "clients": 4},
         {"variant": "bench", "clients": 8},
     ]
@@ -151,59 +158,67 @@ def test_testdfsio_bandwidths_are_per_task_in_mib() -> None:
         "bytes": 256 * MEGA,
         "file_bytes": 64 * MEGA,
     }
-    # Maps are tasks, not clients in a closed loop.
+    # Maps are tasks instead of clients in a closed loop.
     assert read_.result.clients is None
 
 
 def test_its_log_agrees_with_its_results_file() -> None:
-    log = one(FIXTURES / "testdfsio-read.txt")
+    log = read_single(FIXTURES / "testdfsio-read.txt")
     assert log.result.values == read_file(FIXTURES / "TestDFSIO_results.log", {})[1].result.values
 
 
 def test_results_of_one_file_are_numbered_or_repeats(tmp_path: Path) -> None:
-    path = written(tmp_path, (FIXTURES / "TestDFSIO_results.log").read_text() * 3)
-    names = [each.result.config["variant"] for each in read_file(path, {})]
+    path = write_file(tmp_path, (FIXTURES / "TestDFSIO_results.log").read_text() * 3)
+    names = [run.result.config["variant"] for run in read_file(path, {})]
     assert names == ["bench-1", "bench-1", "bench-2", "bench-2", "bench-3", "bench-3"]
-    named = [each.result for each in read_file(path, {"variant": "px"})]
+    named = [run.result for run in read_file(path, {"variant": "px"})]
     assert [(result.config["test"], result.repeat) for result in named[-2:]] == [("write", 3), ("read", 3)]
 
 
 def test_decimal_comma_and_zero_time_are_read(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text()
     text = text.replace("31.9\n", "31,9\n").replace("32.53\n", "NaN\n").replace("read", "random read")
-    write, random = read_file(written(tmp_path, text), {})
+    write, random = read_file(write_file(tmp_path, text), {})
     assert figures(write, "write.bandwidth") == {"write.bandwidth": (31.9 * MEGA, "B/s", 4)}
     assert "write.io_rate" not in write.result.values
     assert "random_read.bandwidth" in random.result.values
+
+
+@pytest.mark.parametrize("number", ["1,280", "31,904"])
+def test_ambiguous_comma_of_testdfsio_is_refused(number: str, tmp_path: Path) -> None:
+    text = (FIXTURES / "TestDFSIO_results.log").read_text().replace("31.9\n", f"{number}\n")
+    assert "a comma before three digits" in refusal(write_file(tmp_path, text))
 
 
 def test_total_throughput_in_unclear_units_is_ignored(tmp_path: Path) -> None:
     text = (FIXTURES / "TestDFSIO_results.log").read_text().partition("\n\n")[0] + "\n"
     more = text.replace(" Average IO", "Total Throughput mb/sec: 0.02\n Average IO")
     assert more != text
-    assert one(written(tmp_path, more)).result.values == one(written(tmp_path, text)).result.values
+    assert (
+        read_single(write_file(tmp_path, more)).result.values == read_single(write_file(tmp_path, text)).result.values
+    )
 
 
 # HBase PerformanceEvaluation.
 
 
 def test_performance_evaluation_gives_the_sum_of_its_clients() -> None:
-    found = one(FIXTURES / "hbase-pe-sequentialWrite.txt")
-    assert found.result.config == {"variant": "hbase-pe-sequentialWrite", "test": "sequentialwrite"}
-    assert (found.result.clients, found.result.loop) == (4, "closed")
+    run = read_single(FIXTURES / "hbase-pe-sequentialWrite.txt")
+    assert run.result.config == {"variant": "hbase-pe-sequentialWrite", "test": "sequentialwrite"}
+    assert (run.result.clients, run.result.loop) == (4, "closed")
     mean = (3892.74 + 4004.76 + 4104.93 + 3847) / 4
-    assert figures(found, "throughput", "runtime", "operations", "sequentialwrite.max", "sequentialwrite.min") == {
+    assert figures(run, "throughput", "runtime", "operations", "sequentialwrite.max", "sequentialwrite.min") == {
         "throughput": (100_000 / 103.199, "op/s", 100_000),
         "runtime": (103_199_000_000, "ns", 1),
         "operations": (100_000, "operations", 100_000),
         "sequentialwrite.max": (1_842_272_000, "ns", 99_996),
         "sequentialwrite.min": (442_000, "ns", 99_996),
     }
-    assert found.result.value("sequentialwrite.mean") == pytest.approx(mean * 1e3, rel=1e-3)
+    assert run.result.value("sequentialwrite.mean") == pytest.approx(mean * 1e3, rel=1e-3)
 
 
 def test_percentiles_of_several_clients_are_not_put_together() -> None:
-    result = one(FIXTURES / "hbase-pe-randomRead.txt").result
+    result = read_single(FIXTURES / "hbase-pe-randomRead.txt").result
     assert not any(".p9" in metric or ".p5" in metric for metric in result.values)
     assert [note.name for note in result.notes] == ["percentiles-left-out"]
 
@@ -211,8 +226,8 @@ def test_percentiles_of_several_clients_are_not_put_together() -> None:
 def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
     log = (FIXTURES / "hbase-pe-randomRead.txt").read_text().replace('"numClientThreads":4', '"numClientThreads":1')
     alone = "\n".join(line for line in log.split("\n") if "TestClient-" not in line or "TestClient-1" in line)
-    found = one(written(tmp_path, alone))
-    assert figures(found, "randomread.p50", "randomread.p99.99", "throughput") == {
+    run = read_single(write_file(tmp_path, alone))
+    assert figures(run, "randomread.p50", "randomread.p99.99", "throughput") == {
         "randomread.p50": (650_000, "ns", 24_999),
         "randomread.p99.99": (148_315_000, "ns", 24_999),
         "throughput": (25_000 / 49.374, "op/s", 25_000),
@@ -222,18 +237,34 @@ def test_a_single_client_keeps_its_percentiles(tmp_path: Path) -> None:
 # go-ycsb.
 
 
+def test_sizes_of_values_are_not_latencies(tmp_path: Path) -> None:
+    lines = (FIXTURES / "hbase-pe-1.1.txt").read_text().split("\n")
+    last = next(index for index, line in enumerate(lines) if " Max      = " in line)
+    start = lines[last].partition("Max ")[0]
+    sizes = [f"{start}{text}" for text in ("valueSize after 10000000 measures", "Avg      = 500.2", "99th     = 990.0")]
+    path = write_file(tmp_path, "\n".join(lines[: last + 1] + sizes + lines[last + 1 :]))
+    assert read_single(path).result.values == read_single(FIXTURES / "hbase-pe-1.1.txt").result.values
+
+
+def test_performance_evaluation_without_its_options_is_read(tmp_path: Path) -> None:
+    text = (FIXTURES / "hbase-pe-1.1.txt").read_text()
+    headless = read_single(write_file(tmp_path, text.partition("\n")[2]))
+    assert headless.result.values == read_single(FIXTURES / "hbase-pe-1.1.txt").result.values
+    assert headless.result.config["test"] == "sequentialwrite"
+
+
 def test_go_ycsb_lines_are_read_after_the_run() -> None:
-    found = one(FIXTURES / "go-ycsb.txt")
-    assert (found.result.clients, found.result.loop) == (4, "closed")
-    assert found.result.facts == {
+    run = read_single(FIXTURES / "go-ycsb.txt")
+    assert (run.result.clients, run.result.loop) == (4, "closed")
+    assert run.result.facts == {
         "tool": "go-ycsb",
         "phase": "run",
         "records": 1000,
         "mix": "50 % read, 50 % update",
         "distribution": "uniform",
     }
-    assert found.result.statuses == {"READ": {"OK": 4033}, "UPDATE": {"OK": 3967}}
-    assert figures(found, "throughput", "runtime", "operations", "errors", "read.mean", "read.p99.9", "all.p99") == {
+    assert run.result.statuses == {"READ": {"OK": 4033}, "UPDATE": {"OK": 3967}}
+    assert figures(run, "throughput", "runtime", "operations", "errors", "read.mean", "read.p99.9", "all.p99") == {
         "throughput": (6777.0, "op/s", 8000),
         "runtime": (pytest.approx(1_180_327_830), "ns", 1),
         "operations": (8000, "operations", 8000),
@@ -246,27 +277,36 @@ def test_go_ycsb_lines_are_read_after_the_run() -> None:
 
 @pytest.mark.parametrize(("name", "reads"), [("go-ycsb-json.txt", 992), ("go-ycsb-table.txt", 994)])
 def test_its_other_styles_have_the_same_figures(name: str, reads: int) -> None:
-    plain, found = one(FIXTURES / "go-ycsb.txt"), one(FIXTURES / name)
-    assert (found.result.clients, found.result.loop, found.result.facts["target"]) == (2, "open", 1000)
-    assert found.result.statuses["READ"] == {"OK": reads}
-    # A mean that was cut to 0 µs says nothing.
-    assert plain.result.values.keys() - found.result.values.keys() == {"read.mean", "update.mean", "all.mean"}
+    plain, result = read_single(FIXTURES / "go-ycsb.txt"), read_single(FIXTURES / name)
+    assert (result.result.clients, result.result.loop, result.result.facts["target"]) == (2, "open", 1000)
+    assert result.result.statuses["READ"] == {"OK": reads}
+    # A mean truncated to 0 µs has no information.
+    assert plain.result.values.keys() - result.result.values.keys() == {"read.mean", "update.mean", "all.mean"}
 
 
 def test_its_intervals_count_from_the_start(tmp_path: Path) -> None:
     text = (FIXTURES / "go-ycsb.txt").read_text()
-    begun, stars, rest = text.rpartition("**********************************************\nRun finished")
-    second = begun[begun.index("READ   -") :].replace("Takes(s): 1.0, Count: 3", "Takes(s): 3.0, Count: 5")
-    series = one(written(tmp_path, begun + second + stars + rest)).series
+    start, stars, rest = text.rpartition("**********************************************\nRun finished")
+    second = start[start.index("READ   -") :].replace("Takes(s): 1.0, Count: 3", "Takes(s): 3.0, Count: 5")
+    series = read_single(write_file(tmp_path, start + second + stars + rest)).series
     assert series is not None
     assert series.throughput == pytest.approx((6771.0, 4000 / 2.0))
     assert series.length_seconds == (1.0, 2.0)
 
 
+def test_derived_rate_omits_failed_operations(tmp_path: Path) -> None:
+    lines = (FIXTURES / "go-ycsb-runs.md").read_text().split("\n")
+    row = next(index for index, line in enumerate(lines) if line.startswith("READ"))
+    failed = lines[row].replace("READ  ", "READ_ERROR ")
+    runs = read_file(write_file(tmp_path, "\n".join([*lines[: row + 1], failed, *lines[row + 1 :]]), "a.md"), {})
+    before = read_file(FIXTURES / "go-ycsb-runs.md", {})
+    assert [run.result.value("throughput") for run in runs] == [run.result.value("throughput") for run in before]
+
+
 def test_its_failed_operations_are_errors(tmp_path: Path) -> None:
     text = (FIXTURES / "go-ycsb.txt").read_text()
     last = text.rstrip("\n").rpartition("\n")[2]
-    found = one(written(tmp_path, text + last.replace("UPDATE -", "UPDATE_ERROR -") + "\n"))
-    assert found.result.statuses["UPDATE"] == {"OK": 3967, "ERROR": 3967}
-    assert found.result.value("errors") == 3967
-    assert "update-error.p99" in found.result.values
+    run = read_single(write_file(tmp_path, text + last.replace("UPDATE -", "UPDATE_ERROR -") + "\n"))
+    assert run.result.statuses["UPDATE"] == {"OK": 3967, "ERROR": 3967}
+    assert run.result.value("errors") == 3967
+    assert "update-error.p99" in run.result.values

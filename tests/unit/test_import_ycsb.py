@@ -1,4 +1,4 @@
-"""YCSB's reports, with what stands around them."""
+"""YCSB's reports and the text around them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, figures, one, written
+from imports_support import FIXTURES, YCSB, figures, read_single, write_file
 from loadstone.importers.read import read_file
 from loadstone.importers.ycsb_command import parse_command
 
@@ -14,7 +14,7 @@ from loadstone.importers.ycsb_command import parse_command
 
 
 def test_logs_within_text_compare_by_their_reports() -> None:
-    fast, slow = one(FIXTURES / "accelerated.log"), one(FIXTURES / "regular.log")
+    fast, slow = read_single(FIXTURES / "accelerated.log"), read_single(FIXTURES / "regular.log")
     assert figures(fast, "throughput", "insert.p95") == {
         "throughput": (1770.7012685303887, "op/s", 1_000_000),
         "insert.p95": (3_623_000, "ns", 1_000_000),
@@ -26,24 +26,24 @@ def test_logs_within_text_compare_by_their_reports() -> None:
     ratio = (fast.result.value("throughput") or 0) / (slow.result.value("throughput") or 1)
     assert round(ratio, 2) == 4.56
     assert fast.result.config == {"variant": "accelerated"}
-    # The pasted command line says -p threadcount=4; the other log has none.
+    # The pasted command line has -p threadcount=4; the other log has no command line.
     assert (fast.result.clients, slow.result.clients) == (4, None)
     assert (fast.result.loop, fast.result.repeat) == ("closed", 1)
     assert fast.result.statuses == {"INSERT": {"OK": 1_000_000}}
 
 
 def test_markdown_report_gives_both_logs_and_no_tables() -> None:
-    found = read_file(FIXTURES / "hbase-accelerated-writes.md", {})
-    assert [each.result.config["variant"] for each in found] == [
+    runs = read_file(FIXTURES / "hbase-accelerated-writes.md", {})
+    assert [run.result.config["variant"] for run in runs] == [
         "hbase-accelerated-writes-1",
         "hbase-accelerated-writes-2",
     ]
-    assert [each.result.value("throughput") for each in found] == [1770.7012685303887, 388.45918828344935]
-    assert [each.result.clients for each in found] == [4, None]
+    assert [run.result.value("throughput") for run in runs] == [1770.7012685303887, 388.45918828344935]
+    assert [run.result.clients for run in runs] == [4, None]
 
 
 def test_report_figures_are_converted_to_base_units() -> None:
-    assert figures(one(FIXTURES / "accelerated.log")) == {
+    assert figures(read_single(FIXTURES / "accelerated.log")) == {
         "throughput": (1770.7012685303887, "op/s", 1_000_000),
         "runtime": (564_748_000_000, "ns", 1),
         "operations": (1_000_000, "operations", 1_000_000),
@@ -62,25 +62,25 @@ def test_report_figures_are_converted_to_base_units() -> None:
 
 
 def test_status_lines_with_a_gap_are_one_series() -> None:
-    series = one(FIXTURES / "accelerated.log").series
+    series = read_single(FIXTURES / "accelerated.log").series
     assert series is not None
-    # The last line's clock is that of another run; its count of seconds is taken instead.
+    # The clock of the last line belongs to another run; its count of seconds is used instead.
     assert series.length_seconds == pytest.approx((10, 10, 500, 10.001, 34))
     assert series.throughput == pytest.approx((1545.1, 1856.1, 938036 / 500, 15957 / 10.001, 11995 / 34))
-    # No single percentile is that of the 500 s, of which the line has only the last 10.
+    # The line has percentiles of the last 10 s only, so none covers the 500 s.
     assert series.p99_ns == (7_915_000, 5_975_000, None, 8_303_000, 6_743_000)
 
 
 def test_standard_output_and_error_may_be_swapped(tmp_path: Path) -> None:
     out, err = (YCSB / "gbu_both.out").read_text(), (YCSB / "gbu_both.err").read_text()
-    before, after = (one(written(tmp_path, text)) for text in (err + out, out + err))
+    before, after = (read_single(write_file(tmp_path, text)) for text in (err + out, out + err))
     assert before.result == after.result
     assert before.series == after.series
     assert before.series is not None
     assert before.series.throughput == pytest.approx(
         (66 / 4, 15 / 0.026, 121 / 1.55, 460 / 2.437, 138 / 1.906), rel=0.03
     )
-    # Two kinds of operation have two percentiles, which make no third.
+    # The percentiles of two operations cannot be combined.
     assert before.series.p99_ns == ()
 
 
@@ -89,53 +89,53 @@ def test_standard_output_and_error_may_be_swapped(tmp_path: Path) -> None:
 
 def test_intended_times_are_headlines_next_to_actual_ones(tmp_path: Path) -> None:
     text = (YCSB / "gbu_both.err").read_text() + (YCSB / "gbu_both.out").read_text()
-    found = one(written(tmp_path, text))
-    assert (found.result.loop, found.result.clients, found.result.facts["target"]) == ("open", 2, 300)
-    assert figures(found, "update.p99", "update.service.mean", "update.p99.9") == {
+    run = read_single(write_file(tmp_path, text))
+    assert (run.result.loop, run.result.clients, run.result.facts["target"]) == ("open", 2, 300)
+    assert figures(run, "update.p99", "update.service.mean", "update.p99.9") == {
         "update.p99": (7_143_423_000, "ns", 400),
         "update.service.mean": (4_773_872.5, "ns", 400),
         "update.p99.9": (7_151_615_000, "ns", 400),
     }
-    assert found.result.statuses == {"READ": {"OK": 800}, "UPDATE": {"OK": 400}}
+    assert run.result.statuses == {"READ": {"OK": 800}, "UPDATE": {"OK": 400}}
 
 
 def test_a_rate_without_intended_times_has_a_note(tmp_path: Path) -> None:
-    found = one(written(tmp_path, (YCSB / "maxtime.err").read_text() + (YCSB / "maxtime.out").read_text()))
-    assert found.result.loop == "open"
-    assert [note.name for note in found.result.notes] == ["service-time"]
+    run = read_single(write_file(tmp_path, (YCSB / "maxtime.err").read_text() + (YCSB / "maxtime.out").read_text()))
+    assert run.result.loop == "open"
+    assert [note.name for note in run.result.notes] == ["service-time"]
 
 
 # Failures.
 
 
 def test_failures_are_kept_with_their_latencies() -> None:
-    found = one(YCSB / "err.out")
-    assert found.result.statuses == {
+    run = read_single(YCSB / "err.out")
+    assert run.result.statuses == {
         "READ": {"TIMEOUT": 52, "OK": 576, "NOT_FOUND": 287, "ERROR": 85},
         "UPDATE": {"TIMEOUT": 29, "OK": 277, "NOT_FOUND": 146, "ERROR": 47},
     }
-    assert figures(found, "errors", "read.p99", "read-failed.p99") == {
+    assert figures(run, "errors", "read.p99", "read-failed.p99") == {
         "errors": (646, "operations", 1000),
         "read.p99": (41_000, "ns", 576),
         "read-failed.p99": (9_000, "ns", 424),
     }
-    note, coarse = found.result.notes
+    note, coarse = run.result.notes
     assert coarse.name == "coarse"
     assert note.name == "counts-failures"
-    # How many of the operations that read and then update failed is not known.
+    # The number of failures among operations that read and then update is unknown.
     assert note.hint.startswith("they are not subtracted")
-    assert found.result.value("throughput") == 328.83919763235775
+    assert run.result.value("throughput") == 328.83919763235775
 
 
 def test_throughput_without_failures_is_distinguished(tmp_path: Path) -> None:
-    # What Loadstone's front end prints: 600 ended well, and 50 beside them did not.
+    # The output of Loadstone's front end: 600 successes and 50 failures.
     failed = "[READ], Return=NOT_FOUND, 40\n[READ], Return=NOT_YET, 10\n[READ-FAILED], Operations, 50\n" + "".join(
         f"[READ-FAILED], {name}Latency(us), 1000\n" for name in ("Average", "Min", "Max", "95thPercentile")
     )
-    found = one(written(tmp_path, (YCSB / "run_c.out").read_text() + failed))
-    assert found.result.notes == ()
+    run = read_single(write_file(tmp_path, (YCSB / "run_c.out").read_text() + failed))
+    assert run.result.notes == ()
     mean = (600 * 330_695 + 50 * 1_000_000) / 650
-    assert figures(found, "operations", "errors", "all.mean") == {
+    assert figures(run, "operations", "errors", "all.mean") == {
         "operations": (650, "operations", 650),
         "errors": (40, "operations", 650),
         "all.mean": (pytest.approx(mean, rel=1e-5), "ns", 650),
@@ -143,16 +143,16 @@ def test_throughput_without_failures_is_distinguished(tmp_path: Path) -> None:
 
 
 def test_overall_mean_counts_composed_operations_by_their_parts() -> None:
-    found = one(YCSB / "run_f.out")
-    values = found.result.values
+    run = read_single(YCSB / "run_f.out")
+    values = run.result.values
     parts = sum(values[f"{name}.mean"].value * values[f"{name}.mean"].n for name in ("read", "update"))
     assert values["all.mean"].value == pytest.approx(parts / 600)
     assert values["read-modify-write.mean"].n == 293
 
 
 def test_checked_values_are_counted_and_are_no_operations() -> None:
-    found = one(YCSB / "integ.out")
-    assert figures(found, "verified", "wrong", "errors") == {
+    run = read_single(YCSB / "integ.out")
+    assert figures(run, "verified", "wrong", "errors") == {
         "verified": (5, "values", 5),
         "wrong": (5, "values", 5),
         "errors": (0, "operations", 5),
@@ -160,7 +160,7 @@ def test_checked_values_are_counted_and_are_no_operations() -> None:
 
 
 def test_cleanup_and_jvm_metrics_are_no_operations() -> None:
-    names = {metric.partition(".")[0] for metric in one(YCSB / "run_a.out").result.values}
+    names = {metric.partition(".")[0] for metric in read_single(YCSB / "run_a.out").result.values}
     assert names == {"throughput", "runtime", "operations", "errors", "read", "update", "all"}
 
 
@@ -169,15 +169,15 @@ def test_cleanup_and_jvm_metrics_are_no_operations() -> None:
 
 @pytest.mark.parametrize("path", [YCSB / "json.txt", YCSB / "jsonarr.out"])
 def test_both_json_exporters_are_read(path: Path) -> None:
-    found = one(path)
-    assert found.result.statuses == {"READ": {"OK": 10}}
-    assert {"throughput", "runtime", "read.mean", "read.p99", "read.max"} <= found.result.values.keys()
+    run = read_single(path)
+    assert run.result.statuses == {"READ": {"OK": 10}}
+    assert {"throughput", "runtime", "read.mean", "read.p99", "read.max"} <= run.result.values.keys()
 
 
 def test_json_among_other_lines_finds_its_command(tmp_path: Path) -> None:
     log = f"$ ycsb run basic -threads 3 -s\n{(YCSB / 'jsonarr.out').read_text()}$ exit\n"
-    found = one(written(tmp_path, log))
-    assert (found.result.clients, found.result.value("read.max")) == (3, 8_191_000)
+    run = read_single(write_file(tmp_path, log))
+    assert (run.result.clients, run.result.value("read.max")) == (3, 8_191_000)
 
 
 def test_text_and_json_reports_are_equal(tmp_path: Path) -> None:
@@ -186,40 +186,40 @@ def test_text_and_json_reports_are_equal(tmp_path: Path) -> None:
         f'{{"metric" : "{metric.strip("[]")}", "measurement" : "{name}", "value" : {value}}}'
         for metric, name, value in lines
     )
-    text, json = one(YCSB / "run_a.out"), one(written(tmp_path, objects, "run_a.json"))
+    text, json = read_single(YCSB / "run_a.out"), read_single(write_file(tmp_path, objects, "run_a.json"))
     assert json.result.values == text.result.values
 
 
 def test_histogram_type_has_coarse_percentiles_with_a_note() -> None:
-    found = one(YCSB / "hist.out")
-    assert figures(found, "read.p95", "update.p99") == {
+    run = read_single(YCSB / "hist.out")
+    assert figures(run, "read.p95", "update.p99") == {
         "read.p95": (8_000_000, "ns", 290),
         "update.p99": (10_000_000, "ns", 310),
     }
     # It was in the overflow, so YCSB printed no line.
-    assert "read.p99" not in found.result.values
-    assert [note.name for note in found.result.notes] == ["coarse"]
+    assert "read.p99" not in run.result.values
+    assert [note.name for note in run.result.notes] == ["coarse"]
 
 
 def test_a_verbose_report_has_its_histogram() -> None:
-    found = one(YCSB / "verbose.out")
-    assert {name: found.result.values[f"{name}.p99.99"].n for name in ("read", "update")} == {
+    run = read_single(YCSB / "verbose.out")
+    assert {name: run.result.values[f"{name}.p99.99"].n for name in ("read", "update")} == {
         "read": 491,
         "update": 509,
     }
-    assert found.result.value("read.p50") == 0
+    assert run.result.value("read.p50") == 0
 
 
 def test_timeseries_and_raw_have_what_they_print() -> None:
-    assert one(YCSB / "timeseries.out").result.value("update.max") == 8_525_000
-    raw = one(YCSB / "raw.out")
+    assert read_single(YCSB / "timeseries.out").result.value("update.max") == 8_525_000
+    raw = read_single(YCSB / "raw.out")
     assert figures(raw, "read.p50", "read.p99.9", "read.mean") == {
         "read.p50": (1_157_000, "ns", 8),
         "read.p99.9": (5_490_000, "ns", 8),
         "read.mean": (1_449_750, "ns", 8),
     }
-    # Of two types at once, the first is taken under the operations' own names.
-    assert one(YCSB / "raw2.out").result.value("read.max") == 4_711_000
+    # Of two simultaneous types, the first is imported under the operations' names.
+    assert read_single(YCSB / "raw2.out").result.value("read.max") == 4_711_000
 
 
 # Command lines.
@@ -234,7 +234,7 @@ def test_timeseries_and_raw_have_what_they_print() -> None:
             None,
         ),
         ("bin/ycsb load hbase12 -p threadcount=4 -cp /etc/hbase/conf -s | tee -a workloada.dat -threads 9", 4, None),
-        # YCSB has no property `threads`: this runs with one client, or what the workload file says.
+        # YCSB has no property `threads`: this runs with one client, or with the workload file's number.
         ("./bin/ycsb load hbase14 -P workloads/workloada -p threads=10 -p table=usertable", None, None),
         ("Command line: -db site.ycsb.BasicDB -threads 2 -target 300 -p threadcount=8 -t", 8, 300),
         ("java -cp x site.ycsb.Client -t -db site.ycsb.BasicDB -p target=50 -threads 16", 16, 50),
@@ -244,46 +244,46 @@ def test_timeseries_and_raw_have_what_they_print() -> None:
     ],
 )
 def test_clients_and_rate_come_from_the_command_line(line: str, clients: int | None, target: int | None) -> None:
-    found = parse_command(line)
-    assert found is not None
-    assert (found.clients, found.target) == (clients, target)
+    result = parse_command(line)
+    assert result is not None
+    assert (result.clients, result.target) == (clients, target)
 
 
 def test_command_continued_by_a_backslash_is_one_command(tmp_path: Path) -> None:
     log = "$ bin/ycsb run basic \\\n    -P workloads/workloada \\\n    -threads 12\n"
-    assert one(written(tmp_path, log + (YCSB / "run_a.out").read_text())).result.clients == 12
+    assert read_single(write_file(tmp_path, log + (YCSB / "run_a.out").read_text())).result.clients == 12
 
 
 def test_last_command_before_a_report_belongs_to_it(tmp_path: Path) -> None:
     report = (YCSB / "run_a.out").read_text()
     commands = ("bin/ycsb load basic -threads 50\nbin/ycsb run basic -threads 2\n", "bin/ycsb run basic -threads 3\n")
-    log = "".join(f"{each}{report}" for each in commands)
-    assert [each.result.clients for each in read_file(written(tmp_path, log), {})] == [2, 3]
+    log = "".join(f"{command}{report}" for command in commands)
+    assert [command.result.clients for command in read_file(write_file(tmp_path, log), {})] == [2, 3]
 
 
-# What stands around a log.
+# The text around a log.
 
 
 @pytest.mark.parametrize("prefix", ["> ", "    ", "ycsb-1  | ", "2024-05-01T10:00:00.123456789Z ", "\x1b[32m"])
 def test_quotes_and_collectors_of_logs_are_seen_through(tmp_path: Path, prefix: str) -> None:
     report = "".join(f"{prefix}{line}\r\n" for line in (YCSB / "run_a.out").read_text().splitlines())
-    assert one(written(tmp_path, report)).result.values == one(YCSB / "run_a.out").result.values
+    assert read_single(write_file(tmp_path, report)).result.values == read_single(YCSB / "run_a.out").result.values
 
 
 def test_prose_that_names_a_figure_is_no_report(tmp_path: Path) -> None:
     prose = "We saw [OVERALL], Throughput(ops/sec), 99\n - [INSERT], Operations: Total number\n"
-    found = one(written(tmp_path, prose + (YCSB / "run_a.out").read_text()))
-    assert found.result.value("throughput") == 1339.2857142857142
+    run = read_single(write_file(tmp_path, prose + (YCSB / "run_a.out").read_text()))
+    assert run.result.value("throughput") == 1339.2857142857142
 
 
 def test_a_log_that_windows_wrote_is_read(tmp_path: Path) -> None:
     text = (YCSB / "run_a.out").read_text().replace("\n", "\r\n")
-    assert one(written(tmp_path, text.encode("utf-16"))).result.value("errors") == 0
+    assert read_single(write_file(tmp_path, text.encode("utf-16"))).result.value("errors") == 0
 
 
 def test_not_a_number_is_no_figure(tmp_path: Path) -> None:
     # With operationcount=0, YCSB 0.17.0 does nothing.
     log = "[OVERALL], RunTime(ms), 1\n[OVERALL], Throughput(ops/sec), NaN\n[CLEANUP], Operations, 0\n"
-    found = one(written(tmp_path, log))
-    assert "throughput" not in found.result.values
-    assert [note.name for note in found.result.notes] == ["not-a-number"]
+    run = read_single(write_file(tmp_path, log))
+    assert "throughput" not in run.result.values
+    assert [note.name for note in run.result.notes] == ["not-a-number"]

@@ -1,4 +1,4 @@
-"""The lab's packages depend in one direction, as ARCHITECTURE.md shows: an import that climbs fails here."""
+"""The lab's packages depend in one direction, as ARCHITECTURE.md shows. An import in the other direction fails here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from lab_support import ROOT
 
 PACKAGE = ROOT / "python/loadstone"
-# Each may import those above it, and itself. What stands on one line may not import its neighbours.
+# A package may import the packages above its line, and itself. Packages on one line may not import each other.
 LEVELS = (
     ("errors",),
     ("engine", "format"),
@@ -26,7 +26,7 @@ LEVELS = (
     ("commands",),
     ("api", "cli"),
 )
-# The rooms of `experiment`, with those that each may import.
+# The subpackages of `experiment`, with the subpackages that each may import.
 ROOMS: dict[str, set[str]] = {
     "model": set(),
     "reading": {"model"},
@@ -37,25 +37,25 @@ LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 
 
 def imports(file: Path) -> Iterator[list[str]]:
-    """What a module imports of this package, anywhere in it, as the words of its name without the package's."""
+    """The modules of this package that a module imports, as parts of their names without the package's name."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = (
-                [f"{node.module}.{each.name}" for each in node.names] if node.module == "loadstone" else [node.module]
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "loadstone" else [node.module]
             )
         elif isinstance(node, ast.Import):
-            names = [each.name for each in node.names]
+            names = [alias.name for alias in node.names]
         else:
             continue
         for name in names:
             parts = name.split(".")
-            # `from loadstone import __version__` is of no package.
+            # `from loadstone import __version__` belongs to no package.
             if parts[0] == "loadstone" and len(parts) > 1 and not parts[1].startswith("__"):
                 yield parts[1:]
 
 
 def part(file: Path) -> str:
-    """The package, or the module beside the packages, that a file belongs to."""
+    """The package of a file, or the module outside the packages."""
     return file.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
@@ -77,7 +77,7 @@ def test_no_import_climbs() -> None:
 
 def test_experiment_subpackages_depend_in_one_direction() -> None:
     below = PACKAGE / "experiment"
-    assert {each.name for each in below.iterdir() if (each / "__init__.py").exists()} == ROOMS.keys()
+    assert {path.name for path in below.iterdir() if (path / "__init__.py").exists()} == ROOMS.keys()
     climbing = [
         f"{file.relative_to(below)} imports {'.'.join(other)}"
         for room, allowed in ROOMS.items()
@@ -98,6 +98,6 @@ def test_one_file_imports_ray() -> None:
 
 def test_architecture_shows_the_levels() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    picture = text[text.index("<!-- levels -->") : text.index("<!-- /levels -->")]
-    shown = tuple(tuple(line.split(" · ")) for line in picture.splitlines() if line.startswith("    ") and line.strip())
-    assert tuple(tuple(name.strip() for name in line) for line in shown) == LEVELS
+    chart = text[text.index("<!-- levels -->") : text.index("<!-- /levels -->")]
+    output = tuple(tuple(line.split(" · ")) for line in chart.splitlines() if line.startswith("    ") and line.strip())
+    assert tuple(tuple(name.strip() for name in line) for line in output) == LEVELS

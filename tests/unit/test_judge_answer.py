@@ -1,4 +1,4 @@
-"""The answer in one sentence, and the curve whose knee may stand in it."""
+"""The answer in one sentence, and the curve whose knee it may name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Spoil, asking, both, ended, experiment, given, rocksdb, sound
+from judge_support import Change, asking, both, experiment, rocksdb, set_figures, sound, with_end
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.results.result_set import Question, ResultSet
@@ -21,14 +21,14 @@ def answer(results: ResultSet) -> str:
     return judge_results(results).answer
 
 
-def scaled(speed: float) -> Spoil:
-    """rocksdb at this speed, with little noise of its own."""
+def scale_speed(speed: float) -> Change:
+    """rocksdb at this speed, with a little independent noise."""
 
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         own = speed * (1 + 0.002 * (trial.repeat % 3))
-        return given(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
+        return set_figures(throughput=1000 * own, all__mean=9.8e6 / own)(trial)
 
-    return rocksdb(spoil)
+    return rocksdb(change_trial)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def scaled(speed: float) -> Spoil:
             "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)",
         ),
         (
-            experiment(scaled(3)),
+            experiment(scale_speed(3)),
             "rocksdb holds 2.253× the throughput of lmdb (95 % interval 2.246–2.261, n=6, valid)",
         ),
         (
             experiment(question=asking(metrics=("all.mean",))),
-            "mean latency of lmdb is 25 % lower than that of rocksdb"
+            "mean latency is 25 % lower with lmdb than with rocksdb"
             " (7.35 ms against 9.80 ms, 95 % interval 24.8–25.2 %, n=6, valid)",
         ),
         (
@@ -60,7 +60,7 @@ def scaled(speed: float) -> Spoil:
             "throughput is 1,330 op/s with lmdb, 1,000 op/s with rocksdb (n=3: no interval, no claim possible, valid)",
         ),
         (
-            experiment(rocksdb(given(wrong=1))),
+            experiment(rocksdb(set_figures(wrong=1))),
             "refused to rank lmdb and rocksdb: 1 of 50,000 values read were not what had been written (unverified)",
         ),
         (ResultSet("none", []), "nothing was measured"),
@@ -79,11 +79,11 @@ def test_the_answer_is_one_sentence_with_its_verdict(results: ResultSet, expecte
 
 
 def test_missing_evidence_is_reported_with_its_interval() -> None:
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         speed = (1 + 0.02 * (-1) ** trial.repeat) if trial.config["system"] == "lmdb" else 1 + 0.001 * trial.repeat
-        return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
-    text = answer(experiment(spoil))
+    text = answer(experiment(change_trial))
     assert text.startswith(
         "no evidence of a difference in throughput between lmdb and rocksdb (ratio 0.996, 95 % interval 0."
     )
@@ -95,75 +95,88 @@ def test_missing_evidence_is_reported_with_its_interval() -> None:
 
 
 def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
-    def failing(*repeats: int) -> Spoil:
-        return lambda trial: given(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(trial)
+    def failing(*repeats: int) -> Change:
+        return lambda trial: set_figures(errors=200 * (trial.config["system"] == "lmdb" and trial.repeat in repeats))(
+            trial
+        )
 
-    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were left out")
+    assert answer(experiment(failing(3))).endswith("(errors); 1 more repeat could decide it if lmdb-3 were excluded")
     assert answer(experiment(failing(2, 3))).endswith(
-        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were left out"
+        "(errors); 2 more repeats could decide it if lmdb-2, lmdb-3 were excluded"
     )
-    # What concerns all trials of a side is not mended by repeats.
-    assert "could decide" not in answer(experiment(given(wrong=5)))
+    # Repeats do not help if all trials of a side are affected.
+    assert "could decide" not in answer(experiment(set_figures(wrong=5)))
 
 
-def in_contexts(count: int) -> ResultSet:
+def test_answer_merges_refusals_of_one_check() -> None:
+    def fail(trial: TrialResult) -> TrialResult:
+        failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
+        return set_figures(errors=failures)(trial)
+
+    results = vary_workload(4)
+    judged = judge_results(replace(results, trials=[*map(fail, results.trials)]))
+    assert judged.answer.count("operations failed") == 1
+    assert "40,000 of 100,000 operations failed (40 %) (errors) (the worst of 4 contexts)" in judged.answer
+
+
+def vary_workload(count: int) -> ResultSet:
     """rocksdb and lmdb on several workloads."""
-    one = experiment()
+    results = experiment()
     trials = [
         replace(trial, trial=f"{workload}-{trial.trial}", config={**trial.config, "workload": workload})
         for workload in "abcdef"[:count]
-        for trial in one.trials
+        for trial in results.trials
     ]
-    return replace(one, trials=trials)
+    return replace(results, trials=trials)
 
 
 def test_a_few_contexts_are_listed_one_by_one() -> None:
     relation = "lmdb holds 1.333× the throughput of rocksdb (95 % interval 1.329–1.337, n=6, valid)"
     text = f"workload=a: {relation}; workload=b: {relation}"
-    assert answer(in_contexts(2)) == text.replace("valid)", f"valid; {COVERAGE})")
+    assert answer(vary_workload(2)) == text.replace("valid)", f"valid; {COVERAGE})")
 
 
 def test_many_contexts_are_counted() -> None:
-    assert answer(in_contexts(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
-    turned = replace(in_contexts(5), question=asking(baseline="lmdb"))
-    assert answer(turned) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
+    assert answer(vary_workload(5)) == "throughput of lmdb against rocksdb in 5 contexts: better in 5 (1.33×)"
+    reversed_order = replace(vary_workload(5), question=asking(baseline="lmdb"))
+    assert answer(reversed_order) == "throughput of rocksdb against lmdb in 5 contexts: worse in 5 (25 % lower)"
 
 
 def test_contexts_with_rates_above_capacity_are_counted() -> None:
-    def overloaded(trial: TrialResult) -> TrialResult:
+    def overload(trial: TrialResult) -> TrialResult:
         if (trial.config["system"], trial.config["workload"]) not in (("lmdb", "a"), ("lmdb", "b"), ("rocksdb", "b")):
             return trial
-        return replace(given(due=100_000, censored=1_000)(trial), loop="open")
+        return replace(set_figures(due=100_000, censored=1_000)(trial), loop="open")
 
-    found = in_contexts(5)
-    text = answer(replace(found, trials=[overloaded(each) for each in found.trials]))
+    result = vary_workload(5)
+    text = answer(replace(result, trials=[overload(value) for value in result.trials]))
     assert "the rate is above the capacity of lmdb in 2" in text
     assert "the rate is above the capacity of rocksdb in 1" in text
 
 
-def beside(spoil: Spoil, *systems: str) -> ResultSet:
-    """Systems that took turns six times, each a little faster than the one before, each trial spoilt."""
+def rank_systems(change: Change, *systems: str) -> ResultSet:
+    """Interleaved systems in six blocks, each slightly faster than its predecessor, with each trial changed."""
     trials = [
-        spoil(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
+        change(replace(sound("rocksdb", repeat, 1 + 0.1 * i + 0.001 * i * repeat), config={"system": system}))
         for repeat in range(1, 7)
         for i, system in enumerate(systems)
     ]
-    named = [replace(each, trial=f"{each.config['system']}-{each.repeat}") for each in trials]
+    named = [replace(trial, trial=f"{trial.config['system']}-{trial.repeat}") for trial in trials]
     return ResultSet("crafted", named, asking(baseline="a", metrics=("throughput",)), interleaved=True)
 
 
-def wrong_where(wrong: dict[str, Spoil]) -> Spoil:
-    """Each of these systems spoilt in its own way."""
-    return lambda trial: wrong.get(str(trial.config["system"]), given())(trial)
+def change_systems(wrong: dict[str, Change]) -> Change:
+    """A change for each of these systems."""
+    return lambda trial: wrong.get(str(trial.config["system"]), set_figures())(trial)
 
 
 def test_refusals_of_several_contenders_have_separate_reasons() -> None:
     values = "5 of 50,000 values read were not what had been written (unverified)"
-    found = answer(beside(wrong_where({"c": given(wrong=5)}), "a", "b", "c"))
-    assert found.startswith("b holds 1.103×")
-    assert f"the throughput of a, c not ranked with a: {values} (" in found
-    each = {"b": given(segments__lost=1), "c": given(wrong=5), "d": given(wrong=5)}
-    assert answer(beside(wrong_where(each), "a", "b", "c", "d")).startswith(
+    result = answer(rank_systems(change_systems({"c": set_figures(wrong=5)}), "a", "b", "c"))
+    assert result.startswith("b holds 1.103×")
+    assert f"the throughput of a, c not ranked with a: {values} (" in result
+    changes = {"b": set_figures(segments__lost=1), "c": set_figures(wrong=5), "d": set_figures(wrong=5)}
+    assert answer(rank_systems(change_systems(changes), "a", "b", "c", "d")).startswith(
         f"b not ranked with a: segments lost: 1 of 4 (lost-segment), c and d not ranked with a: {values} ("
     )
 
@@ -171,26 +184,26 @@ def test_refusals_of_several_contenders_have_separate_reasons() -> None:
 def test_overloaded_contender_is_at_its_capacity() -> None:
     def set_rate(trial: TrialResult) -> TrialResult:
         censored = 1_000 if trial.config["system"] == "c" else 0
-        return replace(given(due=100_000, censored=censored)(trial), loop="open")
+        return replace(set_figures(due=100_000, censored=censored)(trial), loop="open")
 
-    found = answer(beside(wrong_where(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
-    assert "c 1.207×" in found
-    assert "; the rate is above the capacity of c (" in found
+    result = answer(rank_systems(change_systems(dict.fromkeys("abc", set_rate)), "a", "b", "c"))
+    assert "c 1.207×" in result
+    assert "; the rate is above the capacity of c (" in result
 
 
-def sweep(saturation: float, spoil: Spoil | None = None, repeats: int = 4, collapse: float = 1e9) -> ResultSet:
-    """One system with 1 to 64 clients that scales up to so many, and halves beyond `collapse`."""
+def sweep(saturation: float, change: Change | None = None, repeats: int = 4, collapse: float = 1e9) -> ResultSet:
+    """One system with 1 to 64 clients that scales up to a limit, and drops by half beyond `collapse`."""
     trials = []
     for clients in (1, 2, 4, 8, 16, 32, 64):
         for repeat in range(1, repeats + 1):
             rate = 1000 * min(clients, saturation) * (0.99 + 0.005 * ((repeat + clients) % 4))
             rate /= 2 if clients > collapse else 1
-            trial = given(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
+            trial = set_figures(throughput=rate, all__mean=0.98e9 * clients / rate, without=("read.mean",))(sound())
             name = f"{clients}-{repeat}"
             trial = replace(
                 trial, trial=name, repeat=repeat, clients=clients, config={"system": "lmdb", "clients": clients}
             )
-            trials.append(trial if spoil is None else spoil(trial))
+            trials.append(trial if change is None else change(trial))
     return ResultSet("sweep", trials)
 
 
@@ -201,7 +214,7 @@ def test_a_sweep_of_clients_names_its_knee(interleaved: bool) -> None:
     assert curve.context == (("system", "lmdb"),)
     assert list(curve.knee.loads) == [1, 2, 4, 8, 16, 32, 64]
     assert (curve.knee.lower, curve.knee.upper, curve.knee.collapse) == (8, 16, None)
-    # A curve with a corner is none of the scalability law.
+    # A curve with a corner does not follow the scalability law.
     assert curve.law is None
     assert judgement.answer == "throughput levels off at 9,970 op/s; 95 % of that is reached between 8 and 16 clients"
 
@@ -220,7 +233,7 @@ def test_a_curve_that_still_rises_has_no_knee() -> None:
 @pytest.mark.parametrize("repeats", [1, 2])
 def test_one_or_two_repeats_claim_no_knee(repeats: int) -> None:
     assert judge_results(sweep(10, repeats=repeats)).answer.startswith(
-        "no knee is named: that takes 3 repeats of each load (plateau "
+        "no knee is named: it requires 3 repeats of each load (plateau "
     )
 
 
@@ -232,7 +245,7 @@ def test_repeated_numbers_in_one_context_are_no_blocks() -> None:
 
 
 def test_invalid_trials_and_open_loops_add_no_points() -> None:
-    few = sweep(10, lambda trial: given(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
+    few = sweep(10, lambda trial: set_figures(wrong=1)(trial) if (trial.clients or 0) > 4 else trial)
     assert judge_results(few).curves == []
     assert len(judge_results(few, rank_invalid=True).curves) == 1
     assert judge_results(sweep(10, lambda trial: replace(trial, loop="open"))).curves == []
@@ -259,20 +272,20 @@ def test_the_answer_names_curves_by_their_differences(systems: list[str], expect
         for system in systems
         for trial in sweep(1000).trials
     ]
-    found = answer(ResultSet("sweep", trials, Question(by="clients")))
-    assert expected in found
-    assert found.startswith("throughput ")
-    assert "mix" not in found
+    result = answer(ResultSet("sweep", trials, Question(by="clients")))
+    assert expected in result
+    assert result.startswith("throughput ")
+    assert "mix" not in result
 
 
-def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
-    """lmdb and rocksdb at 1,000 op/s, which both hold; updates of lmdb take a quarter of the time."""
+def rate_results(damage: Change | None = None, **question: object) -> ResultSet:
+    """lmdb and rocksdb at 1,000 op/s, which both reach; updates of lmdb take a quarter of the time."""
 
     def set_rate(trial: TrialResult) -> TrialResult:
         times = 1 + 0.001 * (trial.repeat % 3) if trial.config["system"] == "lmdb" else 4 + 0.01 * (trial.repeat % 4)
         # Without noise in common, p99 is undecided.
         noise = 1 + 0.6 * ((trial.repeat * (5 if times > 3 else 3)) % 7 - 3) / 3
-        trial = given(
+        trial = set_figures(
             without=("read.p99", "read.p50"),
             throughput=1000.0,
             update__p50=1e5 * times,
@@ -287,7 +300,7 @@ def rate_results(damage: Spoil | None = None, **question: object) -> ResultSet:
 def test_latency_is_answered_at_a_rate() -> None:
     judgement = judge_results(rate_results(metrics=("throughput", "update.p50", "update.p99")))
     lead, _, trust = judgement.answer.partition(" (")
-    assert lead.startswith("at 1,000 op/s, held by both: update p50 of lmdb is 75 % lower than ")
+    assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
     assert judgement.further == (
         "exploratory: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb (ratio 0.61–1.63)",
@@ -297,13 +310,13 @@ def test_latency_is_answered_at_a_rate() -> None:
 def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
-    assert judgement.further[0].startswith("exploratory: update p50 of lmdb is 75 % lower than ")
+    assert judgement.further[0].startswith("exploratory: update p50 is 75 % lower with lmdb than ")
     assert len(judgement.further) == 1
 
 
 def test_missed_rate_is_answered_by_capacity() -> None:
     def overload(trial: TrialResult) -> TrialResult:
-        return given(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
+        return set_figures(throughput=700.0 + trial.repeat)(trial) if trial.config["system"] == "rocksdb" else trial
 
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
     assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
@@ -321,7 +334,7 @@ def test_every_listed_metric_is_answered() -> None:
 
 
 def test_withheld_metric_is_named() -> None:
-    few = experiment(given(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
+    few = experiment(set_figures(n=500, read__p99=3e7), question=asking(metrics=("throughput", "read.p99")))
     assert judge_results(few).further == ("read p99 is withheld: fewer than 10 of 500 operations lie beyond p99",)
 
 
@@ -355,7 +368,7 @@ def test_comparison_over_loads_gives_the_range() -> None:
 def test_refused_load_is_outside_the_range() -> None:
     results = grow([1, 2, 4])
     damaged = [
-        replace(trial, values=given(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
+        replace(trial, values=set_figures(wrong=5)(trial).values) if trial.config["clients"] == 4 else trial
         for trial in results.trials
     ]
     text = answer(replace(results, trials=damaged))
@@ -365,7 +378,7 @@ def test_refused_load_is_outside_the_range() -> None:
 
 def test_withheld_first_metric_leaves_reason_in_answer() -> None:
     def serve_few(trial: TrialResult) -> TrialResult:
-        few = given(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
+        few = set_figures(n=500, read__p99=3e7, read__p50=9e6, due=1000, censored=0)
         return replace(few(trial), loop="open")
 
     judgement = judge_results(experiment(serve_few, repeats=3, question=Question(metrics=("read.p99", "read.p50"))))
@@ -375,7 +388,7 @@ def test_withheld_first_metric_leaves_reason_in_answer() -> None:
 
 def test_cause_leads_where_every_trial_failed() -> None:
     def refuse(trial: TrialResult) -> TrialResult:
-        return replace(ended("failed", "failed", "cannot connect to 127.0.0.1:1")(trial), values={})
+        return replace(with_end("failed", "failed", "cannot connect to 127.0.0.1:1")(trial), values={})
 
     judgement = judge_results(experiment(refuse))
     assert judgement.verdict == Verdict.INVALID

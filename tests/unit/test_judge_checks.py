@@ -1,4 +1,4 @@
-"""Every check fires and stays silent, at the edges of its thresholds, and says what its page says."""
+"""Every check, in both directions at its thresholds, and with the messages of its page."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.check}: {case.what}")
 def test_a_check_fires_and_stays_silent(case: Case) -> None:
-    found = case.findings()
+    result = case.findings()
     if case.severity is None:
-        assert found == []
+        assert result == []
         return
-    assert max(finding.severity for finding in found) == case.severity
-    assert case.message in [finding.message for finding in found]
-    for finding in found:
+    assert max(finding.severity for finding in result) == case.severity
+    assert case.message in [finding.message for finding in result]
+    for finding in result:
         assert finding.hint
         assert not f"{finding.message}{finding.hint}".endswith(".")
 
@@ -94,7 +94,7 @@ def test_every_page_has_an_example_and_all_thresholds(name: str) -> None:
 
 @pytest.mark.parametrize("path", sorted(PAGES.glob("*.md")), ids=lambda path: path.stem)
 def test_page_of_check_is_short(path: Path) -> None:
-    # The bars of tables and signs of formulas are no words.
+    # Bars of tables and signs of formulas are not words.
     assert sum(bool(re.search(r"\w", word)) for word in path.read_text().split()) <= PAGE_WORDS_MAX
 
 

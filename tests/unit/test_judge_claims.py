@@ -1,4 +1,4 @@
-"""What is claimed where the figures are in doubt, where a difference does not matter, and where nothing can be."""
+"""Claims with uncertain figures, with insignificant differences, and without evidence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from typing import Any
 
 import pytest
 
-from judge_support import STEADY, Spoil, asking, both, course, experiment, facts, given, rocksdb, sound, value
+from judge_support import (
+    STEADY,
+    Change,
+    asking,
+    both,
+    experiment,
+    facts,
+    make_series,
+    rocksdb,
+    set_figures,
+    sound,
+    value,
+)
 from loadstone.judge.finding import Severity, Verdict, worst_verdict
 from loadstone.judge.findings import check_trial
 from loadstone.judge.judge import judge_results
@@ -20,35 +32,35 @@ from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import TrialResult
 
 
-def lmdb(spoil: Spoil) -> Spoil:
-    """On one side only."""
-    return lambda trial: spoil(trial) if trial.config["system"] == "lmdb" else trial
+def lmdb(change: Change) -> Change:
+    """A change of one side only."""
+    return lambda trial: change(trial) if trial.config["system"] == "lmdb" else trial
 
 
-def times(factor: float, noise: float = 0.001) -> Spoil:
-    """lmdb at so many times rocksdb's throughput, each block off by up to `noise`."""
+def times(factor: float, noise: float = 0.001) -> Change:
+    """lmdb at this multiple of rocksdb's throughput, with up to `noise` in each block."""
 
-    def spoil(trial: TrialResult) -> TrialResult:
-        # No two repeats are alike to the last digit.
+    def change_trial(trial: TrialResult) -> TrialResult:
+        # All repeats differ in their last digits.
         off = noise * ((trial.repeat * 5) % 7 - 3) / 3 + 1e-7 * trial.repeat
         speed = factor * (1 + off) if trial.config["system"] == "lmdb" else 1.0
         mean = 9.8e6 / speed
-        return given(throughput=1000 * speed, operations=1e5 * speed, all__mean=mean, read__mean=mean, read__min=1e5)(
-            trial
-        )
+        return set_figures(
+            throughput=1000 * speed, operations=1e5 * speed, all__mean=mean, read__mean=mean, read__min=1e5
+        )(trial)
 
-    return spoil
+    return change_trial
 
 
-def only(results: ResultSet, metric: str = "throughput") -> Comparison:
+def single_comparison(results: ResultSet, metric: str = "throughput") -> Comparison:
     """The one comparison by a metric."""
-    (found,) = [each for each in judge_results(results).comparisons if each.metric == metric]
-    return found
+    (rows,) = [comparison for comparison in judge_results(results).comparisons if comparison.metric == metric]
+    return rows
 
 
-def asked(spoil: Spoil, repeats: int = 6, metric: str = "throughput") -> Comparison:
+def compare_by(change: Change, repeats: int = 6, metric: str = "throughput") -> Comparison:
     """The comparison of an experiment that asks for one metric."""
-    return only(experiment(spoil, repeats, question=asking(metrics=(metric,))), metric)
+    return single_comparison(experiment(change, repeats, question=asking(metrics=(metric,))), metric)
 
 
 @pytest.mark.parametrize(
@@ -62,11 +74,11 @@ def asked(spoil: Spoil, repeats: int = 6, metric: str = "throughput") -> Compari
     ],
 )
 def test_a_claim_needs_a_difference_that_matters(factor: float, noise: float, claim: Claim) -> None:
-    assert asked(times(factor, noise)).claim == claim
+    assert compare_by(times(factor, noise)).claim == claim
 
 
 def test_undecided_comparison_states_detectable_difference() -> None:
-    why = asked(times(1.0, 0.03)).why
+    why = compare_by(times(1.0, 0.03)).why
     match = re.fullmatch(r"n=6 can show a difference of (\S+) %; n=24, 4 times the time, one of (\S+) %", why)
     assert match is not None, why
     # The interval narrows with the root of the number of repeats.
@@ -74,10 +86,10 @@ def test_undecided_comparison_states_detectable_difference() -> None:
 
 
 def test_one_bucket_of_a_histogram_is_no_difference() -> None:
-    # 30.0 ms against the next bucket of three significant digits, in every repeat.
+    # 30.0 ms compared with the next bucket of three significant digits, in every repeat.
     step = 3e7 * 2**-10
-    found = asked(lmdb(given(read__p99=3e7 + step)), metric="read.p99")
-    assert found.claim == "same"
+    result = compare_by(lmdb(set_figures(read__p99=3e7 + step)), metric="read.p99")
+    assert result.claim == "same"
 
 
 def test_last_printed_digit_is_no_difference() -> None:
@@ -86,130 +98,130 @@ def test_last_printed_digit_is_no_difference() -> None:
         read = replace(value("read.p99", figure), resolution=1e7)
         return replace(trial, values={**trial.values, "read.p99": read})
 
-    assert asked(coarse, metric="read.p99").claim == "none"
+    assert compare_by(coarse, metric="read.p99").claim == "none"
 
 
 def test_our_own_time_makes_a_ratio_a_bound() -> None:
-    # 14 % of an operation of the faster one is ours, 1.4 % of the slower one's.
-    own = both(times(10), lmdb(given(driver=1.4e5)), rocksdb(given(driver=1.4e5)))
-    found = asked(own)
-    assert (found.claim, found.bound) == ("better", True)
-    assert found.ratio.value == pytest.approx(10 * 0.986, rel=0.002)
+    # The generator takes 14 % of the faster side's operation, and 1.4 % of the slower side's.
+    own = both(times(10), lmdb(set_figures(driver=1.4e5)), rocksdb(set_figures(driver=1.4e5)))
+    result = compare_by(own)
+    assert (result.claim, result.bound) == ("better", True)
+    assert result.ratio.value == pytest.approx(10 * 0.986, rel=0.002)
     judged = judge_results(experiment(own, question=asking(metrics=("throughput",))))
     assert "lmdb holds at least 9.86× the throughput of rocksdb" in judged.answer
-    assert found.verdict == Verdict.VALID
+    assert result.verdict == Verdict.VALID
 
 
 def test_our_own_time_refuses_what_it_could_turn() -> None:
-    # The slower one may be a seventh faster than measured.
-    found = asked(both(times(1.1), rocksdb(given(driver=1.4e6))))
-    assert (found.claim, found.verdict) == ("refused", Verdict.INVALID)
-    assert found.findings[-1].check == "generator-limited"
-    assert found.findings[-1].hint == "compare service times, not throughput, or use larger values"
-    assert "is 1.10× the throughput of rocksdb as measured, but anything from 5." in found.findings[-1].message
+    # The slower side may be a seventh faster than measured.
+    result = compare_by(both(times(1.1), rocksdb(set_figures(driver=1.4e6))))
+    assert (result.claim, result.verdict) == ("refused", Verdict.INVALID)
+    assert result.findings[-1].check == "generator-limited"
+    assert result.findings[-1].hint == "compare service times, not throughput, or use larger values"
+    assert "is 1.10× the throughput of rocksdb as measured, but anything from 5." in result.findings[-1].message
 
 
 def test_the_engines_time_does_not_concern_latencies() -> None:
-    slower = both(rocksdb(given(driver=4e6)), lmdb(given(read__p99=2e7)))
-    assert asked(slower, metric="read.p99").claim == "better"
+    slower = both(rocksdb(set_figures(driver=4e6)), lmdb(set_figures(read__p99=2e7)))
+    assert compare_by(slower, metric="read.p99").claim == "better"
 
 
-BUSY = both(facts(networked="yes"), given(executor__busy_max=0.97))
+BUSY = both(facts(networked="yes"), set_figures(executor__busy_max=0.97))
 
 
 def test_saturated_generator_refuses_only_the_slower_side() -> None:
-    winner = asked(both(times(2), lmdb(BUSY)))
+    winner = compare_by(both(times(2), lmdb(BUSY)))
     assert (winner.claim, winner.bound, winner.verdict) == ("better", True, Verdict.SUSPECT)
-    loser = asked(both(times(2), rocksdb(BUSY)))
+    loser = compare_by(both(times(2), rocksdb(BUSY)))
     assert (loser.claim, loser.verdict) == ("refused", Verdict.INVALID)
-    assert asked(both(times(2), BUSY)).claim == "refused"
+    assert compare_by(both(times(2), BUSY)).claim == "refused"
 
 
-def late(lower: float) -> Spoil:
-    """At a rate, a response of 30 ms of which the generator's lateness leaves so much."""
+def delay_response(lower: float) -> Change:
+    """At a rate, a response of 30 ms, of which `lower` remains without the generator's lateness."""
     return both(
         lambda trial: replace(trial, loop="open"),
-        given(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
+        set_figures(due=100_000, censored=0, late__generator=400, read__lower__p99=lower),
     )
 
 
 @pytest.mark.parametrize(("lower", "claim"), [(2.9e7, "better"), (1.9e7, "refused")])
 def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) -> None:
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         faster = trial.config["system"] == "lmdb"
         off = 1 + 0.001 * trial.repeat
-        made = late((2e7 - 1e5 if faster else lower) * off)(trial)
-        return given(read__p99=(2e7 if faster else 3e7) * off)(made)
+        delayed = delay_response((2e7 - 1e5 if faster else lower) * off)(trial)
+        return set_figures(read__p99=(2e7 if faster else 3e7) * off)(delayed)
 
-    found = asked(spoil, metric="read.p99")
-    assert found.claim == claim
+    result = compare_by(change_trial, metric="read.p99")
+    assert result.claim == claim
     if claim == "refused":
-        assert "`properties: {spin.sleep: true}` of the system" in found.findings[-1].hint
-        assert "read.p99 of lmdb is 33 % lower than the read.p99 of rocksdb as measured" in found.findings[-1].message
+        assert "`properties: {spin.sleep: true}` of the system" in result.findings[-1].hint
+        assert "read.p99 of lmdb is 33 % lower than the read.p99 of rocksdb as measured" in result.findings[-1].message
 
 
-def one(spoil: Spoil, repeat: int = 3) -> Spoil:
-    """In one trial of lmdb."""
-    return lmdb(lambda trial: spoil(trial) if trial.repeat == repeat else trial)
+def change_one(change: Change, repeat: int = 3) -> Change:
+    """A change of one trial of lmdb."""
+    return lmdb(lambda trial: change(trial) if trial.repeat == repeat else trial)
 
 
 def test_errors_in_one_trial_permit_a_clear_answer() -> None:
-    found = asked(both(times(10), one(given(errors=2000))), repeats=40)
-    assert (found.claim, found.verdict) == ("better", Verdict.SUSPECT)
-    assert any("operations failed (0.2 %)" in each.message for each in found.findings)
+    result = compare_by(both(times(10), change_one(set_figures(errors=2000))), repeats=40)
+    assert (result.claim, result.verdict) == ("better", Verdict.SUSPECT)
+    assert any("operations failed (0.2 %)" in finding.message for finding in result.findings)
 
 
 def test_errors_in_one_trial_refuse_dependent_claims() -> None:
-    # Of seven blocks one alone makes the difference.
-    def spoil(trial: TrialResult) -> TrialResult:
+    # A single block of seven makes the difference.
+    def change_trial(trial: TrialResult) -> TrialResult:
         if trial.config["system"] == "lmdb" and trial.repeat == 3:
-            return given(throughput=900, errors=90_000)(trial)
+            return set_figures(throughput=900, errors=90_000)(trial)
         return trial
 
-    found = asked(both(times(1.0), spoil), repeats=7)
-    assert found.claim not in ("better", "worse")
+    result = compare_by(both(times(1.0), change_trial), repeats=7)
+    assert result.claim not in ("better", "worse")
 
 
 def test_errors_in_every_trial_refuse() -> None:
-    assert asked(both(times(10), lmdb(given(errors=2000)))).claim == "refused"
+    assert compare_by(both(times(10), lmdb(set_figures(errors=2000)))).claim == "refused"
 
 
 def test_clock_jump_costs_the_winner_like_a_failure() -> None:
-    jumped = given(clock__jumps=1)
-    assert asked(both(times(10), one(jumped)), repeats=20).claim == "better"
+    jumped = set_figures(clock__jumps=1)
+    assert compare_by(both(times(10), change_one(jumped)), repeats=20).claim == "better"
     half: Callable[[TrialResult], TrialResult] = lmdb(lambda trial: jumped(trial) if trial.repeat % 2 else trial)
-    assert asked(both(times(10), half), repeats=20).claim == "refused"
+    assert compare_by(both(times(10), half), repeats=20).claim == "refused"
 
 
 def test_six_repeats_between_runs_cannot_decide_many_tests() -> None:
     shares = (10, 25, 50, 75, 90, 95, 99)
     metrics = (*(f"read.p{share}" for share in shares), "throughput")
 
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         slower = 2 if trial.config["system"] == "lmdb" else 1
-        made = [value(f"read.p{share}", (1e6 + share) * slower) for share in shares]
-        return replace(trial, values={**trial.values, **{each.metric: each for each in made}})
+        results = [value(f"read.p{share}", (1e6 + share) * slower) for share in shares]
+        return replace(trial, values={**trial.values, **{comparison.metric: comparison for comparison in results}})
 
     trials = [
-        replace(each, trial=f"{load}-{each.trial}", config={**each.config, "load": load})
+        replace(comparison, trial=f"{load}-{comparison.trial}", config={**comparison.config, "load": load})
         for load in range(4)
-        for each in experiment(both(times(2), spoil)).trials
+        for comparison in experiment(both(times(2), change_trial)).trials
     ]
-    found = judge_results(
+    comparisons = judge_results(
         experiment(trials=trials, interleaved=False, question=asking(metrics=metrics, by="system"))
     ).comparisons
-    first = [each for each in found if not each.exploratory]
-    assert {each.metric for each in first} == {"read.p10"}
-    assert {each.claim for each in first} == {"worse"}
-    others = [each for each in found if each.exploratory]
-    assert {each.claim for each in others} == {"impossible"}
-    assert {each.why for each in others} == {"n = 6 cannot decide 32 tests, n ≥ 7 can"}
+    first = [comparison for comparison in comparisons if not comparison.exploratory]
+    assert {comparison.metric for comparison in first} == {"read.p10"}
+    assert {comparison.claim for comparison in first} == {"worse"}
+    remaining = [comparison for comparison in comparisons if comparison.exploratory]
+    assert {comparison.claim for comparison in remaining} == {"impossible"}
+    assert {comparison.why for comparison in remaining} == {"n = 6 cannot decide 32 tests, n ≥ 7 can"}
 
 
 def test_a_verdict_shows_how_many_checks_could_look() -> None:
-    judgement = judge_results(experiment(both(facts(engine="0.2.0"), given(clock__jumps=0))))
+    judgement = judge_results(experiment(both(facts(engine="0.2.0"), set_figures(clock__jumps=0))))
     assert judgement.trust.startswith("valid (")
-    assert {each.check for each in judgement.not_looked} == {"carried-over"}
+    assert {finding.check for finding in judgement.not_looked} == {"carried-over"}
     assert judgement.trust == "valid (21 of 22 checks could run)"
 
 
@@ -218,46 +230,48 @@ OWN = facts(engine="0.2.0")
 
 @pytest.mark.parametrize("missing", ["errors"])
 def test_own_trial_without_standard_facts_is_suspect(missing: str) -> None:
-    trial = both(OWN, given(without=(missing,)))(sound())
-    found, lacking = check_trial(trial, course(STEADY), Settings())
-    assert worst_verdict(found) == Verdict.SUSPECT
-    assert {each.check for each in lacking} >= {"errors"}
-    imported, _ = check_trial(replace(trial, facts={}), course(STEADY), Settings())
+    trial = both(OWN, set_figures(without=(missing,)))(sound())
+    result, lacking = check_trial(trial, make_series(STEADY), Settings())
+    assert worst_verdict(result) == Verdict.SUSPECT
+    assert {finding.check for finding in lacking} >= {"errors"}
+    imported, _ = check_trial(replace(trial, facts={}), make_series(STEADY), Settings())
     assert worst_verdict(imported) == Verdict.VALID
 
 
 def test_one_verified_value_verifies_nothing() -> None:
-    few = given(verified=1, read__count=1_000_000)
-    found, _ = check_trial(few(sound()), course(STEADY), Settings(verify=True))
-    assert [each.message for each in found if each.severity == Severity.INVALID] == [
-        "`verify` was asked for, but only 1 of 1,000,000 reads were"
+    few = set_figures(verified=1, read__count=1_000_000)
+    result, _ = check_trial(few(sound()), make_series(STEADY), Settings(verify=True))
+    assert [finding.message for finding in result if finding.severity == Severity.INVALID] == [
+        "`verify` was requested, but only 1 of 1,000,000 reads were"
     ]
 
 
 def test_device_blocks_do_not_hide_cached_values() -> None:
-    # 95 of 100 reads of 100 bytes are cached; each of the others is a block of 4,096 bytes.
-    cached = given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1)
-    found, _ = check_trial(cached(sound()), course(STEADY), Settings(claims="device"))
-    assert [each.check for each in found if each.severity == Severity.INVALID] == ["page-cache"]
-    assert "at most 5 % of it was not cached" in found[0].message
+    # 95 of 100 reads of 100 bytes are cached; each of the 5 remaining reads is a block of 4,096 bytes.
+    cached = set_figures(
+        returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4, device__reads=50_000, verified=1
+    )
+    result, _ = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
+    assert [finding.check for finding in result if finding.severity == Severity.INVALID] == ["page-cache"]
+    assert "at most 5 % of it was not cached" in result[0].message
 
 
 def test_recurring_drops_are_not_steady() -> None:
     rates = [100.0 if at % 10 else 40.0 for at in range(1, 61)]
-    found, _ = check_trial(sound(), course(tuple(rates)), Settings())
-    assert [each.message for each in found] == ["throughput is below 50 % of its upper quartile 6 times"]
+    result, _ = check_trial(sound(), make_series(tuple(rates)), Settings())
+    assert [finding.message for finding in result] == ["throughput is below 50 % of its upper quartile 6 times"]
 
 
 def test_drops_may_exceed_half_of_the_time() -> None:
     rates = tuple(40.0 if at % 10 < 6 else 100.0 for at in range(60))
-    found, _ = check_trial(sound(), course(rates), Settings())
-    assert any("is below 50 % of its upper quartile 6 times" in each.message for each in found)
+    result, _ = check_trial(sound(), make_series(rates), Settings())
+    assert any("is below 50 % of its upper quartile 6 times" in finding.message for finding in result)
 
 
 def drops(rates: Iterable[float]) -> list[str]:
-    """What is said of drops."""
-    found, _ = check_trial(sound(), course(tuple(rates)), Settings())
-    return [each.message for each in found if "upper quartile" in each.message]
+    """The findings about drops."""
+    result, _ = check_trial(sound(), make_series(tuple(rates)), Settings())
+    return [finding.message for finding in result if "upper quartile" in finding.message]
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.6, 0.74])
@@ -280,7 +294,7 @@ def test_drops_are_detected_for_any_share_of_time(share: float) -> None:
 def test_tail_of_steady_noise_has_no_drops(draw: Callable[[Random], float], points: int) -> None:
     source = Random(points)
     fired = [bool(drops(draw(source) for _ in range(points))) for _ in range(100)]
-    # 5 % of the shortest windows and 3 % of slow systems, at most.
+    # At most 5 % of the shortest windows and 3 % of slow systems.
     assert sum(fired) <= 10
 
 
@@ -319,8 +333,8 @@ def test_bursts_in_the_upper_quartile_are_a_level(share: float, steady: bool) ->
 
 def test_server_activity_before_the_window_is_reported_once() -> None:
     periods: dict[str, Any] = {f"server.{when}postgres.checkpoint_period_seconds": 300.0 for when in ("", "before.")}
-    found, _ = check_trial(given(**periods)(sound()), course(STEADY), Settings())
-    assert [each.message for each in found] == [
+    result, _ = check_trial(set_figures(**periods)(sound()), make_series(STEADY), Settings())
+    assert [finding.message for finding in result] == [
         "postgres begins a checkpoint every 300 s (median), and the window is 100 s long"
     ]
 
@@ -328,16 +342,16 @@ def test_server_activity_before_the_window_is_reported_once() -> None:
 def test_server_activity_rarer_than_the_window_is_reported() -> None:
     periods = {"postgres.checkpoint": 300.0, "cassandra.flush": 4.0}
     figures: dict[str, Any] = {f"server.{name}_period_seconds": seconds for name, seconds in periods.items()}
-    found, _ = check_trial(given(**figures)(sound()), course(STEADY), Settings())
-    assert [(each.severity, each.message) for each in found] == [
+    result, _ = check_trial(set_figures(**figures)(sound()), make_series(STEADY), Settings())
+    assert [(finding.severity, finding.message) for finding in result] == [
         (Severity.NOTE, "postgres begins a checkpoint every 300 s (median), and the window is 100 s long")
     ]
 
 
 def test_latencies_that_are_compared_must_be_steady() -> None:
-    rising = replace(course(STEADY), p99_ns=tuple(1e6 * (1 + 0.02 * at) for at in range(len(STEADY))))
-    found, _ = check_trial(sound(), rising, Settings(metrics=("throughput", "read.p99")))
-    (only_one,) = found
+    rising = replace(make_series(STEADY), p99_ns=tuple(1e6 * (1 + 0.02 * at) for at in range(len(STEADY))))
+    result, _ = check_trial(sound(), rising, Settings(metrics=("throughput", "read.p99")))
+    (only_one,) = result
     assert (only_one.check, only_one.about) == ("not-steady", "latencies")
     assert only_one.message.startswith("the p99 rises from 990 µs to 1.59 ms over the window")
     assert check_trial(sound(), rising, Settings(metrics=("throughput",)))[0] == ()

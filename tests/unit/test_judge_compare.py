@@ -1,4 +1,4 @@
-"""What is compared with what, what may be claimed of it, and what the answer says."""
+"""The compared pairs, the permitted claims, and the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from judge_support import Spoil, asking, experiment, facts, given, rocksdb, sound, value
+from judge_support import Change, asking, experiment, facts, rocksdb, set_figures, sound, value
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim, Comparison
@@ -16,22 +16,26 @@ from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import TrialResult
 
 
-def only(results: ResultSet, metric: str = "throughput", rank_invalid: bool = False) -> Comparison:
+def single_comparison(results: ResultSet, metric: str = "throughput", rank_invalid: bool = False) -> Comparison:
     """The one comparison by a metric."""
-    (found,) = [each for each in judge_results(results, rank_invalid=rank_invalid).comparisons if each.metric == metric]
-    return found
+    (rows,) = [
+        comparison
+        for comparison in judge_results(results, rank_invalid=rank_invalid).comparisons
+        if comparison.metric == metric
+    ]
+    return rows
 
 
-def faster(factor: float, noise: float = 0.0) -> Spoil:
-    """lmdb at `factor` times rocksdb's throughput, with noise that alternates by block and hits lmdb alone."""
+def faster(factor: float, noise: float = 0.0) -> Change:
+    """lmdb at `factor` times rocksdb's throughput, with noise that alternates by block and affects lmdb only."""
 
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         lmdb = trial.config["system"] == "lmdb"
         off = noise * (-1) ** trial.repeat + 1e-7 * trial.repeat if lmdb else 0.001 * trial.repeat
         speed = (factor if lmdb else 1) * (1 + off)
-        return given(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed, read__mean=9.8e6 / speed)(trial)
 
-    return spoil
+    return change_trial
 
 
 @pytest.mark.parametrize(
@@ -50,17 +54,17 @@ def test_claim_follows_evidence_and_the_better_direction(
     factor: float, noise: float, metric: str, claim: Claim
 ) -> None:
     results = experiment(faster(factor, noise), question=asking(metrics=(metric,)))
-    found = only(results, metric)
-    assert found.claim == claim
-    assert found.test.endswith("n=6")
-    assert found.verdict == Verdict.VALID
+    result = single_comparison(results, metric)
+    assert result.claim == claim
+    assert result.test.endswith("n=6")
+    assert result.verdict == Verdict.VALID
 
 
 def test_impossible_claims_leave_the_correction_unchanged() -> None:
-    alone = only(experiment(question=asking(metrics=("throughput",))))
-    beside = only(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
+    alone = single_comparison(experiment(question=asking(metrics=("throughput",))))
+    beside = single_comparison(experiment(question=asking(metrics=("throughput", "operations", "runtime"))))
     assert alone.p_adjusted == alone.p == beside.p_adjusted
-    # The first metric alone is confirmatory: the others are corrected for it, and not it for them.
+    # Only the first metric is confirmatory: the other metrics are corrected for it, but it is not corrected for them.
     first, more = judge_results(experiment(question=asking(metrics=("throughput", "all.mean")))).comparisons
     assert (first.exploratory, first.p_adjusted) == (False, alone.p)
     assert more.exploratory
@@ -70,7 +74,7 @@ def test_impossible_claims_leave_the_correction_unchanged() -> None:
 
 
 def test_blocks_use_paired_tests_and_runs_rank_tests() -> None:
-    within, between = only(experiment()), only(experiment(interleaved=False))
+    within, between = single_comparison(experiment()), single_comparison(experiment(interleaved=False))
     assert within.test.startswith("paired t on logs within blocks")
     assert between.test.startswith("Mann–Whitney between runs")
     assert [finding.check for finding in between.findings] == ["sides-differ"] * 2
@@ -79,73 +83,75 @@ def test_blocks_use_paired_tests_and_runs_rank_tests() -> None:
 
 
 def test_blocks_pair_repeats_of_one_number() -> None:
-    # Each block drifts by a tenth against the one before; within blocks lmdb is 2 % faster.
+    # Each block drifts by 10 % from its predecessor; within blocks lmdb is 2 % faster.
     def drift(trial: TrialResult) -> TrialResult:
         noise = 1 + 0.001 * (trial.repeat % 2)
         speed = 1.1**trial.repeat * (1.02 * noise if trial.config["system"] == "lmdb" else 1)
-        return given(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
+        return set_figures(throughput=1000 * speed, all__mean=9.8e6 / speed)(trial)
 
-    assert only(experiment(drift)).claim == "better"
-    assert only(experiment(drift, interleaved=False)).claim == "none"
+    assert single_comparison(experiment(drift)).claim == "better"
+    assert single_comparison(experiment(drift, interleaved=False)).claim == "none"
 
 
 @pytest.mark.parametrize("repeats", [1, 3, 5])
 def test_below_six_repeats_a_ratio_has_no_claim(repeats: int) -> None:
-    found = only(experiment(repeats=repeats))
-    assert found.claim == "impossible"
-    assert found.ratio.value == pytest.approx(4 / 3, rel=0.01)
-    assert (found.ratio.low, found.p, found.p_adjusted) == (None, None, None)
+    result = single_comparison(experiment(repeats=repeats))
+    assert result.claim == "impossible"
+    assert result.ratio.value == pytest.approx(4 / 3, rel=0.01)
+    assert (result.ratio.low, result.p, result.p_adjusted) == (None, None, None)
 
 
 def test_invalid_side_is_ranked_only_on_request() -> None:
-    results = experiment(lambda trial: given(wrong=1)(trial) if trial.trial == "lmdb-4" else trial)
-    refused = only(results)
+    results = experiment(lambda trial: set_figures(wrong=1)(trial) if trial.trial == "lmdb-4" else trial)
+    refused = single_comparison(results)
     assert (refused.claim, refused.p, refused.verdict) == ("refused", None, Verdict.INVALID)
-    ranked = only(results, rank_invalid=True)
+    ranked = single_comparison(results, rank_invalid=True)
     assert (ranked.claim, ranked.verdict) == ("better", Verdict.INVALID)
 
 
 def test_unlike_promises_are_not_ranked() -> None:
-    assert only(experiment(rocksdb(facts(durability="device")))).claim == "refused"
+    assert single_comparison(experiment(rocksdb(facts(durability="device")))).claim == "refused"
 
 
 @pytest.mark.parametrize(("by", "claim"), [("cl", "better"), ("system,cl", "better"), ("system", "refused")])
 def test_changed_question_excludes_consequences_of_its_dimension(by: str, claim: Claim) -> None:
-    def spoil(trial: TrialResult) -> TrialResult:
+    def change_trial(trial: TrialResult) -> TrialResult:
         level, copies = ("ONE", 1) if trial.config["system"] == "lmdb" else ("QUORUM", 2)
-        kept = facts(consistency=f"read {level}", replication_acknowledged=copies)(trial)
-        return replace(kept, config={by: level})
+        retained = facts(consistency=f"read {level}", replication_acknowledged=copies)(trial)
+        return replace(retained, config={by: level})
 
     question = asking(by=by, metrics=("throughput",), guarantees={"cl": ("consistency",)})
-    assert only(experiment(spoil, question=question)).claim == claim
+    assert single_comparison(experiment(change_trial, question=question)).claim == claim
 
 
 def test_a_withheld_figure_is_not_compared() -> None:
-    results = experiment(given(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
+    results = experiment(set_figures(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
     judgement = judge_results(results)
-    assert [each.metric for each in judgement.comparisons] == ["throughput"]
+    assert [comparison.metric for comparison in judgement.comparisons] == ["throughput"]
     cell = judgement.cells[judgement.comparisons[0].contender.variant, "read.p99.9"]
     assert cell.withheld == "fewer than 10 of 9,999 operations lie beyond p99.9"
 
 
 def test_holm_corrects_over_all_comparisons_that_were_tested() -> None:
     results = experiment(question=asking(metrics=("throughput", "all.mean", "read.mean")))
-    found = judge_results(results).comparisons
-    assert len(found) == 3
-    for each in found:
-        assert each.p is not None
-        assert each.p_adjusted is not None
-    # Those that are exploratory over all that was tested, the first one among them.
-    assert min(each.p_adjusted or 1 for each in found[1:]) == pytest.approx(3 * min(each.p or 1 for each in found))
+    comparisons = judge_results(results).comparisons
+    assert len(comparisons) == 3
+    for comparison in comparisons:
+        assert comparison.p is not None
+        assert comparison.p_adjusted is not None
+    # Exploratory claims are corrected for all tests, the first one among them.
+    assert min(comparison.p_adjusted or 1 for comparison in comparisons[1:]) == pytest.approx(
+        3 * min(comparison.p or 1 for comparison in comparisons)
+    )
 
 
 def test_zeros_are_compared_without_a_ratio() -> None:
-    def spoil(trial: TrialResult) -> TrialResult:
-        return given(device__waste=trial.repeat if trial.config["system"] == "rocksdb" else 0)(trial)
+    def change_trial(trial: TrialResult) -> TrialResult:
+        return set_figures(device__waste=trial.repeat if trial.config["system"] == "rocksdb" else 0)(trial)
 
-    found = only(experiment(spoil, question=asking(metrics=("device.waste",))), "device.waste")
-    assert math.isnan(found.ratio.value)
-    assert found.claim == "better"
+    result = single_comparison(experiment(change_trial, question=asking(metrics=("device.waste",))), "device.waste")
+    assert math.isnan(result.ratio.value)
+    assert result.claim == "better"
 
 
 def variants(*configs: Mapping[str, str | int]) -> ResultSet:
@@ -169,7 +175,7 @@ def variants(*configs: Mapping[str, str | int]) -> ResultSet:
         ),
         ([{"cache": 1, "page": 4}, {"cache": 2, "page": 4}, {"cache": 1, "page": 8}], Question(), ("cache", 1, [2])),
         ([{"cache": 1}, {"cache": 2}, {"cache": 3}], Question(by="cache", baseline=2), ("cache", 2, [1, 3])),
-        # A command line knows texts only.
+        # A command line has only strings.
         ([{"cache": 1}, {"cache": 2}], Question(by="cache", baseline="2"), ("cache", 2, [1])),
         ([{"cache": 1}], Question(), None),
     ],
@@ -177,29 +183,33 @@ def variants(*configs: Mapping[str, str | int]) -> ResultSet:
 def test_what_is_compared_with_what(
     configs: list[dict[str, str | int]], question: Question, expected: tuple[str, str | int, list[str | int]] | None
 ) -> None:
-    found = judge_results(replace(variants(*configs), question=replace(question, metrics=("throughput",)))).comparisons
+    comparisons = judge_results(
+        replace(variants(*configs), question=replace(question, metrics=("throughput",)))
+    ).comparisons
     if expected is None:
-        assert found == []
+        assert comparisons == []
         return
     by, baseline, contenders = expected
-    assert {each.by for each in found} == {by}
-    assert {dict(each.baseline.variant)[by] for each in found} == {baseline}
-    assert [dict(each.contender.variant)[by] for each in found] == contenders
+    assert {comparison.by for comparison in comparisons} == {by}
+    assert {dict(comparison.baseline.variant)[by] for comparison in comparisons} == {baseline}
+    assert [dict(comparison.contender.variant)[by] for comparison in comparisons] == contenders
 
 
 def test_contexts_are_compared_apart() -> None:
     systems, counts = ("rocksdb", "lmdb"), (1, 2)
-    configs: list[dict[str, str | int]] = [{"system": each, "clients": count} for each in systems for count in counts]
+    configs: list[dict[str, str | int]] = [
+        {"system": comparison, "clients": count} for comparison in systems for count in counts
+    ]
     results = variants(*configs)
-    found = [each for each in judge_results(results).comparisons if each.metric == "throughput"]
-    assert [each.context for each in found] == [(("clients", 1),), (("clients", 2),)]
+    rows = [comparison for comparison in judge_results(results).comparisons if comparison.metric == "throughput"]
+    assert [comparison.context for comparison in rows] == [(("clients", 1),), (("clients", 2),)]
 
 
 def test_higher_is_better_metrics_replace_missing_usual_ones() -> None:
     results = experiment(
         lambda trial: replace(trial, values={"read.bandwidth": value("read.bandwidth", 1e8 + trial.repeat)})
     )
-    assert {each.metric for each in judge_results(results).comparisons} == {"read.bandwidth"}
+    assert {comparison.metric for comparison in judge_results(results).comparisons} == {"read.bandwidth"}
 
 
 def test_cells_are_made_when_asked_for() -> None:

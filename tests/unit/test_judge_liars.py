@@ -1,4 +1,4 @@
-"""Results that deceive, and honest results that look as if they did: the judgement of each."""
+"""Deceptive results, and honest results that resemble them: the judgement of each."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from judge_support import asking
-from judge_support import given as set_figures
+from judge_support import asking, set_figures
 from known_truth_expected import Case, Judged
-from known_truth_support import SHAPE, failed, on, parts, scaled, with_parts
-from known_truth_support import world as craft_results
+from known_truth_support import SHAPE, change_system, fail_share, parts, scale_metrics, simulate_results, with_parts
 from liar_cases_faults import FAULTS
 from liar_cases_runs import RUNS
 from liar_cases_sides import SIDES
@@ -27,42 +25,45 @@ TAILS = [f"{kind}.{name}" for kind in ("read", "all") for name in (*SHAPE, "mean
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_judge_is_not_fooled(case: Case) -> None:
-    judged = case.judged()
+    judged = case.judge()
     missing = [item.text for item in case.expect if not item.holds(judged)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
 def equal_sides() -> ResultSet:
     """An A/A with 2 % of noise."""
-    return craft_results({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
+    return simulate_results({"first": 1000.0, "second": 1000.0}, noise=0.02, repeats=10)
 
 
 def test_filter_by_repeat_is_suspect(tmp_path: Path) -> None:
     document = show_results(
-        craft_results({"first": 1000.0, "second": 1040.0}, repeats=10), tmp_path / "a", "--filter", "-repeat:(3 OR 5)"
+        simulate_results({"first": 1000.0, "second": 1040.0}, repeats=10),
+        tmp_path / "a",
+        "--filter",
+        "-repeat:(3 OR 5)",
     )
     assert document["verdict"] == "suspect"
     assert any("repeat" in item["message"] for item in document["findings"] if item["check"] == "view")
 
 
 def test_filter_by_value_of_the_context_is_valid(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
+    results = simulate_results({"first": 1000.0, "second": 1300.0, "third": 1500.0}, question=asking(by="system"))
     assert show_results(results, tmp_path / "a", "--filter", "-system:third")["verdict"] == "valid"
 
 
 def test_loosened_threshold_is_suspect(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", failed(1 / 6)))
+    results = simulate_results({"first": 1000.0, "second": 1300.0}, change=change_system("second", fail_share(1 / 6)))
     document = show_results(results, tmp_path / "a", "--set", "checks.errors.share=1")
     assert document["verdict"] in ("suspect", "invalid")
 
 
 def test_tightened_threshold_is_valid(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0})
+    results = simulate_results({"first": 1000.0, "second": 1300.0})
     assert show_results(results, tmp_path / "a", "--set", "checks.errors.share=0.0001")["verdict"] == "valid"
 
 
 def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 2960.0})
+    results = simulate_results({"first": 1000.0, "second": 2960.0})
     trials = [
         replace(trial, config={**trial.config, "clients": 1 if trial.config["system"] == "first" else 8})
         for trial in results.trials
@@ -73,8 +74,8 @@ def test_confounded_dimension_left_out_is_suspect(tmp_path: Path) -> None:
 
 def test_unrecorded_metric_is_corrected_over_all_metrics(tmp_path: Path) -> None:
     lucky = with_parts(20, repeats=6)
-    results = craft_results(
-        {"first": 1000.0, "second": 1000.0}, spoil=lucky, noise=0.02, question=asking(metrics=("throughput",))
+    results = simulate_results(
+        {"first": 1000.0, "second": 1000.0}, change=lucky, noise=0.02, question=asking(metrics=("throughput",))
     )
     name = parts(20)[3]
     trials = [
@@ -99,13 +100,13 @@ def test_unrecorded_metric_is_corrected_over_all_metrics(tmp_path: Path) -> None
 
 
 def test_recorded_metrics_are_confirmatory(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
+    results = simulate_results({"first": 1000.0, "second": 1300.0}, question=asking(metrics=("throughput",)))
     (comparison,) = show_results(results, tmp_path / "a", "--metric", "throughput")["comparisons"]
     assert not comparison["exploratory"]
     assert comparison["claim"] == "better"
 
 
-# The facts of a trial of LMDB in addition to the common facts, and its request.
+# The facts and the request of a trial of LMDB, in addition to the common facts.
 RECORDED: dict[str, Scalar] = {
     "cache_bytes": "0",
     "compression": "none",
@@ -182,7 +183,7 @@ def test_workload_property_under_a_system_is_an_error(tmp_path: Path) -> None:
 
 
 def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:
-    results = craft_results({"first": 1000.0, "second": 1190.0})
+    results = simulate_results({"first": 1000.0, "second": 1190.0})
     hung = [
         replace(trial, interruptions=3 if trial.config["system"] == "second" and trial.repeat > 3 else 0)
         for trial in results.trials
@@ -194,7 +195,7 @@ def test_nine_interrupted_attempts_of_one_side_are_suspect() -> None:
 
 
 def test_one_interrupted_attempt_is_valid() -> None:
-    results = craft_results({"first": 1000.0, "second": 1190.0})
+    results = simulate_results({"first": 1000.0, "second": 1190.0})
     once = [replace(trial, interruptions=int(trial.trial == "second-2")) for trial in results.trials]
     comparison = Judged(replace(results, trials=once), "throughput").comparison
     assert comparison is not None
@@ -202,20 +203,24 @@ def test_one_interrupted_attempt_is_valid() -> None:
 
 
 def test_repeats_that_all_failed_need_no_more_repeats() -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, spoil=on("second", set_figures(clock__jumps=1)))
+    results = simulate_results(
+        {"first": 1000.0, "second": 1300.0}, change=change_system("second", set_figures(clock__jumps=1))
+    )
     comparison = Judged(results, "throughput").comparison
     assert comparison is not None
     assert (comparison.claim, comparison.why) == ("refused", "")
 
 
 def test_thousandfold_reduction_is_written_as_a_ratio() -> None:
-    results = craft_results({"first": 1000.0, "second": 1000.0}, spoil=on("second", scaled(TAILS, 0.001)))
+    results = simulate_results(
+        {"first": 1000.0, "second": 1000.0}, change=change_system("second", scale_metrics(TAILS, 0.001))
+    )
     judged = Judged(replace(results, question=asking(metrics=("read.p99",))), "read.p99")
     assert "100 % lower" not in judged.text
 
 
 def test_filter_by_outcome_is_suspect(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1040.0}, repeats=10)
+    results = simulate_results({"first": 1000.0, "second": 1040.0}, repeats=10)
     trials = [
         replace(trial, end="failed", values={}) if trial.trial in ("second-3", "second-7") else trial
         for trial in results.trials
@@ -225,6 +230,6 @@ def test_filter_by_outcome_is_suspect(tmp_path: Path) -> None:
 
 
 def test_filter_by_trial_is_suspect(tmp_path: Path) -> None:
-    results = craft_results({"first": 1000.0, "second": 1300.0}, repeats=8)
+    results = simulate_results({"first": 1000.0, "second": 1300.0}, repeats=8)
     document = show_results(results, tmp_path / "a", "--filter", "-trial:second-3")
     assert document["verdict"] == "suspect"

@@ -1,15 +1,14 @@
-"""The worked example of docs/concepts/judge.md is what the judge prints."""
+"""The worked example of docs/concepts/judge.md equals the judge's output."""
 
 from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
-from judge_support import asking, both
-from judge_support import given as set_figures
-from known_truth_support import MS, faster, on
-from known_truth_support import world as craft_results
+from judge_support import asking, both, set_figures
+from known_truth_support import MS, change_system, faster, simulate_results
 from lab_support import ROOT
 from loadstone.judge.claim import TABLE
 from loadstone.judge.judge import judge_results
@@ -21,10 +20,12 @@ PAGE = (ROOT / "docs/concepts/judge.md").read_text()
 
 def example() -> Judgement:
     """lmdb is 1.5 times as fast, an eighth of its time is the engine's, and one trial of rocksdb was disturbed."""
-    stolen = on("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
+    stolen = change_system("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), 3)
     alter = both(stolen, set_figures(driver=0.8 * MS))
     question = asking(metrics=("throughput",))
-    return judge_results(craft_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, spoil=alter, question=question))
+    return judge_results(
+        simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, change=alter, question=question)
+    )
 
 
 def print_judgement(judgement: Judgement) -> str:
@@ -42,6 +43,24 @@ def test_worked_example_is_current_output() -> None:
     lines = PAGE.partition("## A worked example")[2].splitlines()
     block = "\n".join(line[4:].rstrip() for line in lines if line.startswith("    "))
     assert block == print_judgement(example())
+
+
+def test_deciding_scenario_is_marked() -> None:
+    assert not any(row.decides for comparison in example().comparisons for row in comparison.scenarios)
+    question = asking(metrics=("throughput",))
+    slight = simulate_results(
+        {"rocksdb": 1000.0, "lmdb": 1050.0}, repeats=8, change=set_figures(driver=1.1 * MS), question=question
+    )
+    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("decides")]
+    assert [row.strip().partition("  ")[0] for row in rows] == ["our own time removed (rocksdb)"]
+
+
+@pytest.mark.parametrize(("count", "severity"), [(2, "NOTE"), (3, "SUSPECT")])
+def test_disturbed_repeats_are_counted_against_the_limit(count: int, severity: str) -> None:
+    disturbed = change_system("lmdb", set_figures(cpu__steal=0.2), *range(1, count + 1))
+    results = simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, change=disturbed)
+    hints = {item.hint for item in judge_results(results).all_findings if item.severity.name == severity}
+    assert any(f"{count} of 8 repeats are disturbed, limit one third" in hint for hint in hints)
 
 
 def test_page_has_the_decision_table() -> None:

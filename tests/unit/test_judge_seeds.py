@@ -1,4 +1,4 @@
-"""The hand-written reports' tables before the judge: what went wrong by hand is found."""
+"""The tables of the hand-written reports: the judge finds their errors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from loadstone.results.result_set import Question, ResultSet
 IMPORTS = FIXTURES / "imports"
 
 
-def judged(name: str) -> Judgement:
+def judge_fixture(name: str) -> Judgement:
     """A fixture, imported with its facts file and judged."""
-    return judge_results(ResultSet(name, [each.result for each in read_file(IMPORTS / name, {})]))
+    return judge_results(ResultSet(name, [run.result for run in read_file(IMPORTS / name, {})]))
 
 
 def test_littles_law_names_the_22_impossible_values() -> None:
-    judgement = judged("hbase-read-only.csv")
+    judgement = judge_fixture("hbase-read-only.csv")
     assert len(judgement.trials) == 34
-    fired = {trial for trial, found in judgement.trials.items() if any(each.check == "littles-law" for each in found)}
+    fired = {
+        trial for trial, result in judgement.trials.items() if any(finding.check == "littles-law" for finding in result)
+    }
     broken = {
         trial.trial
         for trial in judgement.results.trials
@@ -36,42 +38,44 @@ def test_littles_law_names_the_22_impossible_values() -> None:
 
 
 def test_tables_of_three_repeats_allow_no_claim() -> None:
-    judgement = judged("hbase-read-only.csv")
-    assert {each.claim for each in judgement.comparisons} == {"impossible"}
-    messages = {each.message for found in judgement.variants.values() for each in found}
+    judgement = judge_fixture("hbase-read-only.csv")
+    assert {comparison.claim for comparison in judgement.comparisons} == {"impossible"}
+    messages = {comparison.message for comparisons in judgement.variants.values() for comparison in comparisons}
     repeats = ["n=1: no interval", "n=2: no interval, no claim possible", "n=3: no interval, no claim possible"]
     assert sorted(messages) == repeats
 
 
 def test_page_cache_as_disk_is_always_impossible() -> None:
-    judgement = judged("hdfs-read.csv")
-    found = [each for each in judgement.all_findings if each.check == "impossible"]
+    judgement = judge_fixture("hdfs-read.csv")
+    results = [result for result in judgement.all_findings if result.check == "impossible"]
     limit = "MB/s, but the device gives 1,690.2 MB/s"
-    assert [each.message for each in found] == [
+    assert [result.message for result in results] == [
         f"read at 1,803.99 {limit} (mean of 3 repeats)",
         f"read at 1,712.85 {limit}",
         f"read at 1,802.71 {limit}",
         f"read at 1,896.41 {limit}",
     ]
-    for each in found:
-        assert each.severity == Severity.INVALID
-        assert each.hint.startswith("the data came from the page cache")
-        assert each.hint.endswith("the link of 125 MB/s did not carry it either")
+    for result in results:
+        assert result.severity == Severity.INVALID
+        assert result.hint.startswith("the data came from the page cache")
+        assert result.hint.endswith("the link of 125 MB/s did not carry it either")
 
 
 SIDES_DIFFER = ("sides-differ", Severity.SUSPECT)
 
 
 def test_five_data_nodes_against_three_are_unlike_hosts() -> None:
-    judgement = judged("hdfs-read.csv")
-    (found,) = [each for each in judgement.findings if (each.check, each.severity) == SIDES_DIFFER]
-    assert found.message.startswith("px and no-px differ in number of data nodes (5 against 3), speed of the device (")
-    assert all(found in each.findings for each in judgement.comparisons)
+    judgement = judge_fixture("hdfs-read.csv")
+    (results,) = [finding for finding in judgement.findings if (finding.check, finding.severity) == SIDES_DIFFER]
+    assert results.message.startswith(
+        "px and no-px differ in number of data nodes (5 against 3), speed of the device ("
+    )
+    assert all(results in finding.findings for finding in judgement.comparisons)
 
 
 def test_only_the_impossible_point_is_refused() -> None:
-    judgement = judged("hdfs-read.csv")
-    claims = {dict(each.context)["hdfs_replication"]: each.claim for each in judgement.comparisons}
+    judgement = judge_fixture("hdfs-read.csv")
+    claims = {dict(comparison.context)["hdfs_replication"]: comparison.claim for comparison in judgement.comparisons}
     assert claims == {1: "impossible", 2: "impossible", 3: "refused"}
     assert judgement.answer.endswith(
         "hdfs_replication=3: refused to rank no-px and px: "
@@ -80,7 +84,7 @@ def test_only_the_impossible_point_is_refused() -> None:
 
 
 def test_single_runs_give_figures_and_no_claim() -> None:
-    trials = [each.result for each in read_file(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
+    trials = [entry.result for entry in read_file(IMPORTS / "hbase-accelerated-writes.md", {"clients": 4})]
     question = Question(baseline="hbase-accelerated-writes-2", metrics=("throughput", "insert.p95"))
     judgement = judge_results(ResultSet("logs", trials, question))
     throughput, p95 = judgement.comparisons
@@ -95,11 +99,11 @@ def test_single_runs_give_figures_and_no_claim() -> None:
     assert judgement.further == (
         "insert p95 is 3.62 ms with hbase-accelerated-writes-1, 18.8 ms with hbase-accelerated-writes-2",
     )
-    assert {each.message for found in judgement.variants.values() for each in found} == {"n=1: no interval"}
+    assert {entry.message for entries in judgement.variants.values() for entry in entries} == {"n=1: no interval"}
 
 
 def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
-    trials = [each.result for each in read_file(IMPORTS / "cassandra-scale.csv", {})]
+    trials = [finding.result for finding in read_file(IMPORTS / "cassandra-scale.csv", {})]
     judgement = judge_results(ResultSet("report", trials, Question(by="clients", metrics=("throughput", "read.p95"))))
     knees = {
         (config["scenario"], config["operation"], config["rf"], config["cl"]): (
@@ -110,7 +114,7 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
         for config in [dict(curve.context)]
     }
     assert len(knees) == 12
-    # One run for each load: the least load that reaches 95 % is an estimate, and no bracket is claimed.
+    # One run per load: the lowest load that reaches 95 % is an estimate, and no bracket is claimed.
     assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
     assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
     assert "that takes 3 repeats of each load" in judgement.answer
@@ -120,7 +124,7 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     ends = (".p50", ".p95", ".p99")
     withheld = [cell.withheld for (_, metric), cell in judgement.cells.items() if metric.endswith(ends)]
     assert set(withheld) == {"computed from the percentiles of the cassandra-stress processes"}
-    assert {each.message for each in judgement.all_findings if each.check == "impossible"} == {
-        "the percentiles were computed from the percentiles of the cassandra-stress processes, "
-        "and are not those of the operations"
+    assert {finding.message for finding in judgement.all_findings if finding.check == "impossible"} == {
+        "the percentiles were computed from the percentiles of the cassandra-stress processes: "
+        "they are not percentiles of the operations"
     }

@@ -1,4 +1,4 @@
-"""What the judge's claims are worth: experiments of known truth through the stopping rule and the judge, seeded.
+"""Error rates of the judge's claims: seeded experiments of known truth through the stopping rule and the judge.
 
 `LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
 docs/concepts/statistics.md quotes.
@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from judge_support import FACTS, asking, course, value
+from judge_support import FACTS, asking, make_series, value
 from loadstone.experiment.model.experiment import PILOT_CAP, PILOT_WINDOWS
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Claim
@@ -25,35 +25,34 @@ from statistics_support import chance, count_experiments
 
 EXPERIMENTS = count_experiments(2_000)
 OPERATIONS = 100_000
-# So many trials each have failed operations, a first attempt that failed, a clock that jumped.
+# The shares of trials with failed operations, with a failed first attempt, and with a clock jump.
 FAULTS = 0.01
-# The window of those that warm up, s; the share of its speed that a cold system lacks, and how much it scatters from
-# second to second.
+# The window of systems that warm up, s; the deficit of a cold system's speed, and its variation between seconds.
 WINDOW = 10
 COLD, SCATTER = 0.4, 0.05
-# Of what varies by 5 %, the part that is not scatter within the window.
+# The part of a variation of 5 % that is constant within a window.
 VARIATION_BETWEEN = math.sqrt(0.05**2 - SCATTER**2 / WINDOW)
 
 
 def warming(seconds: int, warm_up: float, random: np.random.Generator) -> list[float]:
-    """The course of a system that becomes warm within some seconds, as shares of its steady throughput."""
+    """The time series of a system that warms up within some seconds, as shares of its steady throughput."""
     scatter = random.lognormal(0, SCATTER, seconds)
     return [float((1 - COLD * math.exp(-at / warm_up)) * scatter[at]) for at in range(seconds)]
 
 
-def piloted(warm_ups: tuple[float, float], random: np.random.Generator) -> int:
+def pilot_warm_up(warm_ups: tuple[float, float], random: np.random.Generator) -> int:
     """The warm-up that a pilot block finds for two systems, s."""
     long = round((PILOT_CAP + PILOT_WINDOWS) * WINDOW)
     pools = [
-        [(system, course(tuple(warming(long, each, random))))] for system, each in zip("ab", warm_ups, strict=True)
+        [(system, make_series(tuple(warming(long, up, random))))] for system, up in zip("ab", warm_ups, strict=True)
     ]
     judged, _ = warm_up([group(pool, None) for pool in pools], PILOT_CAP * WINDOW)
-    # Courses have a figure a second.
+    # Time series have a figure per second.
     return math.ceil(judged)
 
 
 def trial(system: str, repeat: int, rate: float, faults: float, random: np.random.Generator) -> TrialResult:
-    """A trial, with what goes wrong now and then in any system."""
+    """A trial with the usual disturbances of any system."""
     errors, failed, jumped = random.random(3) < faults
     figures = [
         value("throughput", rate),
@@ -63,7 +62,13 @@ def trial(system: str, repeat: int, rate: float, faults: float, random: np.rando
         value("late.generator", 0),
     ]
     judged = TrialResult(
-        f"{system}-{repeat}", {"system": system}, repeat, {each.metric: each for each in figures}, 10, "closed", FACTS
+        f"{system}-{repeat}",
+        {"system": system},
+        repeat,
+        {figure.metric: figure for figure in figures},
+        10,
+        "closed",
+        FACTS,
     )
     return replace(judged, failures=("crashed",) if failed else ())
 
@@ -78,20 +83,20 @@ def claim(
     faults: float,
     warms: bool = False,
 ) -> tuple[Claim, int]:
-    """What is claimed of two systems in blocks that drift together, and after how many repeats.
+    """The claim about two systems in blocks with a common drift, and the number of repeats.
 
-    With `warms` each takes a different time to become warm, and a pilot block finds the warm-up.
+    With `warms` each system takes a different time to warm up, and a pilot block finds the warm-up.
     """
-    warm_ups = tuple(float(each) for each in random.uniform(0.3, 4, 2))
-    skip = piloted((warm_ups[0], warm_ups[1]), random) if warms else 0
+    warm_ups = tuple(float(seconds) for seconds in random.uniform(0.3, 4, 2))
+    skip = pilot_warm_up((warm_ups[0], warm_ups[1]), random) if warms else 0
     trials: list[TrialResult] = []
     rates: dict[str, list[float]] = {"a": [], "b": []}
     repeat = 0
     while stopping_reason(rates.values(), at_least, 3 * at_least, until) is None:
         repeat += 1
         drift = 1 + 0.1 * repeat / at_least
-        for system, level, each in zip("ab", (1000.0, 1000.0 * ratio), warm_ups, strict=True):
-            window = float(np.mean(warming(skip + WINDOW, each, random)[skip:])) if warms else 1.0
+        for system, level, seconds in zip("ab", (1000.0, 1000.0 * ratio), warm_ups, strict=True):
+            window = float(np.mean(warming(skip + WINDOW, seconds, random)[skip:])) if warms else 1.0
             rates[system].append(level * drift * window * float(random.lognormal(0, variation)))
             trials.append(trial(system, repeat, rates[system][-1], faults, random))
     question = replace(asking(metrics=("throughput",)), at_least=at_least, until=until, matters=matters)
@@ -108,10 +113,10 @@ def claims(
     faults: float = 0.0,
     warms: bool = False,
 ) -> Counter[Claim]:
-    """What is claimed of so many experiments."""
+    """The claims of this many experiments."""
     random = np.random.default_rng([17, int(ratio * 1000), at_least])
     judged = [claim(random, ratio, variation, at_least, until, matters, faults, warms) for _ in range(EXPERIMENTS)]
-    counts = Counter(each for each, _ in judged)
+    counts = Counter(name for name, _ in judged)
     repeats = sum(n for _, n in judged) / EXPERIMENTS
     print(
         f"ratio {ratio}, variation {variation:.0%}, n≥{at_least}, until {until}, with pilot {warms}:"
@@ -187,12 +192,12 @@ def test_two_equal_systems_are_found_to_be_alike() -> None:
 
 RUNS = count_experiments(1_000)
 DAY_NS = 86_400 * 10**9
-# Days differ by 4 %, and the repeats of a run by 5 %.
+# Days vary by 4 %, and the repeats of a run by 5 %.
 DAYS, REPEATS_OF_A_RUN = 0.04, 3
 
 
 def alternate_runs(random: np.random.Generator, ratio: float) -> ResultSet:
-    """Six alternating runs of either side, each on a separate day."""
+    """Six alternating runs of each side, each on a separate day."""
     trials, runs = [], {}
     for day in range(12):
         side, level = "ab"[day % 2], 1000.0 * (ratio if day % 2 else 1.0) * float(random.lognormal(0, DAYS))
@@ -204,7 +209,7 @@ def alternate_runs(random: np.random.Generator, ratio: float) -> ResultSet:
     return ResultSet("simulated", trials, asking(by="system", metrics=("throughput",)), runs=runs)
 
 
-# What a comparison between runs needs to know.
+# Facts that a comparison between runs needs.
 STATED: dict[str, str | int] = {
     "records": 1000,
     "record_bytes": 1000,

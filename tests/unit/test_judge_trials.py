@@ -1,4 +1,4 @@
-"""A trial alone before the judge; settings; Little's law where means have to be put together."""
+"""The judge on a single trial; settings; Little's law on combined means."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from judge_support import STEADY, both, course, ended, experiment, facts, given, noting, sound
+from judge_support import STEADY, both, experiment, facts, make_series, noting, set_figures, sound, with_end
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.figures import attempt_rate
@@ -32,16 +32,16 @@ def means(**statistics: tuple[float, int]) -> TrialResult:
     ("trial", "mean_ms"),
     [
         (means(read=(1, 900), update=(3, 100)), (1.2, 1.2)),
-        # 100 reads alone, 100 read-modify-writes that are a read and an update each.
+        # 100 reads, and 100 read-modify-writes that consist of a read and an update each.
         (means(read=(1, 200), update=(2, 100), read_modify_write=(3, 100)), (2.0, 2.0)),
         # The counts of the operations are unknown.
         (means(read=(1, 0), update=(3, 0)), (1.0, 3.0)),
         (means(read=(1, 0)), (1.0, 1.0)),
-        # What is not an operation does not count.
+        # Entries other than operations do not count.
         (means(read=(1, 900), cleanup=(500, 2)), (1.0, 1.0)),
         (means(cleanup=(500, 2)), None),
-        # A tenth failed, with unknown latencies.
-        (both(given(operations=1000, n=1000))(means(read=(1, 900))), None),
+        # 10 % failed, with unknown latencies.
+        (both(set_figures(operations=1000, n=1000))(means(read=(1, 900))), None),
         (means(all=(1.5, 1000), read=(1, 900)), (1.5, 1.5)),
     ],
 )
@@ -63,8 +63,8 @@ def test_mean_of_one_digit_has_bounds() -> None:
 
 
 def test_failed_operations_keep_clients_busy_too() -> None:
-    # Half of the operations failed: throughput counts the successful ones only.
-    trial = given(throughput=500, errors=OPERATIONS_FAILED)(sound())
+    # Half of the operations failed: throughput counts the successful operations only.
+    trial = set_figures(throughput=500, errors=OPERATIONS_FAILED)(sound())
     assert attempt_rate(trial) == 1000
     assert list(littles_law.check_littles_law(trial, Settings())) == []
 
@@ -73,13 +73,13 @@ OPERATIONS_FAILED = 50_000
 
 
 def test_trial_without_series_is_judged_by_its_figures() -> None:
-    slow = course((*STEADY, 0.0, 0.0))
+    slow = make_series((*STEADY, 0.0, 0.0))
     assert judge_trial(sound(), None, Settings()) == ()
     assert {finding.check for finding in judge_trial(sound(), slow, Settings())} >= {"stalled"}
 
 
 def test_trial_without_measurements_is_judged_by_its_end() -> None:
-    empty = replace(ended("lost", "lost-segment", "ended by SIGKILL")(sound()), values={}, facts={})
+    empty = replace(with_end("lost", "lost-segment", "ended by SIGKILL")(sound()), values={}, facts={})
     (finding,) = judge_trial(empty, None, Settings(verify=False))
     assert (finding.check, finding.severity, finding.trials) == ("lost-segment", Severity.INVALID, ("rocksdb-1",))
     assert finding.hint == "see there"
@@ -95,7 +95,7 @@ def test_unknown_note_is_passed_on() -> None:
 
 
 def test_note_and_its_check_are_reported_once() -> None:
-    trial = both(given(late__generator=500), noting("generator-limited", "late"))(sound())
+    trial = both(set_figures(late__generator=500), noting("generator-limited", "late"))(sound())
     assert [finding.check for finding in judge_trial(trial, None, Settings())] == ["generator-limited"]
 
 
@@ -104,7 +104,7 @@ def test_thresholds_are_settings() -> None:
     settings = Settings.from_question(Question(checks=checks))
     assert settings.check_threshold("errors", "share") == 0.01
     assert settings.check_threshold("littles-law", "low") == DEFAULTS["littles-law"]["low"]
-    (finding,) = judge_trial(given(errors=900)(sound()), None, settings)
+    (finding,) = judge_trial(set_figures(errors=900)(sound()), None, settings)
     assert finding.severity == Severity.NOTE
 
 
@@ -125,16 +125,18 @@ def test_a_threshold_that_there_is_not_is_named(checks: dict[str, dict[str, floa
 
 def test_uncounted_device_reads_do_not_validate_cached_values() -> None:
     # 95 of 100 reads of 100 bytes are cached; each of the remaining reads fetches a block of 4,096 bytes.
-    cached = both(facts(engine="0.2.0"), given(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4))
+    cached = both(
+        facts(engine="0.2.0"), set_figures(returned=100 * 1e6, read__count=1_000_000, device__read=4096 * 5e4)
+    )
     reason = "the reads that the device served were not counted"
-    findings, lacking = check_trial(cached(sound()), course(STEADY), Settings(claims="device"))
+    findings, lacking = check_trial(cached(sound()), make_series(STEADY), Settings(claims="device"))
     assert reason in {gap.reason for gap in lacking}
     assert (Severity.SUSPECT, f"{reason}: page-cache could not run") in {
         (finding.severity, finding.message) for finding in findings
     }
-    assert reason not in {gap.reason for gap in check_trial(cached(sound()), course(STEADY), Settings())[1]}
-    large = given(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
-    assert reason not in {gap.reason for gap in check_trial(large, course(STEADY), Settings(claims="device"))[1]}
+    assert reason not in {gap.reason for gap in check_trial(cached(sound()), make_series(STEADY), Settings())[1]}
+    large = set_figures(read__count=100_000, returned=1e10, device__read=9e9)(cached(sound()))
+    assert reason not in {gap.reason for gap in check_trial(large, make_series(STEADY), Settings(claims="device"))[1]}
 
 
 @pytest.mark.parametrize(
@@ -152,11 +154,11 @@ def test_unproven_ledger_could_not_look(figures: dict[str, Any], reason: str) ->
     engine = facts(engine="0.2.0")
     read_back: dict[str, Any] = {"ledger__acknowledged": 1000, "ledger__proven": 0.96, "ledger__settled": 1}
     findings, lacking = check_trial(
-        both(engine, given(**{**read_back, **figures}))(sound()), course(STEADY), Settings()
+        both(engine, set_figures(**{**read_back, **figures}))(sound()), make_series(STEADY), Settings()
     )
     assert reason in {gap.reason for gap in lacking}
     assert (Severity.SUSPECT, f"{reason}: unverified could not run") in {
         (finding.severity, finding.message) for finding in findings
     }
-    _, lacking = check_trial(both(engine, given(**read_back))(sound()), course(STEADY), Settings())
+    _, lacking = check_trial(both(engine, set_figures(**read_back))(sound()), make_series(STEADY), Settings())
     assert "unverified" not in {gap.check for gap in lacking}

@@ -1,4 +1,4 @@
-"""Results that were joined to be compared: each set's own demands on its trials go on to hold."""
+"""Joined results: the requirements of each set on its trials continue to hold."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from judge_support import Spoil, asking, both, experiment, given
+from judge_support import Change, asking, both, experiment, set_figures
 from loadstone.commands.show_results import judgement_document, replace_infinite
 from loadstone.errors import LoadstoneError
 from loadstone.judge.finding import Verdict
@@ -20,81 +20,81 @@ from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.union import join_results
 
-CACHED = given(device__read=1e8)
-UNVERIFIED = given(without=("verified",))
-FAILING = given(errors=5_000)
+CACHED = set_figures(device__read=1e8)
+UNVERIFIED = set_figures(without=("verified",))
+FAILING = set_figures(errors=5_000)
 
 
-def joined(spoil: Spoil, first: Question, second: Question) -> ResultSet:
-    """Two runs of the same speed, of two experiments that ask these of them."""
-    later = both(spoil, given(cpu__steal=0.011))
+def join_runs(change: Change, first: Question, second: Question) -> ResultSet:
+    """Two runs of the same speed, from experiments with these questions."""
+    later = both(change, set_figures(cpu__steal=0.011))
     return join_results(
-        [experiment(spoil, name="before", question=first), experiment(later, name="after", question=second)]
+        [experiment(change, name="before", question=first), experiment(later, name="after", question=second)]
     )
 
 
 def invalid(judgement: Judgement) -> Mapping[str, set[bool]]:
-    """Whether the trials of each set are."""
-    found: dict[str, set[bool]] = {}
+    """Whether the trials of each set are invalid."""
+    entries: dict[str, set[bool]] = {}
     for trial in judgement.trials:
-        found.setdefault(trial.partition(":")[0], set()).add(judgement.trial_verdict(trial) == Verdict.INVALID)
-    return found
+        entries.setdefault(trial.partition(":")[0], set()).add(judgement.trial_verdict(trial) == Verdict.INVALID)
+    return entries
 
 
 @pytest.mark.parametrize(
-    ("spoil", "question", "check"),
+    ("change", "question", "check"),
     [(CACHED, asking(claims="device"), "page-cache"), (UNVERIFIED, asking(verify=True), "unverified")],
 )
-def test_sides_invalid_in_their_sets_are_not_ranked(spoil: Spoil, question: Question, check: str) -> None:
-    both = judge_results(joined(spoil, question, question))
+def test_sides_invalid_in_their_sets_are_not_ranked(change: Change, question: Question, check: str) -> None:
+    both = judge_results(join_runs(change, question, question))
     assert invalid(both) == {"before": {True}, "after": {True}}
-    assert {each.claim for each in both.comparisons} == {"refused"}
+    assert {comparison.claim for comparison in both.comparisons} == {"refused"}
     assert check in {finding.check for finding in both.all_findings}
-    # It is the sets that ask for it.
-    assert judge_results(joined(spoil, asking(), asking())).verdict == Verdict.SUSPECT
+    # The sets set this requirement.
+    assert judge_results(join_runs(change, asking(), asking())).verdict == Verdict.SUSPECT
 
 
 def test_loosened_threshold_applies_only_to_its_set() -> None:
     loose = asking(checks={"errors": {"share": 0.1}})
-    assert invalid(judge_results(joined(FAILING, loose, asking()))) == {"before": {False}, "after": {True}}
-    assert invalid(judge_results(joined(FAILING, asking(), loose))) == {"before": {True}, "after": {False}}
-    assert invalid(judge_results(joined(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
+    assert invalid(judge_results(join_runs(FAILING, loose, asking()))) == {"before": {False}, "after": {True}}
+    assert invalid(judge_results(join_runs(FAILING, asking(), loose))) == {"before": {True}, "after": {False}}
+    assert invalid(judge_results(join_runs(FAILING, loose, loose))) == {"before": {False}, "after": {False}}
 
 
 def test_threshold_of_a_set_withholds_its_figures() -> None:
-    few = given(n=1_000, read__p99__9=5e7)
+    few = set_figures(n=1_000, read__p99__9=5e7)
     loose = asking(checks={"too-few-samples": {"beyond": 1}})
-    cells = judge_results(joined(few, loose, asking())).cells
+    cells = judge_results(join_runs(few, loose, asking())).cells
     assert {
         dict(variant)["run"]: bool(cell.withheld) for (variant, metric), cell in cells.items() if metric == "read.p99.9"
     } == {"before": False, "after": True}
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "projection",
     [
         Projection(filter="system:lmdb"),
         Projection(col=("system",)),
-        # Pooled: the repeats are counted anew.
+        # Pooled repeats are numbered again.
         Projection(col=("run",), row=()),
     ],
 )
-def test_a_projection_keeps_what_each_set_asks(asked: Projection) -> None:
+def test_a_projection_keeps_what_each_set_asks(projection: Projection) -> None:
     claiming = asking(claims="device")
-    found = invalid(judge_results(project_results(joined(CACHED, claiming, asking()), asked).results))
-    assert found == {"before": {True}, "after": {False}}
+    result = invalid(judge_results(project_results(join_runs(CACHED, claiming, asking()), projection).results))
+    assert result == {"before": {True}, "after": {False}}
 
 
 def test_unknown_threshold_of_one_set_is_named() -> None:
     with pytest.raises(LoadstoneError, match=r"there is no threshold or check error\b"):
-        judge_results(joined(FAILING, asking(), asking(checks={"error": {"share": 0.1}})))
+        judge_results(join_runs(FAILING, asking(), asking(checks={"error": {"share": 0.1}})))
 
 
 def test_joined_results_are_ordinary_data_and_tables() -> None:
-    both = joined(CACHED, asking(claims="device"), asking())
+    both = join_runs(CACHED, asking(claims="device"), asking())
     exported = json.loads(json.dumps(replace_infinite(judgement_document(judge_results(both))), allow_nan=False))
     assert exported["verdict"] == "invalid"
-    assert {each["claim"] for each in exported["comparisons"]} == {"refused"}
+    assert {value["claim"] for value in exported["comparisons"]} == {"refused"}
     table = io.StringIO()
     write_csv(both, table)
     rows = list(csv.DictReader(io.StringIO(table.getvalue())))

@@ -1,12 +1,13 @@
-"""What one run knows of itself: for a single run that is all there is."""
+"""The information in a single run."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
-from judge_support import course, given, sound
+from judge_support import make_series, set_figures, sound
 from lab_support import ROOT
 from loadstone.importers.read import read_file
 from loadstone.judge.findings import judge_trial
@@ -17,8 +18,8 @@ from loadstone.results.trial_result import Series
 from loadstone.statistics.autocorrelation import run_mean
 
 
-def made(rates: list[float], last: float = 1.0) -> Series:
-    """A course of seconds, of which the last may be shorter."""
+def make_seconds(rates: list[float], last: float = 1.0) -> Series:
+    """A time series in seconds, the last of which may be shorter."""
     return Series(tuple(float(i) for i in range(len(rates))), (*[1.0] * (len(rates) - 1), last), tuple(rates))
 
 
@@ -26,10 +27,10 @@ def test_error_bars_grow_with_autocorrelation() -> None:
     draw = random.Random(5)
     noise = [draw.gauss(0, 10) for _ in range(300)]
     alike = [1000.0]
-    for each in noise:
-        alike.append(1000 + 0.9 * (alike[-1] - 1000) + each * (1 - 0.81) ** 0.5)
-    independent = run_mean(made([1000 + each for each in noise]).whole_rates)
-    correlated = run_mean(made(alike).whole_rates)
+    for deviation in noise:
+        alike.append(1000 + 0.9 * (alike[-1] - 1000) + deviation * (1 - 0.81) ** 0.5)
+    independent = run_mean(make_seconds([1000 + deviation for deviation in noise]).complete_rates)
+    correlated = run_mean(make_seconds(alike).complete_rates)
     assert independent.relative_width is not None
     assert correlated.relative_width is not None
     assert correlated.relative_width > 2 * independent.relative_width
@@ -37,10 +38,12 @@ def test_error_bars_grow_with_autocorrelation() -> None:
 
 
 def test_short_series_and_partial_interval_are_ignored() -> None:
-    assert run_mean(made([1000.0, 1001.0, 999.0]).whole_rates).low is None
+    assert run_mean(make_seconds([1000.0, 1001.0, 999.0]).complete_rates).low is None
     draw = random.Random(6)
     rates = [draw.gauss(1000, 10) for _ in range(40)]
-    assert run_mean(made([*rates, 3.0], last=0.2).whole_rates) == run_mean(made(rates).whole_rates)
+    assert run_mean(make_seconds([*rates, 3.0], last=0.2).complete_rates) == run_mean(
+        make_seconds(rates).complete_rates
+    )
 
 
 def test_imported_run_with_status_lines_has_error_bars() -> None:
@@ -54,14 +57,28 @@ def test_imported_run_with_status_lines_has_error_bars() -> None:
     assert run.value == pytest.approx(log.result.value("throughput"), rel=0.1)
 
 
+def test_steep_trend_does_not_begin_at_zero() -> None:
+    draw = random.Random(8)
+    tail = [1e6 * (1 + draw.random() / 50) + max(at - 40, 0) * 2e6 for at in range(60)]
+    series = replace(make_seconds([1000.0] * 60), p99_ns=tuple(tail))
+    messages = [
+        finding.message for finding in judge_trial(set_figures()(sound()), series, Settings.from_question(Question()))
+    ]
+    (message,) = (text for text in messages if text.startswith("the p99"))
+    assert " from 0 " not in message
+    assert "rises from 1" in message
+
+
 def test_premature_window_has_a_hint_with_warm_up() -> None:
     draw = random.Random(7)
     rates = [draw.gauss(1000, 10) for _ in range(60)]
     late = [400 + 10 * i for i in range(12)] + rates
-    (finding,) = judge_trial(given()(sound()), made(late), Settings.from_question(Question()))
-    # In batches of five seconds, of which the third holds the last of the rise.
+    (finding,) = judge_trial(set_figures()(sound()), make_seconds(late), Settings.from_question(Question()))
+    # In batches of five seconds, the third of which contains the end of the rise.
     assert finding.hint == "15 s more of warm-up would have left a steady window (MSER-5)"
     falling = [1500 - 10 * i + draw.gauss(0, 5) for i in range(60)]
-    (finding,) = judge_trial(given()(sound()), made(falling), Settings.from_question(Question()))
+    (finding,) = judge_trial(set_figures()(sound()), make_seconds(falling), Settings.from_question(Question()))
     assert finding.hint == "warm up longer, measure longer, or let the store settle first"
-    assert list(judge_trial(given()(sound()), course(tuple(rates)), Settings.from_question(Question()))) == []
+    assert (
+        list(judge_trial(set_figures()(sound()), make_series(tuple(rates)), Settings.from_question(Question()))) == []
+    )

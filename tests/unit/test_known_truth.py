@@ -1,6 +1,6 @@
-"""Experiments whose true answer is known: the judge gives it where it can be known, and nothing else where it cannot.
+"""Experiments with a known truth: the judge reports it where the data allow it, and otherwise makes no claim.
 
-The cases are tables beside this file. Each tells a world, what goes wrong in it, and what must be said of it.
+The cases are in tables in tests/support; each states a scenario, its disturbance, and the expected judgement.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ import pytest
 
 from judge_support import asking
 from known_truth_combined import COMBINED
+from known_truth_decided import DECIDED
+from known_truth_drift import DRIFTING, transients
 from known_truth_edges import EDGES
-from known_truth_excused import EXCUSED
+from known_truth_excluded import EXCLUDED
 from known_truth_expected import Case, Judged
-from known_truth_given import GIVEN
 from known_truth_imports import IMPORTED
-from known_truth_moving import MOVING, transients
 from known_truth_refused import REFUSED
-from known_truth_support import faster, world
+from known_truth_support import faster, simulate_results
 from known_truth_tails import TAIL_CASES
 from known_truth_undecided import UNDECIDED
 from loadstone.results.result_set import ResultSet
 
-CASES = [*GIVEN, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *MOVING, *TAIL_CASES, *EXCUSED, *EDGES]
+CASES = [*DECIDED, *REFUSED, *UNDECIDED, *IMPORTED, *COMBINED, *DRIFTING, *TAIL_CASES, *EXCLUDED, *EDGES]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_judge_finds_what_is_true(case: Case) -> None:
-    judged = case.judged()
-    missing = [each.text for each in case.expect if not each.holds(judged)]
+    judged = case.judge()
+    missing = [expectation.text for expectation in case.expect if not expectation.holds(judged)]
     assert not missing, f"expected: {'; '.join(missing)}; the judge said: {judged.actual()}"
 
 
 def test_every_case_states_permitted_claims_and_verdict() -> None:
-    assert [case.name for case in CASES if not case.decided] == []
+    assert [case.name for case in CASES if not case.is_decided] == []
 
 
 def test_every_case_has_its_own_name() -> None:
@@ -44,36 +44,36 @@ def test_every_case_has_its_own_name() -> None:
     assert len(names) == len(set(names))
 
 
-def drawn(seed: int, truth: float, deviation: float, repeats: int) -> Judged:
-    """An experiment whose repeats are independent draws of a lognormal distribution."""
+def draw_judged(seed: int, truth: float, deviation: float, repeats: int) -> Judged:
+    """An experiment whose repeats are independent draws from a lognormal distribution."""
     source = random.Random(seed)
-    made = world({"first": 1000.0, "second": 1000.0 * truth}, repeats, noise=0.0)
-    trials = [faster(math.exp(source.gauss(0, deviation)))(one) for one in made.trials]
-    drawn_ones: ResultSet = replace(made, trials=trials, question=asking(metrics=("throughput",)))
+    results = simulate_results({"first": 1000.0, "second": 1000.0 * truth}, repeats, noise=0.0)
+    trials = [faster(math.exp(source.gauss(0, deviation)))(trial) for trial in results.trials]
+    drawn_ones: ResultSet = replace(results, trials=trials, question=asking(metrics=("throughput",)))
     return Judged(drawn_ones, "throughput")
 
 
 def test_a_store_is_seldom_said_to_beat_itself() -> None:
-    # 5 of 100 are claimed by chance at the most; 13 have a probability below 0.1 %.
-    claimed = [seed for seed in range(100) if drawn(seed, 1.0, 0.05, 6).winner is not None]
+    # At most 5 of 100 are claimed by chance; the probability of 13 is below 0.1 %.
+    claimed = [seed for seed in range(100) if draw_judged(seed, 1.0, 0.05, 6).winner is not None]
     assert len(claimed) <= 12
 
 
 def test_noisy_stores_are_not_called_equal() -> None:
-    # A tenth of difference at 10 % of noise: six blocks can show neither that nor equality within 1 %.
-    called = [seed for seed in range(50) if drawn(seed, 1.1, 0.1, 6).claim in ("same", "slight")]
+    # A difference of 10 % at 10 % of noise: six blocks can show neither it nor equality within 1 %.
+    called = [seed for seed in range(50) if draw_judged(seed, 1.1, 0.1, 6).claim in ("same", "slight")]
     assert called == []
 
 
 def test_ten_percent_difference_is_never_reversed() -> None:
     # 96 % are found (docs/concepts/statistics.md).
-    winners = [drawn(seed, 1.1, 0.05, 10).winner for seed in range(50)]
+    winners = [draw_judged(seed, 1.1, 0.05, 10).winner for seed in range(50)]
     assert winners.count("second") >= 42
     assert "first" not in winners
 
 
 def false(seed: int) -> bool:
-    """Whether a claim that is called valid is not true."""
+    """Whether a claim called valid is false."""
     truth, results = transients(seed)
     judged = Judged(results, "throughput")
     assert judged.comparison is not None
@@ -84,7 +84,7 @@ def false(seed: int) -> bool:
 
 
 def test_effect_common_to_all_windows_is_seldom_claimed() -> None:
-    # Noise hides what is left (docs/concepts/statistics.md).
-    found = [seed for seed in range(150) if false(seed)]
-    print(f"false and valid: {found}")
-    assert len(found) <= 3
+    # Noise hides the remainder (docs/concepts/statistics.md).
+    results = [seed for seed in range(150) if false(seed)]
+    print(f"false and valid: {results}")
+    assert len(results) <= 3

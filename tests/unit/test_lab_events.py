@@ -1,4 +1,4 @@
-"""Figures, time series and histograms on disk from an engine's events, with crafted events."""
+"""Figures, time series and histograms on disk, from the crafted events of an engine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from event_support import SECOND, earlier, encoded, executor, interval, outcome, parsed, ready, summary
+from event_support import SECOND, earlier, encode_histogram, executor, interval, outcome, parse_events, ready, summary
 from loadstone.engine import __main__ as event_types
 from loadstone.engine.events import Interval, Note, Ready, Result, Summary
 from loadstone.engine.trial import EngineError
@@ -27,7 +27,7 @@ from loadstone.runner.series import SeriesBuilder
 from loadstone.runner.trial import Conductor
 from loadstone.statistics.percentile import Bound, Population
 from loadstone.workloads import ycsb
-from results_support import by_tag, intervals
+from results_support import intervals, merge_by_tag
 
 US, MS = 1_000, 1_000_000
 LOAD = EngineLaunch("load", "prepare", lambda *_: {})
@@ -40,82 +40,82 @@ def test_event_types_match_the_schema() -> None:
 
 
 def result(outcomes: list[dict[str, Any]], **changes: Any) -> Result:
-    """A trial of one summary."""
-    first, last = parsed(ready(), summary(outcomes, **changes))
+    """A trial with one summary."""
+    first, last = parse_events(ready(), summary(outcomes, **changes))
     assert isinstance(first, Ready)
     assert isinstance(last, Summary)
     return Result(first, (), last)
 
 
-def measured(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]:
-    """Its figures."""
+def read_figures(outcomes: list[dict[str, Any]], **changes: Any) -> dict[str, Value]:
+    """The figures of a trial."""
     return {value.metric: value for value in figures.figures(result(outcomes, **changes), 0)}
 
 
-def known(value: Value) -> tuple[float, Bound | None, int]:
+def value_attributes(value: Value) -> tuple[float, Bound | None, int]:
     """A figure with all its attributes."""
     return value.value, value.bound, value.n
 
 
 def test_throughput_counts_successful_operations_in_the_engines_window() -> None:
-    found = measured([outcome("READ", "OK", [US] * 100)], completed=90, measured_ns=2 * SECOND)
-    assert known(found["throughput"]) == (45.0, None, 90)
-    assert found["runtime"].value == 2 * SECOND
-    assert found["operations"].value == 100
-    assert "due" not in found
+    values = read_figures([outcome("READ", "OK", [US] * 100)], completed=90, measured_ns=2 * SECOND)
+    assert value_attributes(values["throughput"]) == (45.0, None, 90)
+    assert values["runtime"].value == 2 * SECOND
+    assert values["operations"].value == 100
+    assert "due" not in values
 
 
 def test_an_empty_window_has_no_throughput() -> None:
-    assert "throughput" not in measured([], measured_ns=0)
+    assert "throughput" not in read_figures([], measured_ns=0)
 
 
 def test_failures_never_lower_a_percentile() -> None:
-    well, failed = [US * each for each in range(1, 981)], [1] * 20
-    found = measured([outcome("READ", "OK", well), outcome("READ", "ERROR", failed)], succeeded=980)
+    well, failed = [US * number for number in range(1, 981)], [1] * 20
+    values = read_figures([outcome("READ", "OK", well), outcome("READ", "ERROR", failed)], succeeded=980)
     for name in ("read", "all"):
-        # Without the failures the p95 would be the 931st.
-        assert known(found[f"{name}.p95"]) == (found["read.p95"].value, None, 1_000)
-        assert found[f"{name}.p95"].value == pytest.approx(950 * US, rel=1e-3)
-        assert found[f"{name}.p99"].bound == found[f"{name}.max"].bound == "failed"
-        assert found[f"{name}.p99"].value == pytest.approx(980 * US, rel=1e-3)
+        # Without the failures the p95 would be the 931st value.
+        assert value_attributes(values[f"{name}.p95"]) == (values["read.p95"].value, None, 1_000)
+        assert values[f"{name}.p95"].value == pytest.approx(950 * US, rel=1e-3)
+        assert values[f"{name}.p99"].bound == values[f"{name}.max"].bound == "failed"
+        assert values[f"{name}.p99"].value == pytest.approx(980 * US, rel=1e-3)
     # The successful operations.
-    assert (found["read.count"].value, found["read.min"].value) == (980, 1_000)
-    assert found["read.mean"].value == pytest.approx(490.5 * US, rel=1e-3)
-    assert (found["errors"].value, found["read.mean"].n) == (20, 980)
+    assert (values["read.count"].value, values["read.min"].value) == (980, 1_000)
+    assert values["read.mean"].value == pytest.approx(490.5 * US, rel=1e-3)
+    assert (values["errors"].value, values["read.mean"].n) == (20, 980)
 
 
 def test_unended_operations_make_a_percentile_a_bound() -> None:
     outcomes = [
         outcome("READ", "OK", [US] * 980, [2 * US] * 980),
-        # Five were sent but not answered, and fifteen never sent, which have no service time.
+        # Five were sent but not answered, and fifteen were never sent, so they have no service time.
         outcome("READ", "CENSORED", [100 * MS] * 5, [500 * MS] * 20),
     ]
-    found = measured(outcomes, due=1_000, in_flight=5, unsent=15)
-    assert known(found["read.p95"]) == (2_000, None, 1_000)
-    value, bound, n = known(found["read.p99"])
+    values = read_figures(outcomes, due=1_000, in_flight=5, unsent=15)
+    assert value_attributes(values["read.p95"]) == (2_000, None, 1_000)
+    value, bound, n = value_attributes(values["read.p99"])
     assert (value == pytest.approx(500 * MS, rel=1e-3), bound, n) == (True, "at_least", 1_000)
-    assert found["read.service.p99"].bound is None
-    assert known(found["read.service.p99.5"])[1:] == ("at_least", 985)
-    assert (found["due"].value, found["censored"].value, found["errors"].value) == (1_000, 20, 0)
+    assert values["read.service.p99"].bound is None
+    assert value_attributes(values["read.service.p99.5"])[1:] == ("at_least", 985)
+    assert (values["due"].value, values["censored"].value, values["errors"].value) == (1_000, 20, 0)
     assert figures.statuses(result(outcomes).summary) == {"READ": {"OK": 980, "CENSORED": 20}}
 
 
 def test_unanswered_closed_loop_client_is_a_failure() -> None:
-    found = measured([outcome("READ", "OK", [US] * 98), outcome("READ", "CENSORED", [MS] * 2)], in_flight=2)
-    assert (found["errors"].value, found["censored"].value) == (2, 2)
-    assert found["read.p99"].bound == "at_least"
+    values = read_figures([outcome("READ", "OK", [US] * 98), outcome("READ", "CENSORED", [MS] * 2)], in_flight=2)
+    assert (values["errors"].value, values["censored"].value) == (2, 2)
+    assert values["read.p99"].bound == "at_least"
 
 
 def test_read_during_its_records_insert_has_no_latency() -> None:
-    found = measured([outcome("READ", "OK", [US] * 10), outcome("READ", "NOT_YET", [9 * MS] * 10)], not_yet=10)
-    assert known(found["read.max"]) == (1_000, None, 10)
+    values = read_figures([outcome("READ", "OK", [US] * 10), outcome("READ", "NOT_YET", [9 * MS] * 10)], not_yet=10)
+    assert value_attributes(values["read.max"]) == (1_000, None, 10)
 
 
 def test_buffered_writes_count_as_successful() -> None:
-    found = measured([outcome("INSERT", "OK", [US] * 10), outcome("INSERT", "BATCHED_OK", [2 * US] * 10)])
-    assert known(found["insert.max"]) == (2_000, None, 20)
-    assert found["insert.count"].value == 20
-    assert found["insert.mean"].value == pytest.approx(1.5 * US, rel=1e-3)
+    values = read_figures([outcome("INSERT", "OK", [US] * 10), outcome("INSERT", "BATCHED_OK", [2 * US] * 10)])
+    assert value_attributes(values["insert.max"]) == (2_000, None, 20)
+    assert values["insert.count"].value == 20
+    assert values["insert.mean"].value == pytest.approx(1.5 * US, rel=1e-3)
 
 
 def test_composed_operation_is_counted_by_its_parts() -> None:
@@ -126,16 +126,16 @@ def test_composed_operation_is_counted_by_its_parts() -> None:
         outcome("READ-MODIFY-WRITE", "CENSORED", [MS]),
         outcome("CLEANUP", "OK", [5 * MS]),
     ]
-    found = measured(outcomes, in_flight=1)
-    assert (found["all.p50"].n, found["all.max"].bound) == (21, "at_least")
-    assert found["read-modify-write.max"].n == 11
-    assert found["read.max"].bound is None
+    values = read_figures(outcomes, in_flight=1)
+    assert (values["all.p50"].n, values["all.max"].bound) == (21, "at_least")
+    assert values["read-modify-write.max"].n == 11
+    assert values["read.max"].bound is None
 
 
 def test_an_operation_that_always_failed_has_only_percentiles() -> None:
-    found = measured([outcome("READ", "ERROR", [US] * 10)], succeeded=0, completed=0)
-    assert known(found["read.p50"]) == (0, "failed", 10)
-    assert not {"read.mean", "read.count", "read.min"} & found.keys()
+    values = read_figures([outcome("READ", "ERROR", [US] * 10)], succeeded=0, completed=0)
+    assert value_attributes(values["read.p50"]) == (0, "failed", 10)
+    assert not {"read.mean", "read.count", "read.min"} & values.keys()
 
 
 def test_means_use_the_engines_exact_sums() -> None:
@@ -143,22 +143,25 @@ def test_means_use_the_engines_exact_sums() -> None:
         outcome("READ", "OK", [1_000_000] * 4, [2_000_000] * 4, service_ns_sum=4_001_234, response_ns_sum=8_002_468),
         outcome("READ", "ERROR", [100] * 4, [200] * 4, service_ns_sum=396, response_ns_sum=796),
     ]
-    found = measured(outcomes, succeeded=4)
-    assert (found["read.mean"].value, found["read.service.mean"].value) == (8_002_468 / 4, 4_001_234 / 4)
-    # Little's law applies to all operations, failed ones included.
-    assert (found["all.mean"].value, found["all.service.mean"].value) == ((8_002_468 + 796) / 8, (4_001_234 + 396) / 8)
+    values = read_figures(outcomes, succeeded=4)
+    assert (values["read.mean"].value, values["read.service.mean"].value) == (8_002_468 / 4, 4_001_234 / 4)
+    # Little's law applies to all operations, including failed ones.
+    assert (values["all.mean"].value, values["all.service.mean"].value) == (
+        (8_002_468 + 796) / 8,
+        (4_001_234 + 396) / 8,
+    )
 
 
 def test_rate_yields_response_lower_bound_and_service_times() -> None:
-    outcomes = [outcome("READ", "OK", [US] * 10, [9 * US] * 10, response_lower=encoded([4 * US] * 10))]
-    found = measured(outcomes, due=10)
-    assert [found[f"read{beside}.p50"].value for beside in ("", ".lower", ".service")] == [
-        pytest.approx(each * US, rel=1e-3) for each in (9, 4, 1)
+    outcomes = [outcome("READ", "OK", [US] * 10, [9 * US] * 10, response_lower=encode_histogram([4 * US] * 10))]
+    values = read_figures(outcomes, due=10)
+    assert [values[f"read{kind}.p50"].value for kind in ("", ".lower", ".service")] == [
+        pytest.approx(value * US, rel=1e-3) for value in (9, 4, 1)
     ]
-    assert found["all.lower.p99"].n == 10
+    assert values["all.lower.p99"].n == 10
     # Older engines do not report it.
-    assert not [name for name in measured([outcome("READ", "OK", [US], [US])]) if ".lower" in name]
-    assert not [name for name in measured([outcome("READ", "OK", [US])]) if ".service" in name]
+    assert not [name for name in read_figures([outcome("READ", "OK", [US], [US])]) if ".lower" in name]
+    assert not [name for name in read_figures([outcome("READ", "OK", [US])]) if ".service" in name]
 
 
 def test_the_busiest_and_the_latest_executor_are_reported() -> None:
@@ -167,15 +170,15 @@ def test_the_busiest_and_the_latest_executor_are_reported() -> None:
         executor("executor-1", 500, 0.97, [60 * US] * 980 + [8 * MS] * 20),
         executor("conductor", 0, 1.0, [20 * MS]),
     ]
-    found = measured([], executors=executors, clock={"source": "tsc", "drift_ppm": 1, "jumps": 2}, unclosed=3)
-    assert found["executor.busy_max"].value == 0.97
-    assert found["executor.lag_p99"].value == found["executor.lag_max"].value == pytest.approx(20 * MS, rel=1e-3)
-    assert (found["clock.jumps"].value, found["unclosed"].value) == (2, 3)
+    values = read_figures([], executors=executors, clock={"source": "tsc", "drift_ppm": 1, "jumps": 2}, unclosed=3)
+    assert values["executor.busy_max"].value == 0.97
+    assert values["executor.lag_p99"].value == values["executor.lag_max"].value == pytest.approx(20 * MS, rel=1e-3)
+    assert (values["clock.jumps"].value, values["unclosed"].value) == (2, 3)
 
 
 def test_thread_per_client_leaves_no_executor_busy() -> None:
-    found = measured([], executors=[executor("conductor", 0, 0.99, [])])
-    assert not [name for name in found if name.startswith("executor.")]
+    names = read_figures([], executors=[executor("conductor", 0, 0.99, [])])
+    assert not [name for name in names if name.startswith("executor.")]
 
 
 def test_facts_about_the_work_come_from_its_kind() -> None:
@@ -192,8 +195,8 @@ def test_facts_about_the_work_come_from_its_kind() -> None:
     spec = {"phase": "run", "work": work, "store": {"name": "lmdb"}}
     run = EngineLaunch("run", "measure", lambda _, __: spec)
     outcomes = [outcome("READ", "OK", [1] * 4), outcome("UPDATE", "BATCHED_OK", [1] * 2), outcome("READ", "ERROR", [1])]
-    moved = {value.metric: value.value for value in ycsb.figures(run, [EndedLaunch("run", spec, result(outcomes))])}
-    assert moved == {"returned": 4_000, "stored": 200}
+    amounts = {value.metric: value.value for value in ycsb.figures(run, [EndedLaunch("run", spec, result(outcomes))])}
+    assert amounts == {"returned": 4_000, "stored": 200}
     assert ycsb.facts([EndedLaunch("run", spec, result(outcomes))]) == {
         "records": 1_000,
         "record_bytes": 1_000,
@@ -205,18 +208,18 @@ def test_facts_about_the_work_come_from_its_kind() -> None:
 
 
 def test_a_load_with_unclosed_clients_fails_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    def loaded(unclosed: int) -> list[Finished]:
+    def run_load(unclosed: int) -> list[Finished]:
         load_result = result([outcome("INSERT", "OK", [US])], unclosed=unclosed)
         return [Finished("load", {}, load_result, Series((), (), ()), 0)]
 
     conductor = Conductor.__new__(Conductor)
     conductor.display = PlainLines(Console())
-    monkeypatch.setattr(conductor, "_run", lambda *_: loaded(2))
+    monkeypatch.setattr(conductor, "_run", lambda *_: run_load(2))
     with pytest.raises(EngineError, match="2 clients of the load did not close: writes that they buffered may be lost"):
         conductor._complete(LOAD, "", Path(), 1, Path())
-    monkeypatch.setattr(conductor, "_run", lambda *_: loaded(0))
-    (found,) = conductor._complete(LOAD, "", Path(), 1, Path())
-    assert found.result.summary.unclosed == 0
+    monkeypatch.setattr(conductor, "_run", lambda *_: run_load(0))
+    (message,) = conductor._complete(LOAD, "", Path(), 1, Path())
+    assert message.result.summary.unclosed == 0
 
 
 def test_load_with_a_lost_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,11 +239,11 @@ def test_load_with_a_lost_host_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def second(k: int, reads: list[int], **changes: Any) -> dict[str, Any]:
-    """An interval of reads at a rate of three a second."""
+    """An interval of reads at a rate of three per second."""
     return interval(k, [outcome("READ", "OK", reads, reads)], due=3, **changes)
 
 
-def stalled() -> list[dict[str, Any]]:
+def stall_documents() -> list[dict[str, Any]]:
     """Three seconds; operations due in the second one end in the third."""
     late = [outcome("READ", "OK", [MS], [900 * MS]), outcome("READ", "ERROR", [MS] * 2, [800 * MS] * 2)]
     return [
@@ -250,53 +253,53 @@ def stalled() -> list[dict[str, Any]]:
     ]
 
 
-def course(*documents: dict[str, Any]) -> Series:
-    """The series of some intervals."""
+def read_series(*documents: dict[str, Any]) -> Series:
+    """The time series of intervals."""
     collected = SeriesBuilder()
-    for event in parsed(*documents):
+    for event in parse_events(*documents):
         if isinstance(event, Interval):
             collected.take(event)
     return collected.series()
 
 
 def test_throughput_is_by_end_and_latency_by_due() -> None:
-    found = course(*stalled())
-    assert [*found.start_seconds] == [0, 1, 2]
-    assert [*found.throughput] == [2, 1, 4]
-    assert [*found.ended] == [2, 1, 6]
-    assert [*found.due] == [3, 3, 3]
-    assert [*found.failed] == [0, 2, 0]
-    assert [*found.p99_ns] == pytest.approx([300 * MS, 900 * MS, MS], rel=1e-3)
-    assert [*found.p50_ns] == pytest.approx([MS, 900 * MS, MS], rel=1e-3)
+    series = read_series(*stall_documents())
+    assert [*series.start_seconds] == [0, 1, 2]
+    assert [*series.throughput] == [2, 1, 4]
+    assert [*series.ended] == [2, 1, 6]
+    assert [*series.due] == [3, 3, 3]
+    assert [*series.failed] == [0, 2, 0]
+    assert [*series.p99_ns] == pytest.approx([300 * MS, 900 * MS, MS], rel=1e-3)
+    assert [*series.p50_ns] == pytest.approx([MS, 900 * MS, MS], rel=1e-3)
 
 
 def test_an_interval_without_successful_operations_has_no_latency() -> None:
-    found = course(interval(0, [outcome("READ", "ERROR", [MS])], good=0, failed=1, completed=0))
-    assert (found.p50_ns, found.p99_ns, found.failed, found.throughput) == ((None,), (None,), (1,), (0,))
-    assert found.due == ()
+    series = read_series(interval(0, [outcome("READ", "ERROR", [MS])], good=0, failed=1, completed=0))
+    assert (series.p50_ns, series.p99_ns, series.failed, series.throughput) == ((None,), (None,), (1,), (0,))
+    assert series.due == ()
 
 
 def test_an_interval_of_length_0_is_dropped() -> None:
-    assert course(interval(0, [], length_ns=0)).throughput == ()
-    assert course() == Series((), (), ())
+    assert read_series(interval(0, [], length_ns=0)).throughput == ()
+    assert read_series() == Series((), (), ())
 
 
 def test_old_and_new_series_survive_a_round_trip() -> None:
-    found = course(*stalled())
-    assert Series.from_json(found.to_json()) == found
-    old = {name: column for name, column in found.to_json().items() if name not in ("due", "ended")}
+    series = read_series(*stall_documents())
+    assert Series.from_json(series.to_json()) == series
+    old = {name: column for name, column in series.to_json().items() if name not in ("due", "ended")}
     read = Series.from_json(old)
-    assert (read.throughput, read.due, read.ended) == (found.throughput, (), ())
+    assert (read.throughput, read.due, read.ended) == (series.throughput, (), ())
     assert read.to_json() == old
     with pytest.raises(ValueError, match="different lengths"):
         Series.from_json({**old, "ended": [1]})
 
 
-def logged(path: Path, *documents: dict[str, Any]) -> Path:
-    """The histogram log of a phase."""
+def write_log(path: Path, *documents: dict[str, Any]) -> Path:
+    """Writes the histogram log of a phase."""
     with path.open("w") as file:
         writer = hlog.Writer(file)
-        for event in parsed(*documents):
+        for event in parse_events(*documents):
             if isinstance(event, Interval):
                 writer.write_interval(event)
             elif isinstance(event, Summary):
@@ -305,12 +308,12 @@ def logged(path: Path, *documents: dict[str, Any]) -> Path:
 
 
 def test_lines_of_one_interval_are_summed(tmp_path: Path) -> None:
-    path = logged(tmp_path / "run.hlog", *stalled())
-    found: dict[tuple[str, float], int] = {}
+    path = write_log(tmp_path / "run.hlog", *stall_documents())
+    entries: dict[tuple[str, float], int] = {}
     for tag, start, length, histogram in intervals(path):
         assert length == 1.0
-        found[tag, start] = found.get((tag, start), 0) + histogram.count
-    assert found == {
+        entries[tag, start] = entries.get((tag, start), 0) + histogram.count
+    assert entries == {
         **{("READ", at): count for at, count in ((0.0, 3), (1.0, 1), (2.0, 3))},
         **{("READ-response", at): count for at, count in ((0.0, 3), (1.0, 1), (2.0, 3))},
         ("READ-ERROR", 1.0): 2,
@@ -321,41 +324,47 @@ def test_lines_of_one_interval_are_summed(tmp_path: Path) -> None:
 def test_log_suffices_for_every_percentile(tmp_path: Path) -> None:
     well, failed = [MS] * 60, [2 * MS] * 3
     outcomes = [
-        outcome("READ", "OK", well, [3 * each for each in well]),
+        outcome("READ", "OK", well, [3 * value for value in well]),
         outcome("READ", "ERROR", failed, failed),
         outcome("READ", "CENSORED", [40 * MS], [90 * MS] * 4),
     ]
     whole = summary(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
-    path = logged(tmp_path / "run.hlog", interval(0, outcomes[:2], due=67), whole)
-    merged = by_tag(intervals(path))
-    ours = measured(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
-    for beside, tag in (("", "-response"), (".service", "")):
+    path = write_log(tmp_path / "run.hlog", interval(0, outcomes[:2], due=67), whole)
+    merged = merge_by_tag(intervals(path))
+    live_values = read_figures(outcomes, due=67, in_flight=1, unsent=3, succeeded=60)
+    for kind, tag in (("", "-response"), (".service", "")):
         of = Population(merged[f"READ{tag}"], merged[f"READ-ERROR{tag}"].count, merged[f"READ-CENSORED{tag}"])
-        for name, found in zip(PERCENTILES, of.read_percentiles(list(PERCENTILES.values())), strict=True):
-            assert known(ours[f"read{beside}.{name}"]) == (found.value, found.bound, of.count)
+        for name, percentile in zip(PERCENTILES, of.read_percentiles(list(PERCENTILES.values())), strict=True):
+            assert value_attributes(live_values[f"read{kind}.{name}"]) == (
+                percentile.value,
+                percentile.bound,
+                of.count,
+            )
     (log,) = imported(path, {})
-    theirs = log.result.values
+    log_values = log.result.values
     for name in [*PERCENTILES, "max"]:
         for operation in ("read", "read.service", "all"):
-            assert known(theirs[f"{operation}.{name}"]) == known(ours[f"{operation}.{name}"]), f"{operation}.{name}"
+            assert value_attributes(log_values[f"{operation}.{name}"]) == value_attributes(
+                live_values[f"{operation}.{name}"]
+            ), f"{operation}.{name}"
     assert log.result.statuses == {"READ": {"OK": 60, "ERROR": 3, "CENSORED": 4}}
     assert log.result.value("errors") == 3
 
 
 def test_a_log_without_intervals_is_empty(tmp_path: Path) -> None:
-    path = logged(tmp_path / "run.hlog", summary([outcome("READ", "CENSORED", [MS])]))
-    assert by_tag(intervals(path)) == {}
+    path = write_log(tmp_path / "run.hlog", summary([outcome("READ", "CENSORED", [MS])]))
+    assert merge_by_tag(intervals(path)) == {}
 
 
 def test_a_running_phase_shows_its_rate_and_progress() -> None:
-    shown = PhaseProgress("run", 8, None, 0)
-    shown.start()
-    for event in parsed(*stalled()):
+    text = PhaseProgress("run", 8, None, 0)
+    text.start()
+    for event in parse_events(*stall_documents()):
         assert isinstance(event, Interval)
-        shown.take(event)
-    assert (shown.done, shown.rates) == (9, [2, 1, 4])
-    for event in parsed(summary([outcome("READ", "OK", [MS] * 2_000)], measured_ns=4 * SECOND)):
+        text.take(event)
+    assert (text.done, text.rates) == (9, [2, 1, 4])
+    for event in parse_events(summary([outcome("READ", "OK", [MS] * 2_000)], measured_ns=4 * SECOND)):
         assert isinstance(event, Summary)
-        shown.finish(event)
-    assert shown.speed == "500 op/s"
-    assert shown.latency.startswith("p99 1.00 ms")
+        text.finish(event)
+    assert text.speed == "500 op/s"
+    assert text.latency.startswith("p99 1.00 ms")

@@ -17,7 +17,7 @@ from loadstone.runner.server_pool import TrialServers
 from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
 from loadstone.runner.started_system import Stack
 
-# Busy for as long as its input says, then idle.
+# Busy for the time in its input, then idle.
 WORKER = """
 import sys, time
 end = time.process_time() + float(sys.stdin.readline())
@@ -30,24 +30,24 @@ sys.stdin.read()
 
 @dataclass
 class Course:
-    """Servers that use so many processors in each second; time passes only in `sleep`."""
+    """Servers that use this many processors in each second; time passes only in `sleep`."""
 
     use: Sequence[float]
     now: float = 0.0
 
-    def look(self, servers: Sequence[Watched]) -> int:
-        """Ticks used so far; the last second's use continues."""
+    def sample_ticks(self, servers: Sequence[Watched]) -> int:
+        """Ticks used so far; usage continues at the last second's level."""
         seconds = round(self.now)
         used = sum(self.use[:seconds]) + self.use[-1] * max(seconds - len(self.use), 0)
         return round(used * TICKS_PER_SECOND)
 
     def sleep(self, seconds: float) -> None:
-        """Lets time pass."""
+        """Advances the time."""
         self.now += seconds
 
-    def waited(self) -> Waited:
-        """The result of waiting for them."""
-        return wait((), self.look, self.sleep, lambda: self.now)
+    def wait_result(self) -> Waited:
+        """The result of the wait."""
+        return wait((), self.sample_ticks, self.sleep, lambda: self.now)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ class Course:
     ],
 )
 def test_servers_are_idle_after_one_quiet_second(use: list[float], seconds: float) -> None:
-    assert Course(use).waited() == Waited(seconds, idle=True)
+    assert Course(use).wait_result() == Waited(seconds, idle=True)
 
 
 def test_the_wait_for_busy_servers_is_limited() -> None:
-    waited = Course([1.0]).waited()
+    waited = Course([1.0]).wait_result()
     assert waited == Waited(LONGEST_S, idle=False)
-    wanted = VariantServers(StartedSystems((), keep=False), fresh="table", table="usertable", options={})
-    at = TrialServers(wanted, Stack(), None, must_load=True, waited=waited)
+    expected = VariantServers(StartedSystems((), keep=False), fresh="table", table="usertable", options={})
+    at = TrialServers(expected, Stack(), None, must_load=True, waited=waited)
     (note,) = at.still_busy()
     assert (note.name, note.message) == ("not-steady", "the servers were still busy 300 s after the load")
     assert [value.value for value in at.values()] == [LONGEST_S * 1e9]
@@ -86,14 +86,14 @@ def worker() -> Iterator[subprocess.Popen[str]]:
 def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> None:
     assert worker.stdin
     assert worker.stdout
-    found = read_stat(worker.pid)
-    assert found is not None
-    watched = [Watched("worker", "127.0.0.1:1", worker.pid, found.start_ticks)]
+    usage = read_stat(worker.pid)
+    assert usage is not None
+    watched = [Watched("worker", "127.0.0.1:1", worker.pid, usage.start_ticks)]
     before = sum_ticks(watched)
     worker.stdin.write("2.0\n")
     worker.stdin.flush()
     assert wait(watched).idle
-    # If others use the processors, it may seem idle too early; the end of the wait is tested above.
+    # If other processes use the processors, it may seem idle too early; the tests above cover the end of the wait.
     assert worker.stdout.readline() == "done\n"
     assert sum_ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
     worker.kill()

@@ -1,4 +1,4 @@
-"""What is behind a directory: mounts, devices, their bytes."""
+"""The storage behind a directory: mounts, devices, bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def device(host: Host, directory: str) -> Device | None:
     return backing_of(Path(directory), host.proc, host.sys).device
 
 
-def words(host: Host, directory: str) -> str:
+def describe_device(host: Host, directory: str) -> str:
     return backing_of(Path(directory), host.proc, host.sys).description
 
 
@@ -30,7 +30,7 @@ def test_nvme_partition_is_counted_above_its_disk(host: Host) -> None:
     host.mounts("259:1 / ext4 /dev/root rw", "259:2 /data xfs /dev/nvme0n1p2 rw")
     assert device(host, "/data/rocksdb/not-there-yet") == Device(("nvme0n1p2",), ("nvme0n1",))
     assert device(host, "/database") == Device(("nvme0n1p1",), ("nvme0n1",))
-    assert words(host, "/data") == "nvme0n1p2 on nvme0n1"
+    assert describe_device(host, "/data") == "nvme0n1p2 on nvme0n1"
     assert file_system_of(Path("/data"), host.proc) == "xfs"
 
 
@@ -56,14 +56,14 @@ def test_partition_of_an_array_is_followed_through_it(host: Host) -> None:
 def test_an_overlay_is_unknown_and_not_none(host: Host) -> None:
     host.mounts("0:50 / overlay overlay rw,upperdir=/var/lib/docker/overlay2/0f3/diff,workdir=/w")
     assert device(host, "/db") is None
-    assert words(host, "/db") == "unknown (overlay)"
+    assert describe_device(host, "/db") == "unknown (overlay)"
 
 
 def test_memory_and_network_mounts_have_no_local_device(host: Host) -> None:
     host.mounts(
         "8:1 / ext4 /dev/sda1 rw", "0:23 /dev/shm tmpfs tmpfs rw", "0:60 /nfs nfs4 filer:/x rw", "0:61 /z zfs p/z rw"
     )
-    assert [words(host, path) for path in ("/dev/shm/db", "/nfs/db", "/z/db", "/db")] == [
+    assert [describe_device(host, path) for path in ("/dev/shm/db", "/nfs/db", "/z/db", "/db")] == [
         "no device (tmpfs)",
         "over the network (nfs4)",
         "unknown (zfs)",

@@ -1,4 +1,4 @@
-"""The observer on the host that the tests run on."""
+"""The observer on the host of the tests."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ BURN = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: 
 
 @pytest.fixture
 def stranger() -> Iterator[Callable[[], int]]:
-    """Starts a process that burns a processor and is nobody's child that we know; returns its pid."""
+    """Starts a process that uses a processor and is no descendant of the lab; returns its pid."""
     started: list[int] = []
 
     def start() -> int:
-        # The shell ends at once and leaves its child to whoever takes orphans.
+        # The shell exits immediately; init adopts its child.
         script = '"$0" -c "$1" >/dev/null 2>&1 & echo $!'
         shell = subprocess.run(["sh", "-c", script, sys.executable, BURN], capture_output=True, text=True, check=True)
         started.append(int(shell.stdout))
@@ -49,7 +49,7 @@ def figures(observer: Observer, phase: str) -> dict[str, float]:
 
 
 def observe(observer: Observer, seconds: float = 1.5) -> None:
-    """A phase `measure` of that length."""
+    """Observes a phase `measure` of this length."""
     observer.begin_phase("measure")
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -70,12 +70,12 @@ def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], in
         known = figures(observer, "measure")
     assert before is not None
     assert after is not None
-    # By the kernel's own account of it, as the hypervisor may not let it have a whole processor.
+    # By the kernel's accounting, because the hypervisor may not grant a whole processor.
     used = (after.cpu_ticks - before.cpu_ticks) / TICKS_PER_SECOND / seconds
-    # Less would be within the tolerance.
+    # A lower usage would be within the tolerance.
     assert used > 0.05
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
-    # The same process, now ours: what is left is other work on this machine, however much that is.
+    # The same process as part of the lab: the remainder is other work on this machine, of any amount.
     assert known["engine.cpu"] > 0
     assert known["cpu.busy"] - known["cpu.others"] > 0.9 * known["engine.cpu"] / (os.cpu_count() or 1) - 0.02
     assert known["engine.memory_max"] > 1_000_000
@@ -105,7 +105,7 @@ def test_file_of_samples_reproduces_its_figures(tmp_path: Path) -> None:
     assert [sample.mark for sample in samples if sample.mark] == ["measure", "after"]
     assert len(samples) == looks
     again = {value.metric: value.value for value in figures_of(window_of(samples), device)}
-    # What needs a census cannot be told from the file, and interfaces are not told apart in it.
+    # Figures that need a census cannot be computed from the file, and the file does not distinguish interfaces.
     apart = ("cpu.others", "io.", "network.")
     assert {name: value for name, value in measured.items() if not name.startswith(apart)} == {
         name: value for name, value in again.items() if not name.startswith(apart)
@@ -149,6 +149,6 @@ def test_observed_figures_are_in_the_reference(tmp_path: Path) -> None:
     reference = (Path(__file__).parents[2] / "docs/reference/observation.md").read_text()
     with Observer(tmp_path, {"engine": os.getpid()}) as observer:
         observe(observer, 0.6)
-        found = observer.phase_figures("measure")
-    assert found
-    assert [value.metric for value in found if f"`{value.metric}`" not in reference] == []
+        result = observer.phase_figures("measure")
+    assert result
+    assert [value.metric for value in result if f"`{value.metric}`" not in reference] == []

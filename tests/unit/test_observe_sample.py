@@ -1,4 +1,4 @@
-"""Looks at crafted hosts: what is read, and what is absent where a kernel or container hides it."""
+"""Samples of crafted hosts: their content, and the gaps if a kernel or container hides data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def host(tmp_path: Path) -> Host:
 
 
 def full(host: Host) -> None:
-    """A host that hides nothing."""
+    """A host without hidden data."""
     host.write("proc/stat", "cpu  10 1 5 100 4 0 2 3 0 0\ncpu0 10 1 5 100 4 0 2 3 0 0\nintr 9 9\nctxt 1\n")
     host.write(
         "proc/meminfo",
@@ -74,15 +74,15 @@ def test_one_look_as_a_line(host: Host) -> None:
 def test_sample_survives_a_round_trip_and_truncation_not(host: Host) -> None:
     full(host)
     host.process(42)
-    taken = take_sample({"engine": 42}, proc=host.proc, clocks=NOW)
-    line = json.dumps(taken.to_json())
+    sample = take_sample({"engine": 42}, proc=host.proc, clocks=NOW)
+    line = json.dumps(sample.to_json())
     host.write("observed.jsonl", f"{line}\n{line[:50]}")
-    assert list(read(host.root / "observed.jsonl")) == [taken]
+    assert list(read(host.root / "observed.jsonl")) == [sample]
 
 
 def test_opaque_host_is_an_empty_sample(host: Host) -> None:
-    taken = take_sample({"engine": 1}, control_group(host.proc), host.proc, NOW)
-    assert taken == HostSample(NOW)
+    sample = take_sample({"engine": 1}, control_group(host.proc), host.proc, NOW)
+    assert sample == HostSample(NOW)
 
 
 @pytest.mark.parametrize("torn", ["cpu  1 2", "cpu  a b c d e f g h", "", "\0\0"])
@@ -94,10 +94,10 @@ def test_what_makes_no_sense_is_absent(host: Host, torn: str) -> None:
 
 def test_unreadable_bytes_do_not_hide_the_process(host: Host) -> None:
     host.process(42, ticks=3, io=None)
-    found = read_process(42, host.proc)
-    assert found is not None
-    assert (found.cpu_ticks, found.read_bytes, found.written_bytes) == (3, None, None)
-    assert "read_bytes" not in found.to_json()
+    process = read_process(42, host.proc)
+    assert process is not None
+    assert (process.cpu_ticks, process.read_bytes, process.written_bytes) == (3, None, None)
+    assert "read_bytes" not in process.to_json()
 
 
 def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None:
@@ -116,13 +116,13 @@ def test_limited_second_version_group_includes_its_ancestors(host: Host) -> None
     host.write("cgroup/pod/engine/cpu.stat", "usage_usec 9\nnr_throttled 1\nthrottled_usec 250\n")
     group = control_group(host.proc)
     assert (group.processors, group.memory_bytes) == (1.5, 4_194_304)
-    assert group.throttled_ns == 250_000
+    assert group.cpu_wait_ns == 250_000
     assert group.processes == (200, top / "pod")
     full(host)
-    taken = take_sample({}, group, host.proc, NOW)
-    # The host has 6 MB, the group no more than its limit less what is in use and not idle cache.
-    assert taken.memory["available"] == 4_194_304 - 3_000_000 + 1_500_000
-    assert taken.throttled_ns == 250_000
+    sample = take_sample({}, group, host.proc, NOW)
+    # The host has 6 MB; the group has its limit less memory in use other than idle cache.
+    assert sample.memory["available"] == 4_194_304 - 3_000_000 + 1_500_000
+    assert sample.throttled_ns == 250_000
 
 
 def test_limited_first_version_group_is_recognised_from_inside(host: Host) -> None:
@@ -141,7 +141,7 @@ def test_limited_first_version_group_is_recognised_from_inside(host: Host) -> No
     host.write("cpu/cpu.stat", "nr_periods 1\nthrottled_time 7\n")
     host.write("memory/memory.limit_in_bytes", "1048576\n")
     group = control_group(host.proc)
-    assert (group.processors, group.memory_bytes, group.throttled_ns) == (0.5, 1_048_576, 7)
+    assert (group.processors, group.memory_bytes, group.cpu_wait_ns) == (0.5, 1_048_576, 7)
     assert group.processes == (4096, host.root / "pids")
 
 
@@ -158,7 +158,7 @@ def test_unlimited_control_groups_have_no_limit(host: Host) -> None:
 
 
 def crowd(host: Host) -> None:
-    """The lab (10) with an engine (11) and its helper (12), a server on its own (20), two strangers, the kernel."""
+    """The lab (10) with an engine (11) and its helper (12), a separate server (20), two strangers, the kernel."""
     host.process(1, 0, "init", io=5)
     host.process(2, 0, "kthreadd", kernel=True, io=None)
     host.process(3, 2, "kworker/0:1", kernel=True, ticks=70, io=None)
@@ -171,11 +171,11 @@ def crowd(host: Host) -> None:
 
 def test_census_separates_lab_kernel_and_foreign_work(host: Host) -> None:
     crowd(host)
-    found = take_census([11, 20], host.proc, us=10)
-    assert found.kernel == {(2, 100): 0, (3, 100): 70}
-    assert found.family == {(10, 100): 1, (11, 100): 2, (12, 100): 4, (20, 100): 8}
-    assert found.heads == {(20, 100)}
-    assert (found.family_bytes, found.others_bytes) == (11_100, 100_005)
+    result = take_census([11, 20], host.proc, us=10)
+    assert result.kernel == {(2, 100): 0, (3, 100): 70}
+    assert result.family == {(10, 100): 1, (11, 100): 2, (12, 100): 4, (20, 100): 8}
+    assert result.heads == {(20, 100)}
+    assert (result.family_bytes, result.others_bytes) == (11_100, 100_005)
 
 
 def test_partial_view_of_the_host_claims_no_bytes(host: Host) -> None:
@@ -185,5 +185,5 @@ def test_partial_view_of_the_host_claims_no_bytes(host: Host) -> None:
     crowd(host)
     assert take_census([11], host.proc, us=10).others_bytes is not None
     (host.proc / "2/stat").unlink()
-    found = take_census([11], host.proc, us=10)
-    assert (found.family_bytes, found.others_bytes) == (None, None)
+    result = take_census([11], host.proc, us=10)
+    assert (result.family_bytes, result.others_bytes) == (None, None)

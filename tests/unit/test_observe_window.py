@@ -10,7 +10,7 @@ from loadstone.observe.device import Device
 from loadstone.observe.sample import LAB, HostSample
 from loadstone.observe.summary import window_figures as figures_of
 from loadstone.observe.window import counter_delta
-from observe_support import counted, process, sample, window_of
+from observe_support import make_census, process, sample, window_of
 
 SDA = Device(("sda1",), ("sda",))
 MB = 1_000_000
@@ -25,17 +25,17 @@ def figures(
 def test_remaining_cpu_time_is_foreign() -> None:
     first = sample(0, processes={LAB: process(1000), "engine": process(7)})
     last = sample(10, busy=1200, stolen=100, processes={LAB: process(1000, 100), "engine": process(7, 900)})
-    found = figures(first, last)
-    assert (found["cpu.busy"], found["cpu.steal"], found["cpu.iowait"]) == (0.6, 0.05, 0.0)
-    assert found["cpu.others"] == pytest.approx((1200 - 1000) / 2000)
-    assert found["engine.cpu"] == pytest.approx(0.9)
+    values = figures(first, last)
+    assert (values["cpu.busy"], values["cpu.steal"], values["cpu.iowait"]) == (0.6, 0.05, 0.0)
+    assert values["cpu.others"] == pytest.approx((1200 - 1000) / 2000)
+    assert values["engine.cpu"] == pytest.approx(0.9)
 
 
 def test_kernel_threads_and_unwatched_children_are_not_foreign() -> None:
-    before = counted({(9, 1): 10}, {(1000, 50): 0, (8, 60): 0})
-    after = counted({(9, 1): 110, (10, 700): 40}, {(1000, 50): 0, (8, 60): 50})
-    found = figures(sample(0, census=before), sample(10, busy=300, census=after))
-    assert found["cpu.others"] == pytest.approx((300 - 100 - 40 - 50) / 2000)
+    before = make_census({(9, 1): 10}, {(1000, 50): 0, (8, 60): 0})
+    after = make_census({(9, 1): 110, (10, 700): 40}, {(1000, 50): 0, (8, 60): 50})
+    values = figures(sample(0, census=before), sample(10, busy=300, census=after))
+    assert values["cpu.others"] == pytest.approx((300 - 100 - 40 - 50) / 2000)
 
 
 def test_ticks_of_an_ended_engine_are_the_labs() -> None:
@@ -56,14 +56,14 @@ def test_ended_foreign_process_costs_one_pair_of_samples() -> None:
         sample(1, busy=100, processes={LAB: process(1000)}),
         sample(2, busy=120, processes={LAB: process(1000)}),
     ]
-    # Whose the first 100 ticks were cannot be known; the second second's 20 were others'.
+    # The owner of the first 100 ticks is unknown; the second second has 20 foreign ticks.
     assert figures(*samples)["cpu.others"] == pytest.approx(20 / 200)
 
 
 def test_process_watched_late_counts_from_its_start() -> None:
     began = process(7, 80, start=250)
-    found = figures(sample(2), sample(3, busy=80, processes={LAB: process(1000), "engine": began}))
-    assert found["cpu.others"] == 0.0
+    values = figures(sample(2), sample(3, busy=80, processes={LAB: process(1000), "engine": began}))
+    assert values["cpu.others"] == 0.0
     old = process(7, 5000, start=20)
     assert "cpu.others" not in figures(sample(2), sample(3, busy=80, processes={LAB: process(1000), "engine": old}))
 
@@ -73,17 +73,17 @@ def test_reused_pid_is_another_process() -> None:
     last = sample(
         6, busy=10, processes={LAB: process(1000, children=905), "engine": process(7, 3, start=300, faults=1)}
     )
-    found = figures(first, last)
-    assert "engine.cpu" not in found
-    assert found["cpu.others"] == pytest.approx((10 - 5 - 3) / 1000)
+    values = figures(first, last)
+    assert "engine.cpu" not in values
+    assert values["cpu.others"] == pytest.approx((10 - 5 - 3) / 1000)
 
 
 def test_window_below_clock_resolution_has_no_shares() -> None:
     disk = {"sda": (0, 0, 0, 1, 0), "sda1": (0, 0, 0, 1, 0)}
     later = {"sda": (0, 4096, 0, 2, 0), "sda1": (0, 4096, 0, 2, 0)}
     first = sample(1, disks=disk, pressure={"io": (0, 0)})
-    found = figures(first, sample(1.1, busy=20, disks=later, pressure={"io": (90, 0)}), device=SDA)
-    assert found == {"device.read": 0, "device.written": 4096, "device.discarded": 0, "device.reads": 0}
+    values = figures(first, sample(1.1, busy=20, disks=later, pressure={"io": (90, 0)}), device=SDA)
+    assert values == {"device.read": 0, "device.written": 4096, "device.discarded": 0, "device.reads": 0}
     assert figures(first) == {}
     assert figures() == {}
 
@@ -91,9 +91,9 @@ def test_window_below_clock_resolution_has_no_shares() -> None:
 def test_device_bytes_come_from_file_system_and_disk() -> None:
     first = sample(0, disks={"sda": (100, 100, 0, 1000, 0), "sda1": (0, 50, 0, 10, 0)})
     last = sample(10, disks={"sda": (900, 900, 0, 3500, 0), "sda1": (30, 250, 8, 400, 0)})
-    found = figures(first, last, device=SDA)
-    assert (found["device.read"], found["device.written"], found["device.discarded"]) == (30, 200, 8)
-    assert found["device.utilisation"] == 0.25
+    values = figures(first, last, device=SDA)
+    assert (values["device.read"], values["device.written"], values["device.discarded"]) == (30, 200, 8)
+    assert values["device.utilisation"] == 0.25
 
 
 def test_replugged_device_has_its_known_gain() -> None:
@@ -108,46 +108,56 @@ def test_replugged_device_has_its_known_gain() -> None:
 def test_missing_accounting_gives_no_figures() -> None:
     disks = {"sda": (0, 0, 0, 5, 0), "sda1": (0, 0, 0, 5, 0)}
     silent = replace(SDA, counted=False)
-    found = figures(sample(0, disks=disks, census=counted()), sample(1, disks=disks, census=counted()), device=silent)
-    assert not [name for name in found if name.startswith(("device", "io"))]
+    values = figures(
+        sample(0, disks=disks, census=make_census()), sample(1, disks=disks, census=make_census()), device=silent
+    )
+    assert not [name for name in values if name.startswith(("device", "io"))]
 
 
 def test_reset_counter_has_gained_its_value() -> None:
     assert [counter_delta(40, 100), counter_delta(5000, 20)] == [60, 20]
 
 
-def others_io(written: int, ours: int | None, others: int | None, busy_ms: int = 5000) -> dict[str, float]:
-    """A window of 10 s in which the disk moved bytes."""
-    first = sample(0, disks={"sda": (0, 1, 0, 0, 0), "sda1": (0, 1, 0, 0, 0)}, census=counted())
+def foreign_io(written: int, lab_bytes: int | None, foreign_bytes: int | None, busy_ms: int = 5000) -> dict[str, float]:
+    """The I/O figures of a window of 10 s."""
+    first = sample(0, disks={"sda": (0, 1, 0, 0, 0), "sda1": (0, 1, 0, 0, 0)}, census=make_census())
     after = {"sda": (0, written + 1, 0, busy_ms, 0), "sda1": (0, written + 1, 0, busy_ms, 0)}
-    found = figures(first, sample(10, disks=after, census=counted(ours=ours, others=others)), device=SDA)
-    return {name: value for name, value in found.items() if name.startswith("io.")}
+    values = figures(
+        first, sample(10, disks=after, census=make_census(lab_bytes=lab_bytes, foreign_bytes=foreign_bytes)), device=SDA
+    )
+    return {name: value for name, value in values.items() if name.startswith("io.")}
 
 
 def test_foreign_work_is_charged_by_its_byte_share() -> None:
-    assert others_io(100 * MB, ours=60 * MB, others=40 * MB) == {"io.others": 0.2, "io.others_bytes": 40 * MB}
+    assert foreign_io(100 * MB, lab_bytes=60 * MB, foreign_bytes=40 * MB) == {
+        "io.others": 0.2,
+        "io.others_bytes": 40 * MB,
+    }
 
 
 def test_amplification_of_our_own_writes_is_not_others() -> None:
-    assert others_io(300 * MB, ours=100 * MB, others=0)["io.others"] == 0.0
+    assert foreign_io(300 * MB, lab_bytes=100 * MB, foreign_bytes=0)["io.others"] == 0.0
 
 
 def test_bytes_on_another_disk_are_not_charged() -> None:
-    assert others_io(100 * MB, ours=100 * MB, others=900 * MB)["io.others"] == 0.0
+    assert foreign_io(100 * MB, lab_bytes=100 * MB, foreign_bytes=900 * MB)["io.others"] == 0.0
 
 
 def test_log_line_on_an_idle_disk_is_harmless() -> None:
-    assert others_io(4096, ours=0, others=4096, busy_ms=1) == {"io.others": 0.0001, "io.others_bytes": 4096}
+    assert foreign_io(4096, lab_bytes=0, foreign_bytes=4096, busy_ms=1) == {
+        "io.others": 0.0001,
+        "io.others_bytes": 4096,
+    }
 
 
 def test_partial_view_claims_no_foreign_io() -> None:
-    assert others_io(100 * MB, ours=None, others=None) == {}
+    assert foreign_io(100 * MB, lab_bytes=None, foreign_bytes=None) == {}
 
 
 def test_inherited_counters_claim_no_foreign_io() -> None:
-    before = counted(family={(1000, 50): 0, (7, 1): 0}, heads=frozenset({(7, 1)}))
+    before = make_census(family={(1000, 50): 0, (7, 1): 0}, heads=frozenset({(7, 1)}))
     disks = {"sda": (0, 1, 0, 0, 0), "sda1": (0, 1, 0, 0, 0)}
-    last = sample(10, disks=disks, census=counted(others=900))
+    last = sample(10, disks=disks, census=make_census(foreign_bytes=900))
     assert "io.others" not in figures(sample(0, disks=disks, census=before), last, device=SDA)
 
 
@@ -170,7 +180,7 @@ def test_memory_network_pressure_and_watched_processes_have_figures() -> None:
             processes=engine(6, 4),
         ),
     ]
-    wanted = {
+    expected = {
         "memory.available_min": 70,
         "memory.cache": 40,
         "memory.dirty_max": 10,
@@ -180,15 +190,15 @@ def test_memory_network_pressure_and_watched_processes_have_figures() -> None:
         "engine.memory_max": 9,
         "engine.faults_major": 3,
     }
-    found = figures(*samples, interfaces=frozenset({"eth0"}))
-    assert {name: found[name] for name in wanted} == wanted
-    # Without hardware, inside a container, all but the loopback count.
+    values = figures(*samples, interfaces=frozenset({"eth0"}))
+    assert {name: values[name] for name in expected} == expected
+    # Inside a container, without hardware, all interfaces but the loopback count.
     assert figures(*samples)["network.received"] == 1000
     assert {value.n for value in figures_of(window_of(samples))} == {3}
-    assert "pressure.cpu" not in found
+    assert "pressure.cpu" not in values
 
 
 def test_a_throttled_control_group_shows() -> None:
-    found = figures(sample(0, throttled_ns=5), sample(2, throttled_ns=5 + 10**9))
-    assert found["cpu.throttled"] == 0.25
+    values = figures(sample(0, throttled_ns=5), sample(2, throttled_ns=5 + 10**9))
+    assert values["cpu.throttled"] == 0.25
     assert "cpu.throttled" not in figures(sample(0), sample(2))

@@ -1,4 +1,4 @@
-"""Observed commands: output and exit status are kept, and no process outlives the trial."""
+"""Observed commands: output and exit status are recorded, and no process outlives the trial."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Seen(Watch):
         self.looks = 0
 
     def watch(self, name: str, pid: int) -> None:
-        """It has started."""
+        """Records the start."""
         self.pids.append(pid)
 
     def take_sample(self) -> None:
-        """Some time has passed."""
+        """Records a sample."""
         self.looks += 1
 
 
-def run(directory: Path, script: str, timeout: float = 60.0, seen: Seen | None = None) -> Ended:
+def run(directory: Path, script: str, timeout: float = 60.0, samples: Seen | None = None) -> Ended:
     phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: ImportedRun())
-    return command.run(phase, CommandContext(directory, directory), SHOWN, seen, timeout)
+    return command.run(phase, CommandContext(directory, directory), SHOWN, samples, timeout)
 
 
 def lives(pid: int) -> bool:
@@ -51,7 +51,7 @@ def lives(pid: int) -> bool:
     return True
 
 
-def gone(path: Path) -> None:
+def wait_for_end(path: Path) -> None:
     """Waits until the process whose pid is in a file has ended."""
     pid = int(path.read_text())
     until = time.monotonic() + 60
@@ -61,12 +61,12 @@ def gone(path: Path) -> None:
 
 
 def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
-    seen = Seen()
-    ended = run(tmp_path, "pwd; echo wrong >&2; exit 3", seen=seen)
+    samples = Seen()
+    ended = run(tmp_path, "pwd; echo wrong >&2; exit 3", samples=samples)
     assert ended.status == 3
     assert ended.stdout.read_text() == f"{tmp_path}\n"
     assert ended.stderr.read_text() == "wrong\n"
-    assert len(seen.pids) == 1
+    assert len(samples.pids) == 1
     failure = command.failure("work", ended)
     assert (failure.args[0], failure.hint) == ("work ended with exit status 3", "the end of its output: wrong")
 
@@ -74,12 +74,12 @@ def test_output_and_exit_status_are_kept(tmp_path: Path) -> None:
 def test_slow_command_is_killed_with_its_children(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match=r"work did not end within 0\.5 s"):
         run(tmp_path, "sleep 600 & echo $! > child; wait", timeout=0.5)
-    gone(tmp_path / "child")
+    wait_for_end(tmp_path / "child")
 
 
 def test_children_left_by_a_command_are_killed(tmp_path: Path) -> None:
     assert run(tmp_path, "trap '' TERM; sleep 600 & echo $! > child").status == 0
-    gone(tmp_path / "child")
+    wait_for_end(tmp_path / "child")
 
 
 def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, "sleep 600 & echo $! > child; wait")
-    gone(child)
+    wait_for_end(child)
 
 
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
@@ -104,6 +104,6 @@ def test_a_missing_program_is_named(tmp_path: Path) -> None:
 
 
 def test_the_host_is_observed_during_a_command(tmp_path: Path) -> None:
-    seen = Seen()
-    assert run(tmp_path, "sleep 2.5", seen=seen).status == 0
-    assert seen.looks >= 1
+    samples = Seen()
+    assert run(tmp_path, "sleep 2.5", samples=samples).status == 0
+    assert samples.looks >= 1

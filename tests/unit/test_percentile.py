@@ -1,4 +1,4 @@
-"""The percentile rule: failures are infinitely slow, and what never ended is known only to be slow."""
+"""The percentile rule: failures are infinitely slow, and unanswered operations have a lower bound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadstone.statistics.percentile import BOUNDS, Bound, Percentile, Populatio
 
 
 def population(well: int, failed: int = 0, censored: int = 0, bound: int = 5_000) -> Population:
-    """Latencies of 1 to `well`, failures, and operations that were waited for at least `bound`."""
+    """Latencies of 1 to `well`, failures, and operations without an answer after `bound`."""
     return Population(
         build_histogram((value, 1) for value in range(1, well + 1)),
         failed,
@@ -28,15 +28,15 @@ def bound_index(value: int) -> int:
 
 
 def percentile(of: Population, share: float) -> tuple[int, Bound | None]:
-    """One percentile."""
-    (found,) = of.read_percentiles([share])
-    return found.value, found.bound
+    """A percentile."""
+    (percentiles,) = of.read_percentiles([share])
+    return percentiles.value, percentiles.bound
 
 
 def test_without_failures_it_is_the_histograms_own_quantile() -> None:
     of = population(1_000)
     shares = [0.1, 0.5, 0.999, 1.0]
-    assert [(each.value, each.bound) for each in of.read_percentiles(shares)] == [
+    assert [(entry.value, entry.bound) for entry in of.read_percentiles(shares)] == [
         (value, None) for value in map(of.well.value_at_quantile, shares)
     ]
 
@@ -44,9 +44,9 @@ def test_without_failures_it_is_the_histograms_own_quantile() -> None:
 @pytest.mark.parametrize(
     ("failed", "share", "expected"),
     [
-        # Of 1,000 and ten that failed, the p99 is the 1,000th: the last that ended.
+        # With 1,000 successes and ten failures, the p99 is the 1,000th operation, the last success.
         (10, 0.99, (1_000, None)),
-        # Of 1,000 and eleven, it is the 1,001st, and nobody knows how long that would have taken.
+        # With eleven failures it is the 1,001st, whose latency is unknown.
         (11, 0.99, (1_000, "failed")),
         (11, 0.5, (506, None)),
         (11, 1.0, (1_000, "failed")),
@@ -59,7 +59,7 @@ def test_failures_are_beyond_every_number(failed: int, share: float, expected: t
 @pytest.mark.parametrize(
     ("censored", "bound", "share", "expected"),
     [
-        # All of them lie above the rank anyway: what they would have taken changes nothing.
+        # All of them are above the rank, so their latencies do not matter.
         (10, 5_000, 0.99, (1_000, None)),
         (11, 5_000, 0.99, (5_003, "at_least")),
         # A bound below the rank's value may hide any latency.
@@ -86,7 +86,7 @@ def test_rank_among_failures_is_failed_despite_censoring() -> None:
 
 def test_percentiles_never_fall() -> None:
     of = population(500, failed=20, censored=300, bound=77)
-    values = [each.value for each in of.read_percentiles([share / 1000 for share in range(1, 1001)])]
+    values = [percentile.value for percentile in of.read_percentiles([share / 1000 for share in range(1, 1001)])]
     assert values == sorted(values)
 
 
@@ -99,8 +99,8 @@ def test_only_failures_have_no_latency_at_all() -> None:
 def test_decimal_percentile_has_its_exact_rank() -> None:
     for count in (1_000, 9_999):
         for share in (0.999, 0.9995):
-            (found,) = population(count).read_percentiles([share])
-            assert found == Percentile(population(count).well.value_at_quantile(float(Fraction(str(share)))))
+            (percentiles,) = population(count).read_percentiles([share])
+            assert percentiles == Percentile(population(count).well.value_at_quantile(float(Fraction(str(share)))))
 
 
 def test_populations_add_up() -> None:

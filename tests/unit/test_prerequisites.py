@@ -1,4 +1,4 @@
-"""scripts/prerequisites.sh, on machines made of stand-ins for the programs that it looks for."""
+"""scripts/prerequisites.sh, on machines made of stand-ins for its programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BASH = shutil.which("bash") or "/bin/bash"
 
-# A shell script for each program of a machine that lacks nothing, with the oldest versions that will do.
+# A shell script for each program of a complete machine, with the oldest accepted versions.
 COMPLETE = {
     "cargo": "",
     "rustc": "echo 'rustc 1.90.0 (1159e78c4 2025-09-14)'",
@@ -26,7 +26,7 @@ RUSTUP_NET = "curl -sSf https://sh.rustup.rs | sh"
 
 
 def prerequisites(directory: Path, programs: dict[str, str]) -> tuple[int, list[str]]:
-    """Runs the script where these programs are all there is; returns its status and the lines it printed."""
+    """Runs the script with only these programs; returns its status and output lines."""
     for name, script in programs.items():
         program = directory / name
         program.write_text(f"#!{BASH}\n{script}\n")

@@ -29,7 +29,7 @@ TEXT = {"type": "string", "minLength": 1}
 
 
 def find_file(name: str) -> Path | None:
-    """The file of a name in CONTRIBUTING.md: from the root, below python/, or a test file in any folder."""
+    """The file for a name in CONTRIBUTING.md: from the root, below python/, or a test file in any folder."""
     places = [ROOT / name, ROOT / "python" / name, *((ROOT / "tests").rglob(name) if "/" not in name else ())]
     return next((place for place in places if place.exists()), None)
 
@@ -121,7 +121,7 @@ def test_architecture_is_a_tour() -> None:
     assert len(ARCHITECTURE.split()) <= ARCHITECTURE_WORDS_MAX
     for crate in (ROOT / "crates").iterdir():
         assert f"`crates/{crate.name}`" in ARCHITECTURE
-    # It cites nothing outside the repository.
+    # The page cites nothing outside the repository.
     assert not re.findall(r"https?://|\.\./\.\.", ARCHITECTURE)
 
 
@@ -146,11 +146,11 @@ def load_yaml(name: str) -> Any:
 
 
 def mapping(required: list[str], /, **properties: Any) -> dict[str, Any]:
-    """The schema of a mapping with these keys and no other key."""
+    """The schema of a mapping with these keys only."""
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-# The part of the public schema of workflows that this workflow uses.
+# The subset of the public schema of workflows that this workflow uses.
 MAPPING = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}}
 STEP = mapping([], name=TEXT, uses={"pattern": r"^[\w-]+/[\w-]+@v\d+$"}, run=TEXT, env=MAPPING) | {
     "oneOf": [{"required": ["uses"]}, {"required": ["run"]}]
@@ -259,7 +259,7 @@ def test_version_has_one_source() -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A committed copy of the files that a release is checked by."""
+    """A committed copy of the files that a release check reads."""
     for name in ("Cargo.toml", "CHANGELOG.md", *(name for name, _ in release.COPIES)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

@@ -1,10 +1,10 @@
-"""Which figure decides when there are enough repeats."""
+"""The figure that decides when there are enough repeats."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from judge_support import experiment, given
+from judge_support import experiment, set_figures
 from loadstone.judge.judge import judge_results
 from loadstone.report.sections import opening, sections
 from loadstone.report.view import View
@@ -30,7 +30,7 @@ def test_listed_throughput_is_last_at_a_rate() -> None:
 
 def test_unusual_operations_have_a_latency_at_a_rate() -> None:
     scans = [
-        replace(given(without=("read.p99", "read.p50"), all__p99=2e6)(trial), loop="open")
+        replace(set_figures(without=("read.p99", "read.p50"), all__p99=2e6)(trial), loop="open")
         for trial in experiment().trials
     ]
     assert first_metric(scans, ()) == "all.p99"
@@ -60,23 +60,25 @@ def test_first_compared_and_measured_metric_decides() -> None:
 
 
 def test_judge_uses_a_figure_of_all_variants() -> None:
-    # At a rate; rocksdb only updates, and its latency varies by more than was asked.
-    def spoil(trial: TrialResult) -> TrialResult:
+    # At a rate; rocksdb only updates, and its latency varies by more than the limit.
+    def change_trial(trial: TrialResult) -> TrialResult:
         trial = replace(trial, loop="open")
         if trial.config["system"] == "lmdb":
             return trial
-        return given(without=("read.p99",), update__p99=3e7 * (1 + trial.repeat / 10))(trial)
+        return set_figures(without=("read.p99",), update__p99=3e7 * (1 + trial.repeat / 10))(trial)
 
-    found = judge_results(replace(experiment(spoil), question=Question(until=0.2)))
-    noisy = [each for findings in found.variants.values() for each in findings if each.check == "noisy"]
-    assert [each.metric for each in noisy] == ["update.p99"]
+    judgement = judge_results(replace(experiment(change_trial), question=Question(until=0.2)))
+    noisy = [finding for findings in judgement.variants.values() for finding in findings if finding.check == "noisy"]
+    assert [finding.metric for finding in noisy] == ["update.p99"]
 
 
 def test_each_figure_that_until_names_must_be_narrow() -> None:
     def spread(trial: TrialResult) -> TrialResult:
-        return given(throughput=1e4 * (1 + trial.repeat / 100), read__p99=1e6 * (1 + trial.repeat / 10))(trial)
+        return set_figures(throughput=1e4 * (1 + trial.repeat / 100), read__p99=1e6 * (1 + trial.repeat / 10))(trial)
 
     limits = {"throughput": 0.2, "read.p99": 0.2, "scan.p99": 0.01}
-    found = judge_results(replace(experiment(spread), question=Question(until=limits)))
-    noisy = {each.metric for findings in found.variants.values() for each in findings if each.check == "noisy"}
+    judgement = judge_results(replace(experiment(spread), question=Question(until=limits)))
+    noisy = {
+        finding.metric for findings in judgement.variants.values() for finding in findings if finding.check == "noisy"
+    }
     assert noisy == {"read.p99"}

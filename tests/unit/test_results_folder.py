@@ -1,4 +1,4 @@
-"""Result folders: what is written stays, whatever happens to the one who writes."""
+"""Result folders: written results survive every end of the writer."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def test_trial_files_are_synced_before_their_line(tmp_path: Path, monkeypatch: p
     synced: list[str] = []
     fsync = os.fsync
 
-    def noted(descriptor: int) -> None:
+    def note_sync(descriptor: int) -> None:
         synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{descriptor}"), tmp_path))
         fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(os, "fsync", note_sync)
     folder = Folder.create_folder(tmp_path / "results/demo/now", "demo", Question(), interleaved=True)
     assert synced[:3] == ["results/demo", "results", "."]
     assert synced[-1] == "results/demo/now"
@@ -84,7 +84,7 @@ def test_later_line_of_a_trial_counts(folder: Folder) -> None:
     folder.append_trial(trial("a", {"system": "lmdb"}, 1.0, end="lost"))
     folder.append_trial(trial("b", {"system": "lmdb"}, 2.0, repeat=2))
     folder.append_trial(trial("a", {"system": "lmdb"}, 3.0))
-    assert [(each.trial, each.end, each.value("throughput")) for each in folder.load_results().trials] == [
+    assert [(entry.trial, entry.end, entry.value("throughput")) for entry in folder.load_results().trials] == [
         ("a", "done", 3.0),
         ("b", "done", 2.0),
     ]
@@ -97,11 +97,11 @@ def test_a_torn_last_line_costs_its_trial_only(folder: Folder, tear: int) -> Non
     table = folder.path / "values.jsonl"
     table.write_bytes(table.read_bytes()[:-tear])
     results = folder.load_results()
-    assert [each.trial for each in results.trials] == (["a"] if tear > 1 else ["a", "b"])
-    assert results.warnings == (() if tear == 1 else ("values.jsonl:2 is damaged and left out",))
+    assert [entry.trial for entry in results.trials] == (["a"] if tear > 1 else ["a", "b"])
+    assert results.warnings == (() if tear == 1 else ("values.jsonl:2 is damaged and is omitted",))
     folder.repair_lines()
     folder.append_trial(trial("c", {"system": "lmdb"}, 3.0))
-    assert [each.trial for each in folder.load_results().trials][-1] == "c"
+    assert [entry.trial for entry in folder.load_results().trials][-1] == "c"
     assert folder.load_results().warnings == ()
 
 
@@ -118,11 +118,13 @@ def test_damaged_lines_are_moved_and_preserved(folder: Folder) -> None:
 
 def test_foreign_line_is_omitted_with_a_message(folder: Folder) -> None:
     lines.append_line(folder.path / "values.jsonl", {"trial": "x"})
-    assert folder.load_results().warnings == ("values.jsonl: a line is not a trial and left out (it has no `config`)",)
+    assert folder.load_results().warnings == (
+        "values.jsonl: a line is not a trial and is omitted (it has no `config`)",
+    )
 
 
 def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
-    # A file size limit is a full disk that any user can have: the write that reaches it is short, the next one fails.
+    # A file size limit acts as a full disk for any user: the write that reaches it is short, the next one fails.
     script = textwrap.dedent("""
         import resource, signal, sys
         from pathlib import Path
@@ -163,8 +165,8 @@ def test_killed_writer_leaves_complete_lines(tmp_path: Path) -> None:
             acknowledged += [int(line) for line in process.stdout]
         assert process.returncode == -signal.SIGKILL
         lines.mend_file(path)
-        kept = [document["i"] for document in lines.read_lines(path).documents[already:]]
-        assert kept in (acknowledged, [*acknowledged, len(acknowledged)])
+        retained = [document["i"] for document in lines.read_lines(path).documents[already:]]
+        assert retained in (acknowledged, [*acknowledged, len(acknowledged)])
 
 
 def test_two_labs_do_not_write_to_one_folder(folder: Folder) -> None:
@@ -185,7 +187,7 @@ def test_files_of_an_unended_trial_are_deleted(folder: Folder) -> None:
     with folder.open_attempt("b") as files:
         (files / "x").write_text("x")
     folder.repair_lines()
-    assert [each.name for each in (folder.path / "trials").iterdir()] == ["b"]
+    assert [path.name for path in (folder.path / "trials").iterdir()] == ["b"]
 
 
 def test_plan_is_read_as_written_before_blocks(folder: Folder) -> None:
@@ -211,7 +213,7 @@ def test_folder_names_are_unique_and_contain_the_time(tmp_path: Path) -> None:
     second = new_path(tmp_path, "demo", now)
     Folder.create_folder(second, "demo", Question(), interleaved=True)
     assert [first.name, second.name] == ["2026-01-02T03-04-05Z", "2026-01-02T03-04-05Z-1"]
-    assert [each.path for each in find_folders(tmp_path)] == [first, second]
+    assert [folder.path for folder in find_folders(tmp_path)] == [first, second]
     newest = latest_folder(tmp_path, "demo")
     assert newest is not None
     assert newest.path == second

@@ -1,4 +1,4 @@
-"""Projections and filters: the same trials in other tables."""
+"""Projections and filters: other tables of one set of trials."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ def test_without_wishes_the_compared_dimension_makes_the_columns() -> None:
 
 def test_omitted_key_is_pooled_and_reported() -> None:
     projected = project_results(RESULTS, Projection(row=()))
-    assert projected.results.warnings == ("pooled over letter: what differs in it counts as repeats",)
+    assert projected.results.warnings == ("pooled over letter: trials that differ in it count as repeats",)
     assert projected.results.pooled
     assert {
-        variant_name(key): [each.repeat for each in found] for key, found in projected.results.variants.items()
+        variant_name(key): [trial.repeat for trial in trials] for key, trials in projected.results.variants.items()
     } == {
         "system=lmdb": [1, 2, 3, 4],
         "system=redb": [1, 2, 3, 4],
@@ -83,20 +83,20 @@ def test_several_column_keys_make_one_dimension() -> None:
 
 def test_filter_removes_trials_and_their_plan() -> None:
     projected = project_results(RESULTS, Projection(filter="letter:a"))
-    assert {each.config["letter"] for each in projected.results.trials} == {"a"}
+    assert {trial.config["letter"] for trial in projected.results.trials} == {"a"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("projection", "message"),
     [
         (Projection(row=("sistem",)), 'there is no key "sistem" in made\nhint: did you mean "system"'),
         (Projection(filter="letter:z"), "no trial of made passes the filter `letter:z`"),
         (Projection(metrics=("read.p98",)), 'there is no metric "read.p98" in made\nhint: did you mean read.p99'),
     ],
 )
-def test_a_wish_that_cannot_be_met_is_named(asked: Projection, message: str) -> None:
+def test_a_wish_that_cannot_be_met_is_named(projection: Projection, message: str) -> None:
     with pytest.raises(LoadstoneError) as caught:
-        project_results(RESULTS, asked)
+        project_results(RESULTS, projection)
     assert message in str(caught.value)
 
 
@@ -104,7 +104,7 @@ def test_runs_are_compared_by_their_dimension() -> None:
     first = matrix({("lmdb", "a"): [1.0]}, ("system", "letter"), name="first")
     second = matrix({("lmdb", "a"): [2.0]}, ("system", "letter"), name="second")
     both = join_results([first, second])
-    assert [each.config for each in both.trials] == [
+    assert [trial.config for trial in both.trials] == [
         {"run": "first", "system": "lmdb", "letter": "a"},
         {"run": "second", "system": "lmdb", "letter": "a"},
     ]
@@ -114,9 +114,9 @@ def test_runs_are_compared_by_their_dimension() -> None:
 def test_dimension_repeating_the_run_is_omitted() -> None:
     first = matrix({("accelerated",): [4.0]}, ("variant",), name="first")
     second = matrix({("regular",): [1.0]}, ("variant",), name="second")
-    assert [each.config for each in join_results([first, second]).trials] == [{"run": "first"}, {"run": "second"}]
-    assert [each.trial for each in join_results([first, first]).trials] == [
+    assert [trial.config for trial in join_results([first, second]).trials] == [{"run": "first"}, {"run": "second"}]
+    assert [trial.trial for trial in join_results([first, first]).trials] == [
         "first#1:accelerated-r1",
         "first#2:accelerated-r1",
     ]
-    assert len({each.trial for each in join_results([first, first]).trials}) == 2
+    assert len({trial.trial for trial in join_results([first, first]).trials}) == 2

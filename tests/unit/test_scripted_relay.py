@@ -1,4 +1,4 @@
-"""The small Redis and its faults, by plain sockets."""
+"""The small Redis and its faults, over plain sockets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scripted_relay import FakeRedis, Fault, Relay, Scripted, array
 
 
 def dial(server: Scripted) -> socket.socket:
-    """A connection that gives up after a while."""
+    """A connection with a time limit."""
     return socket.create_connection(("127.0.0.1", server.port), timeout=10)
 
 
-def ask(line: socket.socket, *words: bytes) -> bytes:
-    """One command's answer, which fits into one packet."""
-    line.sendall(array(list(words)))
+def ask(line: socket.socket, *arguments: bytes) -> bytes:
+    """The answer to one command, which fits into one packet."""
+    line.sendall(array(list(arguments)))
     return line.recv(1 << 16)
 
 
@@ -61,7 +61,7 @@ def test_resets_halves_and_refusals() -> None:
         assert line.recv(9) == b""
     with FakeRedis(Fault("refuse")) as server:
         server.begin()
-        # The reset may come while the connection is still being made.
+        # The reset may come before the connection is established.
         with pytest.raises(ConnectionError), dial(server) as line:
             ask(line, b"PING")
 

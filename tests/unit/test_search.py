@@ -1,4 +1,4 @@
-"""A search step by step, on samples that are made up."""
+"""The steps of a search, on invented samples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import explain_search, outcome_sentence
 
-# Repeats that differ by a thousandth.
+# Repeats that vary by 0.1 %.
 QUIET = (1.0, 1.001, 0.999)
 
 
-def searched(rule: Rule, draw: Callable[[float, int], ProbeSample]) -> tuple[SearchOutcome, list[float]]:
-    """A search to its end, with the loads in the order in which they were first asked for."""
+def run_search(rule: Rule, draw: Callable[[float, int], ProbeSample]) -> tuple[SearchOutcome, list[float]]:
+    """Runs a search to its end; returns it with the loads in the order of their first request."""
     samples: dict[float, list[ProbeSample]] = {}
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
         samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
@@ -29,7 +29,7 @@ def searched(rule: Rule, draw: Callable[[float, int], ProbeSample]) -> tuple[Sea
 
 
 def quiet(curve: Callable[[float], float]) -> Callable[[float, int], ProbeSample]:
-    """A system with this throughput and hardly any noise."""
+    """A system with this throughput and little noise."""
     return lambda load, repeat: ProbeSample(curve(load) * QUIET[repeat % 3])
 
 
@@ -40,25 +40,25 @@ def saturating(at: float) -> Callable[[float, int], ProbeSample]:
 
 def latencies(bound: str, ms: Callable[[float], float], most: float = 64) -> tuple[SearchOutcome, list[float]]:
     """A search for an objective on a system with these latencies."""
-    asked = parse_objective(bound)
+    objective = parse_objective(bound)
 
     def draw(load: float, _: int) -> ProbeSample:
         figures = {"all.p99": ms(load) * 1e6}
-        return ProbeSample(1000.0, asked.is_met_by(figures), figures=figures)
+        return ProbeSample(1000.0, objective.is_met_by(figures), figures=figures)
 
-    return searched(Rule(most=most, objective=asked), draw)
+    return run_search(Rule(most=most, objective=objective), draw)
 
 
 def test_search_doubles_past_the_plateau_then_halves() -> None:
-    found, loads = searched(Rule(most=256), saturating(22))
+    outcome, loads = run_search(Rule(most=256), saturating(22))
     assert loads == [1, 2, 4, 8, 16, 32, 64, 128, 23, 19, 21, 20]
-    # At 21 clients it is 95.5 % of the highest.
-    assert (found.kind, found.load, found.low, found.high) == ("found", 21, 20, 21)
-    assert outcome_sentence(found) == (
+    # At 21 clients throughput is 95.5 % of the maximum.
+    assert (outcome.kind, outcome.load, outcome.low, outcome.high) == ("found", 21, 20, 21)
+    assert outcome_sentence(outcome) == (
         "throughput levels off at 22,000 op/s; 95 % of that is reached between 20 and 21 clients; 12 probes, 36 trials"
     )
-    assert list(explain_search(found)) == [
-        "From 1 client on clients doubled until the load was 4 times that which reaches 95 % of the plateau;"
+    assert list(explain_search(outcome)) == [
+        "From 1 client on clients doubled until the load was 4 times the load that reaches 95 % of the plateau;"
         " then the bracket was halved on a logarithmic scale",
         "It stopped because 20 and 21 are neighbours",
         "The bracket: at 20 throughput is below 95 % of the plateau, at 21 it reaches that",
@@ -68,57 +68,59 @@ def test_search_doubles_past_the_plateau_then_halves() -> None:
 def test_search_is_a_function_of_unordered_samples() -> None:
     rule, draw = Rule(most=64), saturating(5)
     samples: dict[float, list[ProbeSample]] = {}
-    asked = []
+    steps = []
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
-        asked.append(step)
+        steps.append(step)
         samples.setdefault(step, []).append(draw(step, len(samples.get(step, ()))))
         # As after an interruption.
-        again = {load: list(found) for load, found in reversed(samples.items())}
+        again = {load: list(sample) for load, sample in reversed(samples.items())}
         assert next_step(rule, again) == next_step(rule, samples)
 
 
 def test_failure_before_an_undecidable_load_counts_once() -> None:
-    asked = parse_objective("p99 < 10ms")
-    found, _ = searched(
-        Rule(objective=asked),
+    objective = parse_objective("p99 < 10ms")
+    outcome, _ = run_search(
+        Rule(objective=objective),
         lambda load, _: ProbeSample(invalid="errors: 1 %") if load > 1 else ProbeSample(1000.0, False),
     )
-    assert (found.kind, found.twice) == ("below", False)
-    assert next(explain_search(found)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
+    assert (outcome.kind, outcome.twice) == ("below", False)
+    assert next(explain_search(outcome)) == "From 1 client on clients doubled until p99 < 10ms did not hold"
     twice, _ = latencies("p99 < 10ms", lambda load: load * 20)
     assert (twice.kind, twice.twice) == ("below", True)
     assert next(explain_search(twice)).endswith("until p99 < 10ms did not hold, twice in a row")
 
 
 def test_rising_curve_has_no_knee() -> None:
-    found, loads = searched(Rule(least=4, most=24), saturating(1000))
+    outcome, loads = run_search(Rule(least=4, most=24), saturating(1000))
     assert loads == [4, 8, 16, 24]
-    assert (found.kind, found.load, found.low, found.high) == ("beyond", 24, 16, None)
-    assert outcome_sentence(found) == ("throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials")
+    assert (outcome.kind, outcome.load, outcome.low, outcome.high) == ("beyond", 24, 16, None)
+    assert outcome_sentence(outcome) == (
+        "throughput still rises at 24 clients (24,000 op/s there); 4 probes, 12 trials"
+    )
 
 
 def test_flat_curve_has_its_knee_at_the_start() -> None:
-    found, loads = searched(Rule(most=256), saturating(1))
+    outcome, loads = run_search(Rule(most=256), saturating(1))
     assert loads == [1, 2, 4]
-    assert found.kind == "below"
-    assert outcome_sentence(found) == (
+    assert outcome.kind == "below"
+    assert outcome_sentence(outcome) == (
         "throughput levels off at 1,000 op/s; 95 % of that is reached at 1 client, the lowest load tried;"
         " 3 probes, 9 trials"
     )
 
 
 def test_dent_in_a_rising_curve_is_no_knee() -> None:
-    def dented(load: float) -> float:
+    def dent_curve(load: float) -> float:
         return 1000 * (4 if load == 8 else min(load, 64))
 
-    found, _ = searched(Rule(most=1024), quiet(dented))
-    assert (found.load, found.low, found.high) == (64, 59, 64)
+    outcome, _ = run_search(Rule(most=1024), quiet(dent_curve))
+    assert (outcome.load, outcome.low, outcome.high) == (64, 59, 64)
 
 
 def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
-    found, _ = searched(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
-    assert (found.load, found.low, found.high) == (8, 7, 8)
-    assert outcome_sentence(found).startswith(
+    outcome, _ = run_search(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
+    assert (outcome.load, outcome.low, outcome.high) == (8, 7, 8)
+    assert outcome_sentence(outcome).startswith(
         "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
         " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32; "
     )
@@ -126,66 +128,65 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
 
 def test_bracket_wider_than_a_gap_is_retried() -> None:
     random = np.random.default_rng(3)
-    found, _ = searched(
+    outcome, _ = run_search(
         Rule(most=64), lambda load, _: ProbeSample(1000 * min(load, 8) * float(np.exp(0.04 * random.normal())))
     )
-    assert found.low is not None
-    assert found.high is not None
-    within = [probe for probe in found.probes if found.low <= probe.load <= found.high]
+    assert outcome.low is not None
+    assert outcome.high is not None
+    within = [probe for probe in outcome.probes if outcome.low <= probe.load <= outcome.high]
     assert len(within) == 2 or {len(probe.samples) for probe in within} == {6}
 
 
 def test_two_trials_per_load_give_no_knee() -> None:
-    found, _ = searched(Rule(most=64, at_least=1, at_most=2), saturating(8))
-    assert (found.low, found.high) == (None, None)
-    assert outcome_sentence(found).startswith(
-        "no knee is named: that takes 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
+    outcome, _ = run_search(Rule(most=64, at_least=1, at_most=2), saturating(8))
+    assert (outcome.low, outcome.high) == (None, None)
+    assert outcome_sentence(outcome).startswith(
+        "no knee is named: it requires 3 repeats of each load (plateau 8,000 op/s; 95 % of it first reached"
         " between 7 and 8 clients, as an estimate); "
     )
 
 
 def test_knee_requires_three_trials_per_load() -> None:
-    found, _ = searched(Rule(most=64, at_least=1), saturating(9))
-    assert (found.low, found.high) == (8, 9)
-    assert {len(probe.samples) for probe in found.probes} == {3}
+    outcome, _ = run_search(Rule(most=64, at_least=1), saturating(9))
+    assert (outcome.low, outcome.high) == (8, 9)
+    assert {len(probe.samples) for probe in outcome.probes} == {3}
 
 
 def test_disagreeing_repeats_are_extended_and_the_median_decides() -> None:
-    asked = parse_objective("p99 < 10ms")
+    objective = parse_objective("p99 < 10ms")
 
     def wavering(load: float, repeat: int) -> ProbeSample:
         return ProbeSample(1000.0, load < 8 or (load < 11 and repeat % 3 < 2))
 
-    found, _ = searched(Rule(most=64, objective=asked), wavering)
-    assert {probe.load: len(probe.samples) for probe in found.probes if len(probe.samples) > 3} == {
+    outcome, _ = run_search(Rule(most=64, objective=objective), wavering)
+    assert {probe.load: len(probe.samples) for probe in outcome.probes if len(probe.samples) > 3} == {
         4: 12,
         8: 6,
         9: 6,
         10: 6,
         11: 6,
     }
-    assert [decision.load for decision in found.unsure] == [8, 9, 10]
-    # What is not sure narrows nothing.
-    assert (found.load, found.low, found.high) == (10, 4, 11)
-    assert "Their repeats disagree, so that the median decided and the bracket does not rest on them: 8, 9, 10" in list(
-        explain_search(found)
-    )
+    assert [decision.load for decision in outcome.unsure] == [8, 9, 10]
+    # An uncertain result does not narrow the bracket.
+    assert (outcome.load, outcome.low, outcome.high) == (10, 4, 11)
+    message = "Repeats disagree at 8, 9, 10: the median decided there, and the bracket does not rely on these loads"
+    assert message in list(explain_search(outcome))
 
 
 def test_repeats_that_disagree_evenly_do_not_hold() -> None:
-    asked = parse_objective("p99 < 10ms")
-    found, _ = searched(
-        Rule(most=64, objective=asked),
+    objective = parse_objective("p99 < 10ms")
+    outcome, _ = run_search(
+        Rule(most=64, objective=objective),
         lambda load, repeat: ProbeSample(1000.0, load < 8 or (load == 8 and repeat % 2 == 0)),
     )
-    assert (found.load, found.low, found.high) == (7, 7, 16)
+    assert (outcome.load, outcome.low, outcome.high) == (7, 7, 16)
 
 
 def test_the_highest_load_that_meets_an_objective() -> None:
-    found, loads = latencies("p99 < 10ms", lambda load: load / 4)
+    outcome, loads = latencies("p99 < 10ms", lambda load: load / 4)
     assert loads == [1, 2, 4, 8, 16, 32, 64, 45, 38, 41]
-    assert (found.load, found.low, found.high) == (38, 38, 41)
-    assert outcome_sentence(found) == (
+    assert (outcome.load, outcome.low, outcome.high) == (38, 38, 41)
+    assert outcome_sentence(outcome) == (
         "p99 < 10ms holds up to 38 clients [38, 41] at 90 %: p99 9.50 ms, 1,000 op/s there, p99 10.2 ms at 41;"
         " 10 probes, 42 trials"
     )
@@ -203,55 +204,57 @@ def test_the_highest_load_that_meets_an_objective() -> None:
     ],
 )
 def test_an_objective_that_nothing_or_everything_meets(bound: str, kind: str, expected: str) -> None:
-    found, _ = latencies(bound, lambda load: 5 * load, most=16)
-    assert found.kind == kind
-    assert outcome_sentence(found).startswith(expected)
+    outcome, _ = latencies(bound, lambda load: 5 * load, most=16)
+    assert outcome.kind == kind
+    assert outcome_sentence(outcome).startswith(expected)
 
 
 def test_an_objective_that_holds_again_is_reported() -> None:
-    found, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
-    assert found.load == 9
-    assert "the objective did not hold at 4 clients and held again at 8 clients" in found.notes[0]
+    outcome, _ = latencies("p99 < 10ms", lambda load: 11 if load == 4 else load, most=64)
+    assert outcome.load == 9
+    assert "the objective did not hold at 4 clients and held again at 8 clients" in outcome.notes[0]
 
 
 def test_more_clients_with_less_throughput_are_reported() -> None:
-    asked = parse_objective("p99 < 10ms")
-    found, _ = searched(
-        Rule(most=64, objective=asked),
+    objective = parse_objective("p99 < 10ms")
+    outcome, _ = run_search(
+        Rule(most=64, objective=objective),
         lambda load, _: ProbeSample(1000 / load, load < 20, figures={"all.p99": load * 5e5}),
     )
-    assert found.load == 19
-    assert found.notes == ("throughput is higher at 1 client: more clients meet the objective, but do less",)
+    assert outcome.load == 19
+    assert outcome.notes == (
+        "throughput is higher at 1 client: more clients meet the objective, but with less throughput",
+    )
 
 
 def test_invalid_probe_ends_the_way_up_with_reason() -> None:
-    def limited(load: float, _: int) -> ProbeSample:
+    def limit_load(load: float, _: int) -> ProbeSample:
         return ProbeSample(invalid="generator-limited: our own limit") if load > 8 else ProbeSample(1000 * load)
 
-    found, loads = searched(Rule(), limited)
+    outcome, loads = run_search(Rule(), limit_load)
     assert loads == [1, 2, 4, 8, 16]
-    assert len(found.probe_at(16).samples) == 2
-    assert outcome_sentence(found) == (
+    assert len(outcome.probe_at(16).samples) == 2
+    assert outcome_sentence(outcome) == (
         "throughput still rises at 8 clients (8,000 op/s there); at 16 clients the probe is"
         " invalid: generator-limited: our own limit; 5 probes, 14 trials"
     )
 
 
 def test_an_invalid_first_probe_leaves_nothing_to_say() -> None:
-    found, _ = searched(Rule(), lambda *_: ProbeSample(invalid="errors: all failed"))
-    assert (found.kind, found.load) == ("nothing", None)
-    assert outcome_sentence(found) == (
+    outcome, _ = run_search(Rule(), lambda *_: ProbeSample(invalid="errors: all failed"))
+    assert (outcome.kind, outcome.load) == ("nothing", None)
+    assert outcome_sentence(outcome) == (
         "no knee was found: at 1 client the probe is invalid: errors: all failed; 1 probe, 2 trials"
     )
 
 
 def test_invalid_probe_beyond_the_knee_is_harmless() -> None:
-    def limited(load: float, repeat: int) -> ProbeSample:
+    def limit_load(load: float, repeat: int) -> ProbeSample:
         return ProbeSample(invalid="errors: 1 %") if load >= 16 else saturating(4)(load, repeat)
 
-    found, _ = searched(Rule(), limited)
-    assert (found.kind, found.load) == ("found", 4)
-    assert found.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
+    outcome, _ = run_search(Rule(), limit_load)
+    assert (outcome.kind, outcome.load) == ("found", 4)
+    assert outcome.notes == ("nothing is known about 16 clients: the probe is invalid: errors: 1 %",)
 
 
 def test_invalid_trial_is_omitted_and_replaced() -> None:
@@ -260,34 +263,36 @@ def test_invalid_trial_is_omitted_and_replaced() -> None:
     def once(load: float, repeat: int) -> ProbeSample:
         return ProbeSample(invalid="lost-segment: gone") if next(first) == 0 else saturating(4)(load, repeat)
 
-    found, _ = searched(Rule(most=64), once)
-    assert (found.kind, found.load) == ("found", 4)
-    assert (len(found.probe_at(1).samples), len(found.probe_at(1).valid)) == (4, 3)
+    outcome, _ = run_search(Rule(most=64), once)
+    assert (outcome.kind, outcome.load) == ("found", 4)
+    assert (len(outcome.probe_at(1).samples), len(outcome.probe_at(1).valid)) == (4, 3)
 
 
 def test_missed_rate_fails_however_low_its_latency() -> None:
-    asked = parse_objective("p99 < 10ms")
-    found, _ = searched(
-        Rule("rate", 1000, 64_000, asked),
+    objective = parse_objective("p99 < 10ms")
+    outcome, _ = run_search(
+        Rule("rate", 1000, 64_000, objective),
         lambda load, _: ProbeSample(min(load, 10_000.0), True, figures={"all.p99": 1e6}),
     )
-    assert found.load is not None
-    assert 9_500 < found.load <= 10_000 / 0.95
-    assert "of the rate done" in outcome_sentence(found)
+    assert outcome.load is not None
+    assert 9_500 < outcome.load <= 10_000 / 0.95
+    assert "of the rate done" in outcome_sentence(outcome)
 
 
 def test_narrowly_missed_rate_is_printed_with_enough_digits() -> None:
-    asked = parse_objective("p99 < 10ms")
-    found, _ = searched(
-        Rule("rate", 1000, 2000, asked), lambda load, _: ProbeSample(0.9485 * load, figures={"all.p99": 1e6})
+    objective = parse_objective("p99 < 10ms")
+    outcome, _ = run_search(
+        Rule("rate", 1000, 2000, objective), lambda load, _: ProbeSample(0.9485 * load, figures={"all.p99": 1e6})
     )
-    assert "94.8 % of the rate done" in outcome_sentence(found)
+    assert "94.8 % of the rate done" in outcome_sentence(outcome)
 
 
 def test_narrowly_exceeded_errors_are_printed_with_enough_digits() -> None:
-    asked = parse_objective("errors <= 1%")
-    found, _ = searched(Rule(objective=asked), lambda *_: ProbeSample(1000.0, False, figures={"errors%": 0.01004}))
-    assert "does not hold even at 1 client: errors 1.004 %" in outcome_sentence(found)
+    objective = parse_objective("errors <= 1%")
+    outcome, _ = run_search(
+        Rule(objective=objective), lambda *_: ProbeSample(1000.0, False, figures={"errors%": 0.01004})
+    )
+    assert "does not hold even at 1 client: errors 1.004 %" in outcome_sentence(outcome)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +310,7 @@ def test_plain_data_that_are_no_search_are_refused(find: Mapping[str, object]) -
 
 
 def test_plain_data_become_a_rule() -> None:
-    found = Rule.from_find(
+    rule = Rule.from_find(
         {"max": "throughput", "over": "rate", "from": None, "to": 4000, "such_that": "p99 < 1ms"}, 3, None
     )
-    assert found == Rule("rate", 1000, 4000, parse_objective("p99 < 1ms"), 3, 3, 0)
+    assert rule == Rule("rate", 1000, 4000, parse_objective("p99 < 1ms"), 3, 3, 0)

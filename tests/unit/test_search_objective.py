@@ -1,4 +1,4 @@
-"""Objectives as people write them: what is read, and what is refused."""
+"""Objectives in their written forms: accepted and refused ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_objectives_are_read(text: str, terms: list[Term]) -> None:
     ],
 )
 def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) -> None:
-    error, hint = refused(text)
+    error, hint = read_refusal(text)
     assert error == message
     assert hint
 
@@ -48,13 +48,13 @@ def test_an_invalid_objective_is_refused_with_a_hint(text: str, message: str) ->
 )
 def test_non_monotone_objective_is_refused(text: str) -> None:
     limit = (f'"{text}" does not hold at low loads and fail at high ones', LIMIT_HINT)
-    assert refused(text) == limit
-    assert refused(f"errors == 0 and {text}") == limit
+    assert read_refusal(text) == limit
+    assert read_refusal(f"errors == 0 and {text}") == limit
 
 
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">=", "=", "=="])
 def test_throughput_is_refused_as_an_objective(sign: str) -> None:
-    message, hint = refused(f"throughput {sign} 1000")
+    message, hint = read_refusal(f"throughput {sign} 1000")
     assert message.startswith("throughput is not an objective")
     assert hint == "leave the condition out"
 
@@ -66,13 +66,13 @@ def test_the_hints_are_objectives_themselves() -> None:
 
 
 def test_two_conditions_on_one_figure_are_separate() -> None:
-    asked = parse_objective("errors < 10 and errors < 1%")
-    assert [term.key for term in asked.terms] == ["errors", "errors%"]
-    assert asked.is_met_by({"errors": 9, "errors%": 0.009})
-    assert not asked.is_met_by({"errors": 10, "errors%": 0.009})
-    assert not asked.is_met_by({"errors": 9, "errors%": 0.01})
+    objective = parse_objective("errors < 10 and errors < 1%")
+    assert [term.key for term in objective.terms] == ["errors", "errors%"]
+    assert objective.is_met_by({"errors": 9, "errors%": 0.009})
+    assert not objective.is_met_by({"errors": 10, "errors%": 0.009})
+    assert not objective.is_met_by({"errors": 9, "errors%": 0.01})
     with pytest.raises(KeyError):
-        asked.is_met_by({"errors": 9})
+        objective.is_met_by({"errors": 9})
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_an_objective_knows_whether_it_is_about_errors(text: str, about: bool) -
     assert parse_objective(text).about_errors is about
 
 
-def refused(text: str) -> tuple[str, str]:
-    """What is said of an objective that is none: message and hint."""
+def read_refusal(text: str) -> tuple[str, str]:
+    """The message and the hint about an invalid objective."""
     try:
         parse_objective(text)
     except ValueError as error:

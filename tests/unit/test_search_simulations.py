@@ -1,4 +1,4 @@
-"""What a search is worth: 500 simulated systems for each figure, seeded, whose saturation is known.
+"""Error rates of a search: 500 simulated systems of known saturation for each figure, seeded.
 
 `LOADSTONE_SIMULATIONS=1`, as in `make soak`, runs all of them, and `-rP` prints the figures that
 docs/guides/finding-saturation.md quotes.
@@ -23,7 +23,7 @@ from loadstone.statistics.usl import law_curve
 from statistics_support import chance, count_experiments
 
 CASES = count_experiments(500)
-# A bracket takes some milliseconds.
+# Milliseconds per search.
 KNEES = count_experiments(200)
 NOISE = (0.005, 0.02, 0.05)
 
@@ -37,30 +37,30 @@ class System:
     kappa: float
 
     @classmethod
-    def drawn(cls, random: np.random.Generator) -> System:
-        """One that saturates between a few and thousands of clients."""
+    def draw_system(cls, random: np.random.Generator) -> System:
+        """A system that saturates between a few and thousands of clients."""
         return cls(1000.0, 10 ** random.uniform(-3, -0.7), 10 ** random.uniform(-7, -2.5))
 
     def throughput(self, clients: float) -> float:
         return float(law_curve(np.array([clients], dtype=float), self.lam, self.sigma, self.kappa)[0])
 
     def latency_ns(self, clients: float) -> float:
-        """By Little's law; a percentile is taken to be three times the mean."""
+        """By Little's law; a percentile is three times the mean."""
         return 3e9 * clients / self.throughput(clients)
 
     def knee(self, loads: Sequence[float]) -> float:
-        """The least number of clients that reaches 95 % of the highest throughput of these loads."""
+        """The lowest number of clients that reaches 95 % of the highest throughput of these loads."""
         best = max(loads, key=self.throughput)
-        # Beyond its peak throughput falls again.
+        # Throughput drops beyond its peak.
         return first(lambda n: self.throughput(n) >= (1 - TOLERANCE) * self.throughput(best), round(best))
 
     def limit(self, bound_ns: float, most: int) -> int:
-        """The most clients whose latency is below a bound."""
+        """The highest number of clients with a latency below a bound."""
         return first(lambda n: self.latency_ns(n) >= bound_ns, most) - 1
 
 
 def first(holds: Callable[[int], bool], most: int) -> int:
-    """The smallest number from 1 on for which something holds, if from there on it always does."""
+    """The smallest number for which a condition holds, if it also holds for all larger numbers."""
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
@@ -68,7 +68,7 @@ def first(holds: Callable[[int], bool], most: int) -> int:
     return high
 
 
-def searched(rule: Rule, draw: Callable[[float], ProbeSample]) -> SearchOutcome:
+def run_search(rule: Rule, draw: Callable[[float], ProbeSample]) -> SearchOutcome:
     """A search from its first trial to its end."""
     samples: dict[float, list[ProbeSample]] = {}
     while not isinstance(step := next_step(rule, samples), SearchOutcome):
@@ -86,12 +86,12 @@ def test_the_knee_lies_in_the_bracket(noise: float) -> None:
     rule = Rule(most=2048)
     hits, trials, widths = [], [], []
     for _ in range(KNEES):
-        system = System.drawn(random)
+        system = System.draw_system(random)
 
         def draw(load: float, at: System = system) -> ProbeSample:
             return ProbeSample(at.throughput(load) * float(np.exp(noise * random.normal())))
 
-        outcome = searched(rule, draw)
+        outcome = run_search(rule, draw)
         trials.append(outcome.trials)
         if outcome.high is None:
             continue
@@ -112,17 +112,17 @@ def test_bracket_contains_the_limit_of_an_objective(noise: float) -> None:
     hits, trials = [], []
     kinds: Counter[str] = Counter()
     for _ in range(CASES):
-        system = System.drawn(random)
+        system = System.draw_system(random)
         bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
-        asked = parse_objective(f"p99 < {bound / 1e6}ms")
-        rule = Rule(most=1000, objective=asked)
+        objective = parse_objective(f"p99 < {bound / 1e6}ms")
+        rule = Rule(most=1000, objective=objective)
 
         def draw(load: float, at: System = system, rule: Rule = rule) -> ProbeSample:
             latency = at.latency_ns(load) * float(np.exp(noise * random.normal()))
             assert rule.objective is not None
             return ProbeSample(at.throughput(load), rule.objective.is_met_by({"all.p99": latency}))
 
-        outcome = searched(rule, draw)
+        outcome = run_search(rule, draw)
         kinds[outcome.kind] += 1
         trials.append(outcome.trials)
         truth = min(system.limit(bound, 100_000), 1000)
@@ -145,7 +145,7 @@ def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: in
     correlation = 0.0 if exits_from else 0.9
     hits = []
     for _ in range(CASES):
-        system = System.drawn(random)
+        system = System.draw_system(random)
         bound = system.latency_ns(1) * float(10 ** random.uniform(0, 1.5))
         rule = Rule(most=1000, objective=parse_objective(f"p99 < {bound / 1e6}ms"))
         level = [float(random.normal())]
@@ -158,7 +158,7 @@ def test_lasting_noise_and_crashes_keep_the_bracket(noise: float, exits_from: in
             latency = at.latency_ns(load) * float(np.exp(noise * level[-1]))
             return ProbeSample(at.throughput(load), rule.objective.is_met_by({"all.p99": latency}))
 
-        outcome = searched(rule, draw)
+        outcome = run_search(rule, draw)
         truth = min(system.limit(bound, 100_000), 1000, exits_from - 1 if exits_from else 1000)
         low, high = outcome.low or 0, outcome.high or rule.most + 1
         hits.append(low <= truth < high if outcome.kind != "beyond" else truth >= low)
@@ -175,7 +175,7 @@ def test_rate_is_held_up_to_the_capacity() -> None:
         def draw(load: float, capacity: float = capacity) -> ProbeSample:
             return ProbeSample(min(load, capacity * float(np.exp(0.01 * random.normal()))))
 
-        outcome = searched(Rule("rate", 1000, 1_000_000), draw)
+        outcome = run_search(Rule("rate", 1000, 1_000_000), draw)
         assert outcome.load is not None
         truth = capacity * (1 - TOLERANCE)
         hits.append((outcome.low or 1000) <= truth <= (outcome.high or 1_000_000))

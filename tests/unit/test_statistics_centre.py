@@ -1,4 +1,4 @@
-"""Centres and their intervals, against SciPy's own and against tables."""
+"""Centres and their intervals, compared with SciPy and with tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ REPEATS = [101.0, 97.5, 103.2, 99.0, 100.4, 110.0, 95.1, 98.8, 102.0, 100.1]
 
 
 def test_range_of_six_has_level_31_of_32() -> None:
-    shown = summarize_samples([6.0, 1, 5, 2, 4, 3])
-    assert (shown.value, shown.n, shown.low, shown.high, shown.level) == (3.5, 6, 1, 6, 0.96875)
+    summary = summarize_samples([6.0, 1, 5, 2, 4, 3])
+    assert (summary.value, summary.n, summary.low, summary.high, summary.level) == (3.5, 6, 1, 6, 0.96875)
 
 
 @pytest.mark.parametrize(
@@ -33,18 +33,18 @@ def test_ranks_are_the_innermost_whose_level_suffices(n: int, rank: int, level: 
 @pytest.mark.parametrize("n", range(6, 60))
 def test_median_interval_equals_scipys_quantile_test(n: int) -> None:
     samples = np.random.default_rng(n).normal(size=n)
-    theirs: Any = stats.quantile_test(samples, p=0.5).confidence_interval(0.95)
-    ours = summarize_samples(samples.tolist())
-    assert (ours.low, ours.high) == (theirs.low, theirs.high)
-    assert ours.level is not None
-    assert ours.level >= 0.95
+    expected: Any = stats.quantile_test(samples, p=0.5).confidence_interval(0.95)
+    summary = summarize_samples(samples.tolist())
+    assert (summary.low, summary.high) == (expected.low, expected.high)
+    assert summary.level is not None
+    assert summary.level >= 0.95
 
 
 def test_the_mean_has_students_interval() -> None:
-    theirs = stats.ttest_1samp(REPEATS, 0).confidence_interval(0.95)
+    expected = stats.ttest_1samp(REPEATS, 0).confidence_interval(0.95)
     (value, low, high), _ = t_interval(REPEATS)
     assert value == pytest.approx(np.mean(REPEATS))
-    assert (low, high) == pytest.approx((theirs.low, theirs.high))
+    assert (low, high) == pytest.approx((expected.low, expected.high))
 
 
 def test_fewer_than_six_repeats_have_no_interval() -> None:
@@ -55,8 +55,8 @@ def test_fewer_than_six_repeats_have_no_interval() -> None:
 
 
 def test_what_could_not_be_measured_is_no_repeat() -> None:
-    shown = summarize_samples([*REPEATS, math.nan, math.inf])
-    assert (shown.n, shown) == (10, summarize_samples(REPEATS))
+    summary = summarize_samples([*REPEATS, math.nan, math.inf])
+    assert (summary.n, summary) == (10, summarize_samples(REPEATS))
 
 
 def test_equal_repeats_have_an_interval_of_zero_width() -> None:
@@ -69,7 +69,7 @@ def test_equal_repeats_have_an_interval_of_zero_width() -> None:
         interval, p = t_interval([[0.0] * 6, [0.3] * 6, [1.0, 2, 3, 4, 5, 6]])
     assert interval.low.tolist() == [0, pytest.approx(0.3), pytest.approx(3.5 - 2.5706 * math.sqrt(3.5 / 6), abs=1e-4)]
     assert p[0] == 1
-    # Nothing to judge by; the caller has to.
+    # Without data the caller must decide.
     assert math.isnan(p[1])
     assert p[2] == pytest.approx(stats.ttest_1samp([1, 2, 3, 4, 5, 6], 0).pvalue)
 
@@ -78,6 +78,6 @@ def test_arrays_are_taken_row_by_row() -> None:
     rows = np.random.default_rng(1).lognormal(size=(4, 3, 8))
     order, (means, _) = order_interval(rows), t_interval(rows)
     for at in np.ndindex(4, 3):
-        one, (other, _) = summarize_samples(rows[at].tolist()), t_interval(rows[at])
-        assert (one.value, one.low, one.high) == (order.value[at], order.low[at], order.high[at])
+        row, (other, _) = summarize_samples(rows[at].tolist()), t_interval(rows[at])
+        assert (row.value, row.low, row.high) == (order.value[at], order.low[at], order.high[at])
         assert (other.low, other.high) == pytest.approx((means.low[at], means.high[at]))

@@ -1,4 +1,4 @@
-"""Comparisons within blocks and between runs: each against SciPy's test, and the rule that ratio and p agree."""
+"""Comparisons within blocks and between runs: each compared with SciPy's test, and the agreement of ratio and p."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ CONTENDER = [110.9, 104.0, 115.3, 108.1, 112.0, 107.7]
 
 
 @pytest.fixture(autouse=True)
-def _no_warnings() -> Iterator[None]:
+def _forbid_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
-def numbered(values: Floats | list[float]) -> dict[int, float]:
+def number_blocks(values: Floats | list[float]) -> dict[int, float]:
     return {block: float(value) for block, value in enumerate(values, 1)}
 
 
 def claims(evidence: Evidence) -> tuple[bool, bool]:
-    """Whether p claims a difference, and whether the interval does; they must not differ."""
+    """Whether p claims a difference; asserts that the interval agrees."""
     estimate, none = (evidence.ratio, 1.0) if evidence.difference is None else (evidence.difference, 0.0)
     assert evidence.p is not None
     assert estimate.low is not None
@@ -49,18 +49,18 @@ def claims(evidence: Evidence) -> tuple[bool, bool]:
 
 
 def test_blocks_are_compared_by_paired_logarithmic_t_test() -> None:
-    found = compare_blocks(numbered(BASELINE), numbered(CONTENDER))
-    theirs = stats.ttest_rel(np.log(CONTENDER), np.log(BASELINE))
-    ends = theirs.confidence_interval(0.95)
-    assert found.p == pytest.approx(theirs.pvalue)
-    assert (found.ratio.low, found.ratio.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
-    assert found.ratio.value == pytest.approx(stats.gmean(CONTENDER) / stats.gmean(BASELINE))
-    assert (found.n, found.effect, found.difference, found.ratio.level) == (6, 1.0, None, 0.95)
-    assert found.method == "paired t on logs within blocks"
+    comparison = compare_blocks(number_blocks(BASELINE), number_blocks(CONTENDER))
+    expected = stats.ttest_rel(np.log(CONTENDER), np.log(BASELINE))
+    ends = expected.confidence_interval(0.95)
+    assert comparison.p == pytest.approx(expected.pvalue)
+    assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((math.exp(ends.low), math.exp(ends.high)))
+    assert comparison.ratio.value == pytest.approx(stats.gmean(CONTENDER) / stats.gmean(BASELINE))
+    assert (comparison.n, comparison.effect, comparison.difference, comparison.ratio.level) == (6, 1.0, None, 0.95)
+    assert comparison.method == "paired t on logs within blocks"
 
 
 def test_only_blocks_that_both_have_count() -> None:
-    baseline, contender = numbered(BASELINE), numbered(CONTENDER)
+    baseline, contender = number_blocks(BASELINE), number_blocks(CONTENDER)
     alone = {**baseline, 7: 5.0, 9: 100.0}
     assert compare_blocks(alone, {**contender, 8: 1e9, 9: math.nan}) == compare_blocks(baseline, contender)
     del alone[3]
@@ -74,24 +74,24 @@ def test_only_blocks_that_both_have_count() -> None:
 
 def test_the_drift_of_a_block_cancels() -> None:
     drift = np.array([1, 2, 0.5, 3, 0.7, 1.4])
-    still, moved = (
-        compare_blocks(numbered(np.array(BASELINE) * each), numbered(np.array(CONTENDER) * each))
-        for each in (1.0, drift)
+    still, drifted = (
+        compare_blocks(number_blocks(np.array(BASELINE) * factor), number_blocks(np.array(CONTENDER) * factor))
+        for factor in (1.0, drift)
     )
-    assert moved.p == pytest.approx(still.p)
-    assert moved.ratio.high == pytest.approx(still.ratio.high)
+    assert drifted.p == pytest.approx(still.p)
+    assert drifted.ratio.high == pytest.approx(still.ratio.high)
 
 
 def test_runs_are_compared_by_mann_whitney() -> None:
-    found = compare_runs(BASELINE, CONTENDER)
-    assert found.p == stats.mannwhitneyu(BASELINE, CONTENDER).pvalue
+    comparison = compare_runs(BASELINE, CONTENDER)
+    assert comparison.p == stats.mannwhitneyu(BASELINE, CONTENDER).pvalue
     ratios = np.sort(np.divide.outer(CONTENDER, BASELINE).ravel())
-    # The critical value of U at 6 and 6 is 5 (Mann & Whitney 1947), so the sixth ratios from the ends.
+    # The critical value of U at 6 and 6 is 5 (Mann & Whitney 1947), so the sixth ratios from the ends are the bounds.
     assert critical_u(6, 6) == 5
-    assert (found.ratio.low, found.ratio.high) == pytest.approx((ratios[5], ratios[-6]))
-    assert found.ratio.value == pytest.approx(np.median(ratios), rel=1e-3)
-    assert found.ratio.level == pytest.approx(1 - 0.0411, abs=1e-4)
-    assert (found.n, found.effect, found.method) == (6, 1.0, "Mann–Whitney between runs")
+    assert (comparison.ratio.low, comparison.ratio.high) == pytest.approx((ratios[5], ratios[-6]))
+    assert comparison.ratio.value == pytest.approx(np.median(ratios), rel=1e-3)
+    assert comparison.ratio.level == pytest.approx(1 - 0.0411, abs=1e-4)
+    assert (comparison.n, comparison.effect, comparison.method) == (6, 1.0, "Mann–Whitney between runs")
 
 
 @pytest.mark.parametrize(("m", "n"), [(6, 6), (6, 15), (20, 7), (12, 12), (40, 25)])
@@ -108,19 +108,19 @@ def test_a_rank_sums_p_is_scipys(m: int, n: int) -> None:
 @pytest.mark.parametrize("n", [6, 9, 14])
 def test_ratio_interval_excludes_one_exactly_for_significant_p(n: int) -> None:
     random = np.random.default_rng(n)
-    seen = []
+    results = []
     for experiment in range(120):
         values = random.normal(100, 5, (2, n)) * np.array([[1], [1 + 0.02 * (experiment % 5)]])
         # Whole numbers have ties; around 0 there is no ratio; coarse steps have many equal differences.
         baseline, contender = (values, np.round(values), values - 100, np.round(values / 5) * 5)[experiment % 4]
-        for found in (
-            compare_blocks(numbered(baseline), numbered(contender)),
+        for result in (
+            compare_blocks(number_blocks(baseline), number_blocks(contender)),
             compare_runs(baseline.tolist(), contender.tolist()),
         ):
-            by_p, by_interval = claims(found)
-            assert by_p == by_interval, (baseline, contender, found)
-            seen.append(by_p)
-    assert 0.05 < np.mean(seen) < 0.9
+            by_p, by_interval = claims(result)
+            assert by_p == by_interval, (baseline, contender, result)
+            results.append(by_p)
+    assert 0.05 < np.mean(results) < 0.9
 
 
 def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
@@ -129,7 +129,7 @@ def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
     apart, u = estimate_shift(np.log(values[..., 0]), np.log(values[..., 1]))
     for at, (baseline, contender) in enumerate(values.swapaxes(1, 2)):
         inside, across = (
-            compare_blocks(numbered(baseline), numbered(contender)),
+            compare_blocks(number_blocks(baseline), number_blocks(contender)),
             compare_runs(baseline.tolist(), contender.tolist()),
         )
         assert inside.p == pytest.approx(p[at])
@@ -139,48 +139,55 @@ def test_arrays_of_experiments_agree_with_each_experiment_alone() -> None:
 
 
 def test_one_run_per_side_has_no_claim() -> None:
-    # The accelerated write-ahead log against the plain one, one YCSB run each.
-    found = compare_runs([388.46], [1770.70])
-    assert found.ratio.value == pytest.approx(4.558, abs=1e-3)
-    assert (found.n, found.p, found.ratio.low, found.ratio.level) == (1, None, None, None)
+    # The accelerated write-ahead log compared with the plain one, one YCSB run each.
+    comparison = compare_runs([388.46], [1770.70])
+    assert comparison.ratio.value == pytest.approx(4.558, abs=1e-3)
+    assert (comparison.n, comparison.p, comparison.ratio.low, comparison.ratio.level) == (1, None, None, None)
     assert compare_runs([1.0] * 5, [2.0] * 9).p is None
 
 
 def test_equal_figures_are_no_evidence() -> None:
     for value in (0.0, 1.0, -3.0, 1e9):
         same = [value] * 6
-        for found in (compare_blocks(numbered(same), numbered(same)), compare_runs(same, same)):
-            assert (found.p, found.effect, claims(found)) == (1.0, 0.0, (False, False))
-    # Equal but for the last bit.
-    assert compare_blocks(numbered([0.1 + 0.2] * 6), numbered([0.3] * 6)).p == 1
+        for result in (compare_blocks(number_blocks(same), number_blocks(same)), compare_runs(same, same)):
+            assert (result.p, result.effect, claims(result)) == (1.0, 0.0, (False, False))
+    # Equal except for the last bit.
+    assert compare_blocks(number_blocks([0.1 + 0.2] * 6), number_blocks([0.3] * 6)).p == 1
 
 
 def test_ratio_without_variance_uses_the_signed_rank_test() -> None:
-    found = compare_blocks(numbered([1.0] * 6), numbered([2.0] * 6))
-    assert (found.ratio.low, found.ratio.value, found.ratio.high) == pytest.approx((2, 2, 2))
-    assert (found.p, found.ratio.level, found.method) == (0.03125, 0.96875, "exact signed-rank on logs within blocks")
+    comparison = compare_blocks(number_blocks([1.0] * 6), number_blocks([2.0] * 6))
+    assert (comparison.ratio.low, comparison.ratio.value, comparison.ratio.high) == pytest.approx((2, 2, 2))
+    assert (comparison.p, comparison.ratio.level, comparison.method) == (
+        0.03125,
+        0.96875,
+        "exact signed-rank on logs within blocks",
+    )
 
 
 def test_non_positive_figures_are_compared_by_differences() -> None:
     baseline, contender = [0.0, 1, 0, 2, 0, 1, 1], [5.0, 6, 4, 8, 5, 7, 5]
-    for found in (compare_blocks(numbered(baseline), numbered(contender)), compare_runs(baseline, contender)):
-        assert math.isnan(found.ratio.value)
-        assert found.ratio.low is None
-        assert found.difference is not None
-        assert found.difference.value == pytest.approx(5, abs=0.5)
-        assert claims(found) == (True, True)
+    for result in (
+        compare_blocks(number_blocks(baseline), number_blocks(contender)),
+        compare_runs(baseline, contender),
+    ):
+        assert math.isnan(result.ratio.value)
+        assert result.ratio.low is None
+        assert result.difference is not None
+        assert result.difference.value == pytest.approx(5, abs=0.5)
+        assert claims(result) == (True, True)
     assert math.isnan(compare_blocks({1: 0.0}, {1: 1.0}).ratio.value)
 
 
 def test_nothing_to_compare_is_no_crash() -> None:
-    for found in (
+    for result in (
         compare_blocks({}, {}),
         compare_blocks({1: 2.0}, {2: 2.0}),
         compare_runs([], [1.0]),
         compare_runs([math.nan], []),
     ):
-        assert (found.n, found.p, found.effect) == (0, None, None)
-        assert math.isnan(found.ratio.value)
+        assert (result.n, result.p, result.effect) == (0, None, None)
+        assert math.isnan(result.ratio.value)
 
 
 def test_effect_is_the_probability_above_minus_below() -> None:
@@ -188,7 +195,7 @@ def test_effect_is_the_probability_above_minus_below() -> None:
 
 
 def test_holm_adjusts_from_the_smallest_up() -> None:
-    # Holm's step-down by hand: 4 x 0.01, 3 x 0.02, 2 x 0.03 and then never less than the one before.
+    # Holm's step-down by hand: 4 x 0.01, 3 x 0.02, 2 x 0.03, and never less than the preceding value.
     assert adjust_holm([0.03, 0.01, None, 0.5, 0.02]) == pytest.approx([0.06, 0.04, None, 0.5, 0.06])
     assert adjust_holm([0.04, 0.03]) == [0.06, 0.06]
     assert adjust_holm([0.7, 0.9]) == [1.0, 1.0]

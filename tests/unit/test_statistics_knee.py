@@ -1,4 +1,4 @@
-"""The knee of a curve: on curves without noise, on broken ones, and its coverage over simulated sweeps."""
+"""The knee of a curve: without noise, on disturbed curves, and its coverage over simulated sweeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Curve = Callable[[Floats], Floats]
 
 
 @pytest.fixture(autouse=True)
-def _no_warnings() -> Iterator[None]:
+def _forbid_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -31,7 +31,7 @@ def _no_warnings() -> Iterator[None]:
 def sweep(
     curve: Curve, tried: Sequence[float] = TRIED, blocks: int = 5, variation: float = 0.02, seed: int = 1
 ) -> dict[float, dict[int, float]]:
-    """Throughput by load and block, in blocks that differ by 3 % among each other."""
+    """Throughput by load and block; blocks vary by 3 %."""
     random = np.random.default_rng(seed)
     shared = np.exp(0.03 * random.normal(size=blocks))
     return {
@@ -44,48 +44,48 @@ def sweep(
 
 
 def flat_from(saturation: float) -> Curve:
-    """1,000 op/s for each client up to so many of them."""
+    """1,000 op/s for each client, up to this many clients."""
     return lambda n: 1000 * np.minimum(n, saturation)
 
 
 def law(peak: float, sigma: float) -> Curve:
-    """The Universal Scalability Law with its peak at so many clients."""
+    """The Universal Scalability Law with its peak at this many clients."""
     kappa = (1 - sigma) / peak**2
     return lambda n: 1000 * n / (1 + sigma * (n - 1) + kappa * n * (n - 1))
 
 
 @pytest.mark.parametrize(("blocks", "variation"), [(3, 0.01), (6, 0.02), (10, 0.02)])
 def test_the_example_saturates_between_16_and_20_clients(blocks: int, variation: float) -> None:
-    found = find_knee(sweep(flat_from(20), blocks=blocks, variation=variation))
-    assert (found.lower, found.upper, found.collapse, found.unclaimed) == (16, 20, None, None)
-    assert found.plateau == pytest.approx(20_000, rel=0.05)
+    knee = find_knee(sweep(flat_from(20), blocks=blocks, variation=variation))
+    assert (knee.lower, knee.upper, knee.collapse, knee.unclaimed) == (16, 20, None, None)
+    assert knee.plateau == pytest.approx(20_000, rel=0.05)
 
 
 def test_noiseless_bracket_is_the_gap_around_the_knee() -> None:
-    found = find_knee(sweep(flat_from(20), variation=0))
-    assert (found.lower, found.upper, found.unclaimed) == (16, 20, None)
-    # Of what all loads of a block share nothing is left in the bracket.
-    assert found.reached == 20
+    knee = find_knee(sweep(flat_from(20), variation=0))
+    assert (knee.lower, knee.upper, knee.unclaimed) == (16, 20, None)
+    # The variation common to all loads of a block does not affect the bracket.
+    assert knee.reached == 20
 
 
 def test_throughput_that_collapses_late_has_both_brackets() -> None:
-    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 8) * np.where(n > 32, 0.5, 1.0), variation=0.01))
-    assert (found.lower, found.upper, found.unclaimed) == (4, 8, None)
-    assert found.collapse == (32, 64)
+    knee = find_knee(sweep(lambda n: 1000 * np.minimum(n, 8) * np.where(n > 32, 0.5, 1.0), variation=0.01))
+    assert (knee.lower, knee.upper, knee.unclaimed) == (4, 8, None)
+    assert knee.collapse == (32, 64)
 
 
 def test_a_collapse_does_not_pull_the_plateau_down() -> None:
-    found = find_knee(sweep(law(16, 0.02), (1, 2, 4, 8, 16, 32, 64, 128)))
-    assert found.plateau == pytest.approx(law(16, 0.02)(np.array([16.0]))[0], rel=0.06)
-    assert found.collapse is not None
-    assert found.collapse[1] <= 64
+    knee = find_knee(sweep(law(16, 0.02), (1, 2, 4, 8, 16, 32, 64, 128)))
+    assert knee.plateau == pytest.approx(law(16, 0.02)(np.array([16.0]))[0], rel=0.06)
+    assert knee.collapse is not None
+    assert knee.collapse[1] <= 64
 
 
 @pytest.mark.parametrize("curve", [lambda n: 1000 * n, lambda n: 1000 * n**0.6, lambda n: 1000 * n / (1 + n / 100)])
 @pytest.mark.parametrize("variation", [0, 0.02, 0.08])
 def test_what_still_rises_has_no_knee(curve: Curve, variation: float) -> None:
-    found = find_knee(sweep(curve, variation=variation))
-    assert (found.upper, found.unclaimed) == (None, "rising")
+    knee = find_knee(sweep(curve, variation=variation))
+    assert (knee.upper, knee.unclaimed) == (None, "rising")
 
 
 def test_close_loads_at_the_end_are_no_plateau() -> None:
@@ -93,44 +93,44 @@ def test_close_loads_at_the_end_are_no_plateau() -> None:
 
 
 def test_repeats_that_scatter_too_much_claim_nothing() -> None:
-    found = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
-    assert (found.upper, found.unclaimed) == (None, "scatter")
+    knee = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
+    assert (knee.upper, knee.unclaimed) == (None, "scatter")
 
 
 def test_plateau_from_the_start_has_no_lower_end() -> None:
-    found = find_knee(sweep(lambda n: 5000 + 0 * n, blocks=8, variation=0.01))
-    assert (found.lower, found.upper, found.unclaimed) == (None, 1, None)
+    knee = find_knee(sweep(lambda n: 5000 + 0 * n, blocks=8, variation=0.01))
+    assert (knee.lower, knee.upper, knee.unclaimed) == (None, 1, None)
 
 
 def test_falling_throughput_is_highest_at_the_first_load() -> None:
-    found = find_knee(sweep(lambda n: 5000 / n))
-    assert (found.lower, found.upper, found.collapse) == (None, 1, (1, 2))
+    knee = find_knee(sweep(lambda n: 5000 / n))
+    assert (knee.lower, knee.upper, knee.collapse) == (None, 1, (1, 2))
 
 
 def test_dent_on_the_way_up_is_no_knee() -> None:
-    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where(n == 8, 0.45, 1.0)))
-    assert (found.lower, found.upper, found.collapse) == (16, 20, None)
+    knee = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where(n == 8, 0.45, 1.0)))
+    assert (knee.lower, knee.upper, knee.collapse) == (16, 20, None)
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_recovering_curve_has_not_collapsed(seed: int) -> None:
-    found = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
-    assert found.collapse is None
-    assert found.departing
+    knee = find_knee(sweep(lambda n: 1000 * np.minimum(n, 20) * np.where((n > 20) & (n < 64), 0.6, 1.0), seed=seed))
+    assert knee.collapse is None
+    assert knee.departing
 
 
 def test_noise_is_not_taken_for_a_second_rise() -> None:
     every = [find_knee(sweep(law(40, 0.1), variation=0.05, seed=seed)).departing for seed in range(200)]
-    print(f"not monotone by noise alone: {np.mean([bool(each) for each in every]):.1%} of 200 sweeps")
-    assert np.mean([bool(each) for each in every]) <= 0.05
+    print(f"not monotone by noise alone: {np.mean([bool(series) for series in every]):.1%} of 200 sweeps")
+    assert np.mean([bool(series) for series in every]) <= 0.05
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_two_repeats_claim_nothing_but_give_an_estimate(blocks: int) -> None:
-    found = find_knee(sweep(flat_from(20), blocks=blocks, variation=0.01))
-    assert (found.lower, found.upper, found.unclaimed) == (None, None, "few-repeats")
-    assert found.reached == 20
-    assert found.plateau == pytest.approx(20_000, rel=0.1)
+    knee = find_knee(sweep(flat_from(20), blocks=blocks, variation=0.01))
+    assert (knee.lower, knee.upper, knee.unclaimed) == (None, None, "few-repeats")
+    assert knee.reached == 20
+    assert knee.plateau == pytest.approx(20_000, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_two_repeats_claim_nothing_but_give_an_estimate(blocks: int) -> None:
     ],
 )
 def test_no_curve_claims_nothing(points: Mapping[float, Mapping[int, float]]) -> None:
-    found = find_knee(points)
-    assert (found.lower, found.upper, found.unclaimed) == (None, None, "few-loads")
+    knee = find_knee(points)
+    assert (knee.lower, knee.upper, knee.unclaimed) == (None, None, "few-loads")
 
 
 def test_missing_cells_and_failed_trials_are_left_out() -> None:
@@ -154,32 +154,32 @@ def test_missing_cells_and_failed_trials_are_left_out() -> None:
     del points[12][0], points[16][3], points[32][5], points[32][4]
     points[24] = {0: 0.0, 1: math.nan}
     points[64] = {}
-    found = find_knee(points)
-    assert 24 not in found.loads
-    assert 64 not in found.loads
-    assert (found.lower, found.upper) == (16, 20)
+    knee = find_knee(points)
+    assert 24 not in knee.loads
+    assert 64 not in knee.loads
+    assert (knee.lower, knee.upper) == (16, 20)
 
 
 def test_load_with_few_repeats_stays_uncertain() -> None:
     points = sweep(flat_from(20), blocks=5)
-    # A single figure, 30 % too high: it must not become the plateau.
+    # A single figure, 30 % too high, must not become the plateau.
     points[128] = {0: 26_000.0}
-    found = find_knee(points)
-    assert found.plateau == pytest.approx(20_000, rel=0.05)
-    assert (found.lower, found.upper) == (16, 20)
+    knee = find_knee(points)
+    assert knee.plateau == pytest.approx(20_000, rel=0.05)
+    assert (knee.lower, knee.upper) == (16, 20)
 
 
 def test_real_sweep_ending_after_its_knee_claims_none() -> None:
-    found = find_knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
-    # Its author named 31 or 32 clients, the highest of the averages. 10 clients were measured once.
-    assert list(found.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
-    assert (found.lower, found.reached, found.unclaimed) == (20, 28, "scatter")
+    knee = find_knee({clients: dict(enumerate(values)) for clients, values in HBASE.items()}, blocks=False)
+    # Its author named 31 or 32 clients, the maximum of the averages. 10 clients were measured once.
+    assert list(knee.loads) == [20, 25, 28, 30, 31, 32, 33, 35, 40]
+    assert (knee.lower, knee.reached, knee.unclaimed) == (20, 28, "scatter")
 
 
 def test_unblocked_repeats_are_resampled_by_load() -> None:
     points = sweep(flat_from(20), blocks=6)
     assert (find_knee(points, blocks=False).lower, find_knee(points, blocks=False).upper) == (16, 20)
-    # As a search has them: as many repeats as each load needed.
+    # In a search each load has as many repeats as it needs.
     for load in (1, 2, 64, 128):
         points[load] = dict(list(points[load].items())[:3])
     assert (find_knee(points, blocks=False).lower, find_knee(points, blocks=False).upper) == (16, 20)
@@ -187,23 +187,23 @@ def test_unblocked_repeats_are_resampled_by_load() -> None:
 
 def test_bracket_is_independent_of_point_order() -> None:
     points = sweep(law(40, 0.1), variation=0.06)
-    turned = {load: dict(reversed(found.items())) for load, found in reversed(points.items())}
-    assert find_knee(points) == find_knee(turned)
+    reordered = {load: dict(reversed(blocks.items())) for load, blocks in reversed(points.items())}
+    assert find_knee(points) == find_knee(reordered)
 
 
 def test_the_unit_of_throughput_does_not_matter() -> None:
     points = sweep(flat_from(20), variation=0.05)
-    small = {load: {block: value * 1e-9 for block, value in found.items()} for load, found in points.items()}
-    one, other = find_knee(points), find_knee(small)
-    assert (one.lower, one.upper, one.unclaimed) == (other.lower, other.upper, other.unclaimed)
+    small = {load: {block: value * 1e-9 for block, value in blocks.items()} for load, blocks in points.items()}
+    first, other = find_knee(points), find_knee(small)
+    assert (first.lower, first.upper, first.unclaimed) == (other.lower, other.upper, other.unclaimed)
 
 
 def test_fit_is_monotone_on_both_sides() -> None:
-    found = find_knee(sweep(law(16, 0.05), variation=0.08))
-    top = found.fit.index(max(found.fit))
-    assert list(found.fit[: top + 1]) == sorted(found.fit[: top + 1])
-    assert list(found.fit[top:]) == sorted(found.fit[top:], reverse=True)
-    assert found.plateau <= max(found.fit) * (1 + 1e-9)
+    knee = find_knee(sweep(law(16, 0.05), variation=0.08))
+    top = knee.fit.index(max(knee.fit))
+    assert list(knee.fit[: top + 1]) == sorted(knee.fit[: top + 1])
+    assert list(knee.fit[top:]) == sorted(knee.fit[top:], reverse=True)
+    assert knee.plateau <= max(knee.fit) * (1 + 1e-9)
 
 
 def test_the_estimate_without_a_bracket_is_the_same() -> None:
@@ -211,7 +211,7 @@ def test_the_estimate_without_a_bracket_is_the_same() -> None:
     assert find_knee(points, resamples=0).reached == find_knee(points).reached
 
 
-# Tried loads of simulated sweeps: doublings, finer ones, and evenly spaced ones.
+# Tested loads of simulated sweeps: doublings, finer steps, and even steps.
 GRIDS = (
     (1, 2, 4, 8, 16, 32, 64, 128),
     TRIED,
@@ -223,7 +223,7 @@ CURVES = 2_000
 SHAPES = ("linear-then-flat", "contention", "collapse", "step", "slow", "rising")
 
 
-def drawn(shape: str, first: float, last: float, random: Generator) -> Curve:
+def draw_curve(shape: str, first: float, last: float, random: Generator) -> Curve:
     """A curve of a shape, over loads from `first` to `last`."""
     start, middle = math.log(first * 1.2), math.log(last / 3)
     match shape:
@@ -244,18 +244,18 @@ def drawn(shape: str, first: float, last: float, random: Generator) -> Curve:
     return (lambda n: 1000 * n**power) if random.random() < 0.5 else (lambda n: 1000 * n / (half + n))
 
 
-def covers(found: Knee, tried: Sequence[float], truth: Floats) -> bool:
-    """Whether the true knee, on the true curve and relative to its highest tried load, lies in the bracket.
+def covers(knee: Knee, tried: Sequence[float], truth: Floats) -> bool:
+    """Whether the bracket contains the true knee, on the true curve and relative to its highest tested load.
 
-    Where nothing is claimed the bracket is open: above its lower end.
+    Without a claim the bracket is open: the knee must be above its lower end.
     """
     first = tried[int(np.argmax(truth >= (1 - TOLERANCE) * truth.max()))]
-    return (found.lower or 0) < first <= (found.upper or math.inf)
+    return (knee.lower or 0) < first <= (knee.upper or math.inf)
 
 
 def test_bracket_contains_the_knee_in_90_percent() -> None:
     random = np.random.default_rng(1972)
-    held: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
+    covered: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
     gaps: dict[str, list[int]] = {shape: [] for shape in SHAPES}
     claimed: dict[str, list[bool]] = {shape: [] for shape in SHAPES}
     brackets: list[bool] = []
@@ -264,36 +264,38 @@ def test_bracket_contains_the_knee_in_90_percent() -> None:
     for number in range(CURVES):
         shape = SHAPES[number % len(SHAPES)]
         tried = GRIDS[random.integers(len(GRIDS))]
-        curve = drawn(shape, tried[0], tried[-1], random)
+        curve = draw_curve(shape, tried[0], tried[-1], random)
         variation = random.uniform(0.02, 0.08)
-        found = find_knee(sweep(curve, tried, int(random.integers(3, 11)), variation, number))
+        knee = find_knee(sweep(curve, tried, int(random.integers(3, 11)), variation, number))
         truth = curve(np.array(tried, dtype=float))
-        claimed[shape].append(found.unclaimed is None)
-        brackets.append(covers(found, tried, truth))
-        if found.unclaimed is None and shape != "rising":
-            held[shape].append(covers(found, tried, truth))
-            assert found.upper is not None
-            gaps[shape].append(tried.index(found.upper) - (tried.index(found.lower) if found.lower else -1))
+        claimed[shape].append(knee.unclaimed is None)
+        brackets.append(covers(knee, tried, truth))
+        if knee.unclaimed is None and shape != "rising":
+            covered[shape].append(covers(knee, tried, truth))
+            assert knee.upper is not None
+            gaps[shape].append(tried.index(knee.upper) - (tried.index(knee.lower) if knee.lower else -1))
         if shape == "collapse":
             last = int(np.nonzero(truth >= (1 - TOLERANCE) * truth.max())[0][-1])
-            fell.append(found.collapse is not None)
-            if found.collapse is not None:
-                held["collapse"][-1] &= found.collapse[0] <= tried[last] < found.collapse[1]
+            fell.append(knee.collapse is not None)
+            if knee.collapse is not None:
+                covered["collapse"][-1] &= knee.collapse[0] <= tried[last] < knee.collapse[1]
         else:
-            false_falls.append(found.collapse is not None and truth[-1] >= (1 - TOLERANCE) * truth.max())
+            false_falls.append(knee.collapse is not None and truth[-1] >= (1 - TOLERANCE) * truth.max())
     for shape in SHAPES:
         if shape != "rising":
             print(
-                f"{shape}: claimed {np.mean(claimed[shape]):.1%}, held {np.mean(held[shape]):.1%} of the claims,"
+                f"{shape}: claimed {np.mean(claimed[shape]):.1%}, held {np.mean(covered[shape]):.1%} of the claims,"
                 f" gaps between tried loads: {np.median(gaps[shape]):.0f} (median)"
             )
-            assert np.mean(held[shape]) >= 0.9
+            assert np.mean(covered[shape]) >= 0.9
     print(f"rising: claimed {np.mean(claimed['rising']):.1%}")
     print(f"collapse named in {np.mean(fell):.1%}, where there is none in {np.mean(false_falls):.1%}")
     assert np.mean(claimed["rising"]) <= 0.02
     assert np.mean(fell) >= 0.9
     assert np.mean(false_falls) <= 0.05
-    every = [each for shape in SHAPES for each in held[shape]] + [not each for each in claimed["rising"]]
+    every = [is_covered for shape in SHAPES for is_covered in covered[shape]] + [
+        not is_covered for is_covered in claimed["rising"]
+    ]
     print(f"right in {np.mean(every):.1%} of {len(every)} claims and refusals")
     assert np.mean(every) >= 0.9
     print(f"brackets of all {len(brackets)} curves, open ones too, hold the knee in {np.mean(brackets):.1%}")
@@ -305,25 +307,25 @@ def test_bracket_contains_the_knee_in_90_percent() -> None:
 @pytest.mark.parametrize("saturation", [1, 3, 20])
 def test_lower_end_of_scattered_repeats_is_reliable(saturation: float) -> None:
     least = min(load for load in TRIED if load >= 0.95 * saturation)
-    found = [find_knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
-    scattered = [each for each in found if each.unclaimed == "scatter"]
+    results = [find_knee(sweep(flat_from(saturation), variation=0.2, seed=seed, blocks=4)) for seed in range(100)]
+    scattered = [result for result in results if result.unclaimed == "scatter"]
     assert scattered
-    # 2.5 % of all sweeps, and what chance makes of them.
-    assert sum(each.lower is not None and each.lower >= least for each in scattered) <= 5
-    assert all(each.reached is not None and each.reached > (each.lower or 0) for each in scattered)
+    # 2.5 % of all sweeps, with a tolerance for chance.
+    assert sum(result.lower is not None and result.lower >= least for result in scattered) <= 5
+    assert all(result.reached is not None and result.reached > (result.lower or 0) for result in scattered)
 
 
 @pytest.mark.parametrize(("over", "unit"), [("clients", "clients"), ("rate", "op/s")])
 def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str) -> None:
-    found = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
-    text = knee_text(found, over, "redis")
-    least = units.load_over(found.lower or 0, over)
+    knee = find_knee(sweep(lambda n: 1000 * n / (16 + n), variation=0.05))
+    text = knee_text(knee, over, "redis")
+    least = units.load_over(knee.lower or 0, over)
     assert text.startswith(
         f"throughput of redis reaches 95 % of its plateau above {least}; no upper end is named: the repeats"
-        f" differ too much to tell whether throughput still rises at 128 {unit} ("
+        f" differ too much to decide whether throughput still rises at 128 {unit} ("
     )
     assert "between" not in text
-    bare = knee_text(replace(found, lower=None), over)
+    bare = knee_text(replace(knee, lower=None), over)
     assert bare.startswith(
-        f"no knee is named: the repeats differ too much to tell whether throughput still rises at 128 {unit} ("
+        f"no knee is named: the repeats differ too much to decide whether throughput still rises at 128 {unit} ("
     )

@@ -1,4 +1,4 @@
-"""Whether a series rises: what noise is not, what a queue beyond its capacity is, and what can be said of it."""
+"""Rising series: noise does not count, a queue beyond its capacity does, and the message states the rise."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ MS = 1e6
 
 def fires(latencies: Sequence[float] | Floats, seconds: float) -> bool:
     """Whether the check fires on these medians of intervals, ns."""
-    return bool(rise_text([float(each) for each in latencies], seconds, SETTINGS))
+    return bool(rise_text([float(latency) for latency in latencies], seconds, SETTINGS))
 
 
 @pytest.mark.parametrize("n", [20, 30, 60, 120, 600])
 @pytest.mark.parametrize("phi", [0.0, 0.5])
 def test_trendless_noise_rarely_fires(phi: float, n: int) -> None:
-    # As wide as the level itself, and so slow that the absolute threshold never holds it back.
+    # The noise is as wide as the level and so slow that the absolute threshold never suppresses it.
     normal = autoregressive(np.random.default_rng([3, n]), phi, (SERIES, n), 0.01) - 100
     noise = 100 * MS * np.exp(normal)
-    hits = [fires(each, n / 1000) for each in noise]
+    hits = [fires(latencies, n / 1000) for latencies in noise]
     print(f"lognormal noise, phi {phi}, {n} intervals: {np.mean(hits):.2%}")
-    # Both columns together stay below 1 %.
+    # Both columns together are below 1 %.
     assert np.mean(hits) <= 0.005
 
 
 def queue(random: Generator, rate: float, load: float, seconds: int) -> tuple[Floats, Floats]:
-    """The p50 and the p99 of each second, ns, of Poisson arrivals that are served one by one in equal times (M/D/1)."""
+    """The p50 and the p99 of each second, ns, of Poisson arrivals at one server with constant times (M/D/1)."""
     due = np.sort(random.uniform(0, seconds, random.poisson(rate * seconds)))
     service, number = load / rate, np.arange(len(due))
-    # Lindley: each begins when it comes or when the last is done, whichever is later.
+    # Lindley: an operation begins at its arrival or at the end of its predecessor, whichever is later.
     done = np.maximum.accumulate(due - number * service) + (number + 1) * service
     every = [(done - due)[(due >= at) & (due < at + 1)] for at in range(seconds)]
-    p50, p99 = ([float(np.quantile(each, share)) * 1e9 for each in every] for share in (0.5, 0.99))
+    p50, p99 = ([float(np.quantile(series, share)) * 1e9 for series in every] for share in (0.5, 0.99))
     return np.array(p50), np.array(p99)
 
 
@@ -49,8 +49,8 @@ def queue(random: Generator, rate: float, load: float, seconds: int) -> tuple[Fl
 def test_only_a_queue_beyond_its_capacity_fires(rate: float) -> None:
     random = np.random.default_rng([4, int(rate)])
     for load, expected in ((0.7, False), (0.95, False), (1.05, True)):
-        found = [queue(random, rate, load, 60) for _ in range(20)]
-        hits = [any(fires(each, 60) for each in pair) for pair in found]
+        results = [queue(random, rate, load, 60) for _ in range(20)]
+        hits = [any(fires(latencies, 60) for latencies in pair) for pair in results]
         assert hits == [expected] * 20, f"{load:.0%} of the capacity"
 
 
@@ -60,11 +60,11 @@ def test_one_slow_interval_is_no_trend() -> None:
 
 
 def test_a_line_is_found_as_it_is() -> None:
-    found = find_rise([2.0 * at for at in range(60)])
-    assert found is not None
-    assert found.p < 1e-6
-    assert found.rise == pytest.approx(120)
-    assert found.first == 19.0
+    rise = find_rise([2.0 * at for at in range(60)])
+    assert rise is not None
+    assert rise.p < 1e-6
+    assert rise.rise == pytest.approx(120)
+    assert rise.first == 19.0
 
 
 def test_what_falls_or_stays_does_not_rise() -> None:

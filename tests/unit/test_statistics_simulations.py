@@ -1,7 +1,7 @@
-"""What the intervals and claims are worth: 2,000 synthetic experiments for each figure, seeded.
+"""Error rates of intervals and claims: 2,000 synthetic experiments for each figure, seeded.
 
-`-rP` prints the figures that docs/concepts/statistics.md quotes. The drawing is vectorised where the statistics are;
-test_statistics_comparison.py shows that the array functions and those that the lab calls agree.
+`-rP` prints the figures that docs/concepts/statistics.md quotes. The draws are vectorised;
+test_statistics_comparison.py shows that the array functions agree with the lab's functions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statistics_support import (
     POPULATIONS,
     VARIATION,
     autoregressive,
-    contaminated,
+    contaminate_normal,
     covers,
     drifting,
     share,
@@ -36,7 +36,7 @@ def test_intervals_of_fixed_repeats_have_nominal_coverage(name: str, n: int) -> 
     by_order = covers(order.low, order.high, population.median)
     mean, _ = t_interval(samples)
     by_t = covers(mean.low, mean.high, population.mean)
-    # The interval of a ratio: of logarithms of pairs, whose true value is that there is no difference.
+    # The interval of a ratio: of logarithms of pairs without a true difference.
     ratio, _ = t_interval(np.log(samples / population.draw(random, samples.shape)))
     by_pairs = covers(ratio.low, ratio.high, 0)
     print(f"{name}, n={n}: median {by_order:.1%} (level {level:.1%}), mean {by_t:.1%}, ratio {by_pairs:.1%}")
@@ -46,7 +46,7 @@ def test_intervals_of_fixed_repeats_have_nominal_coverage(name: str, n: int) -> 
 
 
 def test_outliers_break_only_the_interval_of_the_mean() -> None:
-    population = contaminated(0.5)
+    population = contaminate_normal(0.5)
     samples = population.draw(np.random.default_rng(2), (EXPERIMENTS, 20))
     mean, _ = t_interval(samples)
     order = order_interval(samples)
@@ -63,13 +63,13 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
     hits, repeats, hasty = [], [], []
     for samples in population.draw(np.random.default_rng(3), (EXPERIMENTS, at_most)).tolist():
         n = next(n for n in range(6, at_most + 1) if stopping_reason([samples[:n]], 6, at_most, until))
-        shown = summarize_samples(samples[:n])
-        assert shown.low is not None
-        assert shown.high is not None
-        hits.append(shown.low <= population.median <= shown.high)
+        summary = summarize_samples(samples[:n])
+        assert summary.low is not None
+        assert summary.high is not None
+        hits.append(summary.low <= population.median <= summary.high)
         repeats.append(n)
         if until == 0.06:
-            # The rule that does not wait for a second look.
+            # A rule that does not wait for a second evaluation.
             early = summarize_samples(
                 samples[: next((n for n in range(6, at_most) if is_narrow(samples[:n], until)), at_most)]
             )
@@ -84,8 +84,8 @@ def test_the_rule_of_stopping_keeps_the_interval_honest(name: str, until: float)
 
 
 def test_stopping_rule_seldom_separates_equal_variants() -> None:
-    # Samples that are narrow by luck stop early, so this is above 5 %; it peaks at about this width:
-    # twice the repeats' variation. Three times as many experiments, because the rate is close to its bound.
+    # Samples that are narrow by chance stop early, so this is above 5 %; it peaks at about this width: twice the
+    # repeats' variation. Three times as many experiments, because the rate is close to its bound.
     random, at_most = np.random.default_rng([4, 20]), 20
     claims = []
     for pair in POPULATIONS["normal"].draw(random, (3 * EXPERIMENTS, 2, at_most)):
@@ -118,7 +118,7 @@ def test_holm_seldom_separates_a_family_of_equals(n: int) -> None:
     _, blocks = t_interval(np.log(drifted[..., 1:] / drifted[..., :1]).swapaxes(1, 2))
     logs = np.log(values).swapaxes(1, 2)
     _, u = estimate_shift(np.repeat(logs[:, :1], 4, axis=1), logs[:, 1:])
-    apart = [[rank_sum_p(each, n, n) for each in family] for family in u.tolist()]
+    apart = [[rank_sum_p(statistic, n, n) for statistic in family] for family in u.tolist()]
     claims = [
         share([any(p is not None and p < ALPHA for p in adjust_holm(family)) for family in families])
         for families in (blocks.tolist(), apart)
@@ -134,20 +134,21 @@ def test_holm_seldom_separates_a_family_of_equals(n: int) -> None:
 @pytest.mark.parametrize(("n", "goal"), [(6, 0.75), (10, 0.95)])
 @pytest.mark.parametrize("drift", [0.0, 0.1, 0.2])
 def test_a_difference_of_ten_per_cent_is_found(n: int, goal: float, drift: float) -> None:
-    # A contender that is 10 % slower is a larger step in logarithms than one that is 10 % faster: half of each.
-    found = []
+    # A contender that is 10 % slower is a larger step in logarithms than a contender that is 10 % faster: half of each.
+    results = []
     for ratio in (1.1, 0.9):
         random = np.random.default_rng([7, n, round(ratio * 10)])
         pairs = POPULATIONS["normal"].draw(random, (EXPERIMENTS, n, 2))
         drifted = drifting(random, pairs * np.array([1, ratio]), drift)
         _, p = t_interval(np.log(drifted[..., 1] / drifted[..., 0]))
-        found.append(share(p < ALPHA))
-    print(f"n={n}, drift {drift:.0%}: +10 % found in {found[0]:.1%}, -10 % in {found[1]:.1%}")
-    assert np.mean(found) >= goal
+        results.append(share(p < ALPHA))
+    print(f"n={n}, drift {drift:.0%}: +10 % found in {results[0]:.1%}, -10 % in {results[1]:.1%}")
+    assert np.mean(results) >= goal
 
 
 def test_signed_rank_test_cannot_decide_six_repeats() -> None:
-    # It needs all six differences on one side, whose probability bounds its power, and a sign-flip test's with it.
+    # It needs all six differences on one side; the probability of that bounds its power, and a sign-flip test's with
+    # it.
     pairs = POPULATIONS["normal"].draw(np.random.default_rng(8), (EXPERIMENTS, 6, 2)) * np.array([1, 1.1])
     one_sided = share(np.abs(np.sign(pairs[..., 1] - pairs[..., 0]).sum(axis=-1)) == 6)
     print(f"all six differences on one side: {one_sided:.1%}")
@@ -165,7 +166,7 @@ def test_error_bars_of_a_run_respect_autocorrelation(n: int, phi: float) -> None
         f"AR(1) {phi}, {n} points: covered {covered:.1%} (as if independent {as_if:.1%}), "
         f"effective size {np.median(size):.0f}, truth {truth:.0f}"
     )
-    # A short run that remembers for long does not show how long: documented, and no interval can mend it.
+    # A short run does not reveal its long autocorrelation: documented, and no interval can correct it.
     assert covered >= (0.9 if n == 300 or phi < 0.9 else 0.8)
     assert np.median(size) == pytest.approx(truth, rel=0.35 if n == 300 else 1.5)
 

@@ -1,4 +1,4 @@
-"""When repeats stop; what the rule does to coverage is in test_statistics_simulations.py."""
+"""The end of the repeats; test_statistics_simulations.py covers the rule's effect on coverage."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def test_every_variant_has_to_be_narrow() -> None:
 def test_the_limit_ends_what_stays_wide() -> None:
     assert stopping_reason([CALM, WILD], 6, 9, 0.02) is None
     assert stopping_reason([CALM, WILD], 6, 8, 0.02) == "at-most"
-    # A variant whose trials fail must not keep the others going for ever.
+    # A variant whose trials fail must not prolong the other variants forever.
     assert stopping_reason([CALM, []], 6, 8, 0.02) == "at-most"
     assert stopping_reason([CALM, WILD], 6, None, 0.02) is None
     assert stopping_reason([], 6, 8, 0.02) is None
 
 
 def test_narrow_interval_must_persist_for_one_block() -> None:
-    # Eight repeats whose interval runs from the least to the greatest; with the ninth it is one rank narrower.
+    # Eight repeats whose interval runs from the minimum to the maximum; with the ninth it is one rank narrower.
     samples = [100.0, 101, 99, 120, 100, 100, 101, 100, 99, 100]
     assert [is_narrow(samples[:n], 0.03) for n in (6, 7, 8, 9, 10)] == [False, False, False, True, True]
     assert [stopping_reason([samples[:n]], 6, 20, 0.03) for n in (8, 9, 10)] == [None, None, "narrow"]
-    # The first look of all is no choice among looks.
+    # The first evaluation is not a choice among evaluations.
     assert stopping_reason([samples[:9]], 9, 20, 0.03) == "narrow"
 
 
@@ -49,5 +49,5 @@ def test_too_few_repeats_are_never_narrow() -> None:
 
 def test_zero_figures_have_the_narrowest_interval() -> None:
     assert stopping_reason([[0.0] * 6], 6, 20, 0.01) == "narrow"
-    # A median of 0 between other figures has no relative width.
+    # A median of 0 has no relative width.
     assert stopping_reason([[0.0, 0, 0, 0, 1, 2]], 6, 20, 0.5) is None

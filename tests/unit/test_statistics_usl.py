@@ -1,4 +1,4 @@
-"""The Universal Scalability Law on curves with known parameters on curves that it does not fit, and on a real sweep."""
+"""The Universal Scalability Law on curves with known parameters, on unsuitable curves, and on a real sweep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from loadstone.statistics.usl import COUNTS_MIN, fit_law, fit_parameters, law_curve
 
-# A read-only sweep of YCSB's threads against HBase, 10,000,000 records, op/s as its author typed them.
+# A read-only sweep of YCSB's threads on HBase, 10,000,000 records, in op/s as its author typed them.
 HBASE: dict[float, list[float]] = {
     10: [42752.40],
     20: [67884, 70293],
@@ -29,7 +29,7 @@ LAW = (1_000.0, 0.02, 0.0005)
 
 
 @pytest.fixture(autouse=True)
-def _no_warnings() -> Iterator[None]:
+def _forbid_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
@@ -45,17 +45,17 @@ def sweep(
 
 
 def test_a_real_sweep_is_fitted() -> None:
-    found = fit_law([(clients, each) for clients, values in HBASE.items() for each in values])
-    assert found is not None
+    law = fit_law([(clients, value) for clients, values in HBASE.items() for value in values])
+    assert law is not None
     for clients, values in HBASE.items():
-        assert found.predict_throughput(clients) == pytest.approx(np.mean(values), rel=0.03)
+        assert law.predict_throughput(clients) == pytest.approx(np.mean(values), rel=0.03)
 
 
 @pytest.mark.parametrize("law", [LAW, (50.0, 0.3, 0.01), (200_000.0, 0.0, 0.002), (3.0, 0.9, 0.0004)])
 def test_known_parameters_are_found_again(law: tuple[float, float, float]) -> None:
     points = sweep(law, POWERS)
-    found = fit_parameters(np.array([n for n, _ in points]), np.array([x for _, x in points]))
-    assert found == pytest.approx(law, rel=1e-3, abs=1e-6)
+    parameters = fit_parameters(np.array([n for n, _ in points]), np.array([x for _, x in points]))
+    assert parameters == pytest.approx(law, rel=1e-3, abs=1e-6)
 
 
 def test_the_law_is_gunthers() -> None:
@@ -64,9 +64,9 @@ def test_the_law_is_gunthers() -> None:
 
 
 def test_fitting_law_is_drawn_in_95_percent() -> None:
-    drawn = [fit_law(sweep(LAW, POWERS, 4, 0.05, seed)) is not None for seed in range(300)]
-    print(f"scalability law: drawn for {np.mean(drawn):.0%} of 300 sweeps that follow it")
-    assert 0.9 < np.mean(drawn) < 0.99
+    draws = [fit_law(sweep(LAW, POWERS, 4, 0.05, seed)) is not None for seed in range(300)]
+    print(f"scalability law: drawn for {np.mean(draws):.0%} of 300 sweeps that follow it")
+    assert 0.9 < np.mean(draws) < 0.99
 
 
 @pytest.mark.parametrize("repeats", [3, 10])

@@ -1,4 +1,4 @@
-"""Downloads that a command needs."""
+"""Downloads that a command requires."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from loadstone.systems.hbase import jars
 
 
 @pytest.fixture
-def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The versions of HBase's client that were asked for."""
+def version_requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The requested versions of HBase's client."""
     monkeypatch.delenv(prerequisites.VARIABLE, raising=False)
     versions: list[str] = []
     monkeypatch.setattr(jars, "client_class_path", lambda version: versions.append(version))
@@ -19,24 +19,24 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("line", ["load hbase12 -P w", "run -s hbase2 -P w", "run -P w hbase"])
-def test_hbases_client_is_fetched_for_its_names(fetched: list[str], line: str) -> None:
+def test_hbases_client_is_fetched_for_its_names(version_requests: list[str], line: str) -> None:
     prerequisites.for_command(line.split())
-    assert fetched == ["2.6.1-hadoop3"]
+    assert version_requests == ["2.6.1-hadoop3"]
 
 
 @pytest.mark.parametrize(
     "line", ["load redis -P w", "run jvm -db hbase.Mine", "load hbase12 -p hbase.lib=/opt/lib", "", "load"]
 )
-def test_nothing_is_fetched_that_is_not_needed(fetched: list[str], line: str) -> None:
+def test_nothing_is_fetched_that_is_not_needed(version_requests: list[str], line: str) -> None:
     prerequisites.for_command(line.split())
-    assert fetched == []
+    assert version_requests == []
 
 
-def test_jars_of_the_users_own_are_left_alone(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_of_the_users_own_are_left_alone(version_requests: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(prerequisites.VARIABLE, "/opt/hbase/lib/*")
     prerequisites.for_command(["load", "hbase12"])
     prerequisites.for_stores(["hbase"])
-    assert fetched == []
+    assert version_requests == []
 
 
 def test_command_continues_without_unavailable_downloads(

@@ -1,4 +1,4 @@
-"""What servers do now and then, by lines of their real logs."""
+"""Periodic activity of servers, from lines of their real logs."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ def log(path: Path, system: str, minutes: Sequence[int]) -> Path:
 @pytest.mark.parametrize("system", LINES)
 def test_starts_are_counted_with_their_median_period(tmp_path: Path, system: str) -> None:
     since = datetime(2026, 11, 24, 2, 0).timestamp()
-    found = activity_figures([(log(tmp_path / "log", system, [1, 5, 10, 15]), since)], named(system).activities)
+    values = activity_figures([(log(tmp_path / "log", system, [1, 5, 10, 15]), since)], named(system).activities)
     name = NAMES[system]
     plural = name + ("es" if name == "flush" else "s")
-    assert (found[plural], found[f"{name}_period_seconds"]) == (4, 300)
+    assert (values[plural], values[f"{name}_period_seconds"]) == (4, 300)
 
 
 def test_lines_of_an_earlier_start_do_not_count(tmp_path: Path) -> None:
     since = datetime(2026, 11, 24, 2, 5).timestamp()
-    found = activity_figures([(log(tmp_path / "log", "postgres", [1, 2, 5, 10]), since)], named("postgres").activities)
-    # Two beginnings have one gap between them, and that is no period yet.
-    assert found == {"checkpoints": 2}
+    values = activity_figures([(log(tmp_path / "log", "postgres", [1, 2, 5, 10]), since)], named("postgres").activities)
+    # Two beginnings have one gap between them, which is not a period.
+    assert values == {"checkpoints": 2}
 
 
 def test_gaps_are_those_of_one_server(tmp_path: Path) -> None:
     since = datetime(2026, 11, 24, 2, 0).timestamp()
     logs = [(log(tmp_path / str(first), "cassandra", [first, first + 10, first + 20]), since) for first in (1, 2, 3)]
-    found = activity_figures(logs, named("cassandra").activities)
-    assert (found["flushes"], found["flush_period_seconds"]) == (9, 600)
+    values = activity_figures(logs, named("cassandra").activities)
+    assert (values["flushes"], values["flush_period_seconds"]) == (9, 600)
 
 
 def test_a_log_that_is_not_there_has_none(tmp_path: Path) -> None:
@@ -68,31 +68,34 @@ CHECKPOINT = "%Y-%m-%d %H:%M:%S.044 UTC [71] LOG:  checkpoint starting: time"
 START = datetime(2026, 11, 24, 2, 0)
 
 
-def counted(path: Path, content: bytes, since: datetime = START) -> dict[str, float]:
-    """What a log of PostgreSQL says since a start."""
+def count_starts(path: Path, content: bytes, since: datetime = START) -> dict[str, float]:
+    """The figures from a log of PostgreSQL since its start."""
     path.write_bytes(content)
     return activity_figures([(path, since.timestamp())], named("postgres").activities)
 
 
-def at(*minutes: float) -> bytes:
-    """Lines of checkpoints so many minutes after the start."""
-    return b"".join(f"{(START + timedelta(minutes=each)).strftime(CHECKPOINT)}\n".encode() for each in minutes)
+def checkpoint_lines(*minutes: float) -> bytes:
+    """Lines of checkpoints at these minutes after the start."""
+    return b"".join(f"{(START + timedelta(minutes=minute)).strftime(CHECKPOINT)}\n".encode() for minute in minutes)
 
 
 def test_clock_set_back_preserves_checkpoints_and_period(tmp_path: Path) -> None:
-    assert counted(tmp_path / "log", at(1, 6, 11, -30, -25)) == {"checkpoints": 5, "checkpoint_period_seconds": 300}
-    assert counted(tmp_path / "log", at(1, 6, 3)) == {"checkpoints": 3}
+    assert count_starts(tmp_path / "log", checkpoint_lines(1, 6, 11, -30, -25)) == {
+        "checkpoints": 5,
+        "checkpoint_period_seconds": 300,
+    }
+    assert count_starts(tmp_path / "log", checkpoint_lines(1, 6, 3)) == {"checkpoints": 3}
 
 
 def test_clock_set_forward_preserves_the_period(tmp_path: Path) -> None:
     day = 24 * 60
-    found = counted(tmp_path / "log", at(1, 6, day + 11, day + 16))
-    assert found == {"checkpoints": 4, "checkpoint_period_seconds": 300}
+    values = count_starts(tmp_path / "log", checkpoint_lines(1, 6, day + 11, day + 16))
+    assert values == {"checkpoints": 4, "checkpoint_period_seconds": 300}
 
 
 def test_a_checkpoint_each_second_is_counted(tmp_path: Path) -> None:
-    found = counted(tmp_path / "log", at(*(second / 60 for second in range(600))))
-    assert found == {"checkpoints": 600, "checkpoint_period_seconds": 1}
+    values = count_starts(tmp_path / "log", checkpoint_lines(*(second / 60 for second in range(600))))
+    assert values == {"checkpoints": 600, "checkpoint_period_seconds": 1}
 
 
 @pytest.mark.parametrize(
@@ -107,23 +110,25 @@ def test_a_checkpoint_each_second_is_counted(tmp_path: Path) -> None:
     ],
 )
 def test_lines_that_are_not_beginnings_do_not_count(tmp_path: Path, other: bytes) -> None:
-    found = counted(tmp_path / "log", at(1, 6) + other + at(11))
-    assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
+    values = count_starts(tmp_path / "log", checkpoint_lines(1, 6) + other + checkpoint_lines(11))
+    assert values == {"checkpoints": 3, "checkpoint_period_seconds": 300}
 
 
 def test_partial_line_counts_once_it_is_complete(tmp_path: Path) -> None:
-    assert counted(tmp_path / "log", at(1, 6)[:-40]) == {"checkpoints": 1}
-    assert counted(tmp_path / "log", at(1, 6)[:-7]) == {"checkpoints": 2}
+    assert count_starts(tmp_path / "log", checkpoint_lines(1, 6)[:-40]) == {"checkpoints": 1}
+    assert count_starts(tmp_path / "log", checkpoint_lines(1, 6)[:-7]) == {"checkpoints": 2}
 
 
 def test_log_without_its_start_has_only_a_period(tmp_path: Path) -> None:
     other = b"2026-11-24 02:08:30.044 UTC [71] LOG:  something else\n"
     much = other * (READ_BYTES // len(other) + 1)
-    assert counted(tmp_path / "log", at(1, 5) + much + at(10, 15, 20)) == {"checkpoint_period_seconds": 300}
+    assert count_starts(tmp_path / "log", checkpoint_lines(1, 5) + much + checkpoint_lines(10, 15, 20)) == {
+        "checkpoint_period_seconds": 300
+    }
     # The lines of an earlier start may be missing.
     started = START + timedelta(minutes=9)
-    found = counted(tmp_path / "log", at(1, 5) + much + at(10, 15, 20), started)
-    assert found == {"checkpoints": 3, "checkpoint_period_seconds": 300}
+    values = count_starts(tmp_path / "log", checkpoint_lines(1, 5) + much + checkpoint_lines(10, 15, 20), started)
+    assert values == {"checkpoints": 3, "checkpoint_period_seconds": 300}
 
 
 @pytest.fixture
@@ -140,6 +145,6 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("started", [-23, 2])
 def test_daylight_saving_change_loses_nothing(tmp_path: Path, change: datetime, started: int) -> None:
     minutes = range(started + 3, started + 83, 10)
-    lines = [(change + timedelta(minutes=each)).astimezone().strftime(CHECKPOINT) for each in minutes]
-    found = counted(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))
-    assert found == {"checkpoints": 8, "checkpoint_period_seconds": 600}
+    lines = [(change + timedelta(minutes=minute)).astimezone().strftime(CHECKPOINT) for minute in minutes]
+    values = count_starts(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))
+    assert values == {"checkpoints": 8, "checkpoint_period_seconds": 600}

@@ -1,4 +1,4 @@
-"""The reference page of systems has the settings that systems have."""
+"""The reference page of systems agrees with the systems' settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures in their printed form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from loadstone.statistics.estimate import Estimate
     ],
 )
 def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], unit: str, expected: list[str]) -> None:
-    assert units.in_one_unit(numbers, unit) == expected
+    assert units.format_alike(numbers, unit) == expected
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_figures_of_one_metric_share_unit_and_decimals(numbers: list[float], uni
         (0.338, 0.1, "×", "0.338×"),
         (1.3329, 0.004, "×", "1.333×"),
         (0.0215, 0.004, "share", "2.15 %"),
-        # An interval of no width carries no digit more than the usual three.
+        # An interval of zero width has no more than the usual three digits.
         (30_000_000.0, 0.0, "ns", "30.0 ms"),
         (4.0, 1e-9, "ns", "4.00000 ns"),
         (0.4, 0.1, "B/op", "0.400 B/op"),
@@ -53,15 +53,15 @@ def test_figure_interval_and_table_share_the_last_digit() -> None:
     estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
     assert wording.estimate_text(estimate, "ns") == "32.7 µs"
     assert wording.interval_text(estimate, "ns") == "21.4 µs – 1.0440 ms"
-    assert units.in_one_unit([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
+    assert units.format_alike([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 
 @pytest.mark.parametrize("number", [0.4, 1.23, 9.99, 10.0, 12.0, 999.0, 1230.0])
 def test_table_and_report_show_equal_small_bytes(number: float) -> None:
-    (text,) = units.in_one_unit([number], "B/op")
-    shown = units.format_figure(number, "B/op")
-    assert float(text.split()[0]) == pytest.approx(float(shown.split()[0]), rel=0.005)
-    assert text.split()[1] == shown.split()[1]
+    (text,) = units.format_alike([number], "B/op")
+    output = units.format_figure(number, "B/op")
+    assert float(text.split()[0]) == pytest.approx(float(output.split()[0]), rel=0.005)
+    assert text.split()[1] == output.split()[1]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_table_and_report_show_equal_small_bytes(number: float) -> None:
         (0.0504, 0.05, "5.04 %"),
         (0.9485, 0.95, "94.8 %"),
         (0.94996, 0.95, "94.996 %"),
-        # What is the bound, but for what floats lose, reads like it.
+        # A value that equals the bound within float precision is printed like it.
         (0.05, 0.05, "5 %"),
         (1.05 - 1, 0.05, "5 %"),
         (0.21, 0.05, "21 %"),

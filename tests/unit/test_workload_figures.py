@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from event_support import parsed, ready, summary
+from event_support import parse_events, ready, summary
 from loadstone.engine.events import Files, Reached, Ready, Result, Sorted, Summary, Validation
 from loadstone.experiment.kind import EndedLaunch, EngineLaunch
 from loadstone.fleet.merge import Merger
@@ -22,26 +22,26 @@ NONE = Reached(0, 0, 0)
 
 
 def result(**more: object) -> Result:
-    """A trial whose summary has these."""
-    first, last = parsed(ready(), summary([]))
+    """A trial with this summary."""
+    first, last = parse_events(ready(), summary([]))
     assert isinstance(first, Ready)
     assert isinstance(last, Summary)
     return Result(first, (), replace(last, **more))  # type: ignore[arg-type]
 
 
 def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: object) -> Files:
-    """An engine's summary of files that were written between these instants."""
+    """An engine's summary of files written between these instants."""
     times = [end - start for start, end in spans_s]
     rates = [size / time for size, time in zip(sizes_mb, times, strict=True)]
     last = round(max(end for _, end in spans_s) * S)
-    moved = sum(sizes_mb) * MB
-    reached = Reached(len(sizes_mb), moved, round(sum(times) * S), last)
-    made = Files(
+    byte_count = sum(sizes_mb) * MB
+    reached = Reached(len(sizes_mb), byte_count, round(sum(times) * S), last)
+    work = Files(
         len(sizes_mb),
         0,
         0,
         0,
-        moved,
+        byte_count,
         0,
         round(sum(times) * S),
         sum(rates),
@@ -56,19 +56,19 @@ def files(sizes_mb: list[int], spans_s: list[tuple[float, float]], **more: objec
         first_done_unix_ns=round(min(end for _, end in spans_s) * S),
         last_done_unix_ns=last,
     )
-    return replace(made, **more)  # type: ignore[arg-type]
+    return replace(work, **more)  # type: ignore[arg-type]
 
 
-def of_files(found: Files, operation: str = "write") -> dict[str, Value]:
+def file_figures(work: Files, operation: str = "write") -> dict[str, Value]:
     phase = EngineLaunch(operation, "measure", lambda *_: {})
-    return values_by_metric(*dfsio.figures(phase, [EndedLaunch(operation, {"work": {}}, result(files=found))]))
+    return values_by_metric(*dfsio.figures(phase, [EndedLaunch(operation, {"work": {}}, result(files=work))]))
 
 
 SIZES, SPANS = [100, 100, 50], [(1.0, 3.0), (1.0, 5.0), (3.0, 4.0)]
 
 
 def test_hadoop_figures_use_its_formulas_and_cluster_time() -> None:
-    figures = of_files(files(SIZES, SPANS))
+    figures = file_figures(files(SIZES, SPANS))
     rates = [50.0, 25.0, 50.0]
     assert figures["throughput"].value == pytest.approx(250 * MB / 4)
     # TestDFSIO.analyzeResult: size * 1000.0 / (time * MEGA), rate / 1000 / tasks, sqrt(|sqrate / 1000 / tasks - med²|)
@@ -79,12 +79,12 @@ def test_hadoop_figures_use_its_formulas_and_cluster_time() -> None:
     assert (figures["dfsio.first_done"].value, figures["dfsio.last_done"].value) == (2 * S, 4 * S)
     assert figures["stored"].value == 250 * MB
     assert "returned" not in figures
-    assert "returned" in of_files(files(SIZES, SPANS), "read")
+    assert "returned" in file_figures(files(SIZES, SPANS), "read")
 
 
 def test_write_guarantees_have_separate_figures() -> None:
     durable = Reached(3, 250 * MB, 9 * S, 6 * S)
-    figures = of_files(files(SIZES, SPANS, durable=durable))
+    figures = file_figures(files(SIZES, SPANS, durable=durable))
     assert figures["dfsio.durable.throughput"].value == pytest.approx(250 * MB / 5)
     assert figures["dfsio.durable.mean"].value == 3 * S
     assert figures["dfsio.closed.throughput"].value > figures["dfsio.durable.throughput"].value
@@ -93,9 +93,9 @@ def test_write_guarantees_have_separate_figures() -> None:
 
 def test_without_a_completed_file_there_is_no_throughput() -> None:
     lost = files([1], [(1.0, 2.0)], done=0, failed=1, unfinished=2, bytes=0, lost_bytes=7)
-    figures = of_files(lost)
+    figures = file_figures(lost)
     assert figures["dfsio.files_failed"].value == 3
-    # The throughput is 0; the engine itself counts buffers.
+    # The throughput is 0, although the engine counts buffers.
     assert (figures["throughput"].value, figures["throughput"].unit) == (0.0, "B/s")
     assert not [metric for metric in figures if "task_throughput" in metric or "rate" in metric]
 
@@ -106,13 +106,13 @@ def test_without_a_completed_file_there_is_no_throughput() -> None:
 def test_files_without_marks_are_wrong_among_marked_files(
     foreign: int, unverified: int, failed: int, wrong: int | None
 ) -> None:
-    # The last: Hadoop's files, of which one is missing.
-    figures = of_files(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
+    # The last: Hadoop's files, with one missing.
+    figures = file_figures(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
     assert (figures["wrong"].value if "wrong" in figures else None) == wrong
 
 
 def merge_sections(*sections: dict[str, Any]) -> Summary:
-    """The summary of segments that have these sections."""
+    """The summary of segments with these sections."""
     with Merger([str(number) for number in range(len(sections))]) as merger:
         for segment, section in enumerate(sections):
             merger.hear(segment, json.dumps(ready()))
@@ -121,12 +121,12 @@ def merge_sections(*sections: dict[str, Any]) -> Summary:
 
 
 def test_segments_of_files_add_up_to_the_whole() -> None:
-    whole = of_files(files(SIZES, SPANS))
+    whole = file_figures(files(SIZES, SPANS))
     merged = merge_sections(
         {"files": asdict(files(SIZES[:1], SPANS[:1]))}, {"files": asdict(files(SIZES[1:], SPANS[1:]))}
     ).files
     assert merged is not None
-    together = of_files(merged)
+    together = file_figures(merged)
     assert together.keys() == whole.keys()
     for metric, value in whole.items():
         assert together[metric].value == pytest.approx(value.value), metric
@@ -141,28 +141,28 @@ STAGES = [
 ]
 
 
-def launched(stages: list[Sorted]) -> list[EndedLaunch]:
-    return [EndedLaunch(f"sort.{each.stage}", {}, result(sort=each)) for each in stages]
+def end_launches(stages: list[Sorted]) -> list[EndedLaunch]:
+    return [EndedLaunch(f"sort.{stage.stage}", {}, result(sort=stage)) for stage in stages]
 
 
 def test_sort_time_is_the_sum_of_its_stages() -> None:
     phase = EngineLaunch("sort", "measure", lambda *_: {})
-    figures = values_by_metric(*sort.figures(phase, launched(STAGES)))
+    figures = values_by_metric(*sort.figures(phase, end_launches(STAGES)))
     assert figures["runtime"].value == 2 * S
     assert figures["throughput"].value == 1_000 * 100 / 2
     assert (figures["returned"].value, figures["stored"].value) == (200_000, 200_000)
-    assert sort.facts(launched(STAGES)) == {
+    assert sort.facts(end_launches(STAGES)) == {
         "networked": "no",
         "rows": 1_000,
         "row_bytes": 100,
         "checksum": "1f4",
     }
-    assert sort.failure(launched(STAGES)) is None
+    assert sort.failure(end_launches(STAGES)) is None
 
 
 def test_a_sort_with_wrong_rows_fails() -> None:
     wrong = Validation(1_000, 2, 0, 3, ("part-r-00000: row 7 (offset 700): less than the row before",))
-    note = sort.failure(launched([Sorted("validate", 1_000, 100_000, 0, 1.0, validation=wrong)]))
+    note = sort.failure(end_launches([Sorted("validate", 1_000, 100_000, 0, 1.0, validation=wrong)]))
     assert note is not None
     assert note.message.startswith("3 of 1,000 rows are wrong: part-r-00000: row 7 (offset 700)")
 
@@ -170,7 +170,7 @@ def test_a_sort_with_wrong_rows_fails() -> None:
 def test_stages_of_several_engines_are_one_stage() -> None:
     parts = [{"sort": asdict(Sorted("sort", 10, 1_000, 900, seconds, checksum="a"))} for seconds in (1.0, 3.0)]
     whole = merge_sections(*parts).sort
-    # The sum of the CRC32 of each row.
+    # The sum of each row's CRC32.
     assert whole == Sorted("sort", 20, 2_000, 1_800, 3.0, "14")
     parts.append({"sort": asdict(Sorted("sort", 10, 1_000, 900, 1.0))})
     assert (whole := merge_sections(*parts).sort)

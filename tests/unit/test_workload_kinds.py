@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiment_support import loaded, mistakes, warnings
+from experiment_support import load_text, mistakes, warnings
 from loadstone.experiment.plan.plan import plan_experiment
 
 JOB = "[write]\\nrw=write\\nbs={bs}\\n"
@@ -27,13 +27,13 @@ def test_section_without_a_required_key_reports_further_mistakes(tmp_path: Path)
 
 
 def test_values_of_any_kind_may_be_templates(tmp_path: Path) -> None:
-    jobs = {variant.work.job for variant in plan_experiment(loaded(tmp_path, FIO).experiment).variants}
+    jobs = {variant.work.job for variant in plan_experiment(load_text(tmp_path, FIO).experiment).variants}
     assert jobs == {"[write]\nrw=write\nbs=4k\n", "[write]\nrw=write\nbs=64k\n"}
-    variants = plan_experiment(loaded(tmp_path, DFSIO).experiment).variants
-    assert {(each.work.operation, each.work.files, each.work.direct) for each in variants} == {
+    variants = plan_experiment(load_text(tmp_path, DFSIO).experiment).variants
+    assert {(entry.work.operation, entry.work.files, entry.work.direct) for entry in variants} == {
         (what, count, past) for what in ("write", "read") for count in (2, 4) for past in (True, False)
     }
-    assert {each.work.file_size for each in variants} == {1 << 20}
+    assert {entry.work.file_size for entry in variants} == {1 << 20}
 
 
 def test_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
@@ -43,30 +43,30 @@ def test_rendered_value_must_be_valid_for_its_key(tmp_path: Path) -> None:
 
 def test_a_resolved_experiment_is_read_as_equal(tmp_path: Path) -> None:
     for text in (FIO, DFSIO):
-        first = loaded(tmp_path, text)
-        again = loaded(tmp_path, first.resolved)
-        assert again.resolved == first.resolved
+        first = load_text(tmp_path, text)
+        again = load_text(tmp_path, first.text_with_defaults)
+        assert again.text_with_defaults == first.text_with_defaults
         assert again.experiment == first.experiment
 
 
 def test_finite_work_has_neither_pilot_nor_warm_up(tmp_path: Path) -> None:
-    found = loaded(tmp_path, FIO).experiment
-    assert (found.pilot, found.measure.warmup, found.measure.duration) == (False, 0.0, None)
+    definition = load_text(tmp_path, FIO).experiment
+    assert (definition.pilot, definition.measure.warmup, definition.measure.duration) == (False, 0.0, None)
     (mistake,) = mistakes(tmp_path, FIO, "measure.duration=5s")
     assert mistake == "measure.duration has no effect: fio ends when its work is done"
 
 
 def test_job_figures_are_compared_by_default(tmp_path: Path) -> None:
-    assert loaded(tmp_path, FIO).experiment.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
+    assert load_text(tmp_path, FIO).experiment.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
     two = FIO.replace("bs={bs}\\n", "bs={bs}\\n[a b]\\nrw=randrw\\n")
-    assert loaded(tmp_path, two).experiment.compare.metrics[:4] == (
+    assert load_text(tmp_path, two).experiment.compare.metrics[:4] == (
         "write.write.bandwidth",
         "write.write.throughput",
         "write.write.p99",
         "a_b.read.bandwidth",
     )
-    one = loaded(tmp_path, FIO.replace("[4k, 64k]", "[4k]")).experiment
-    assert one.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
+    definition = load_text(tmp_path, FIO.replace("[4k, 64k]", "[4k]")).experiment
+    assert definition.compare.metrics == ("write.bandwidth", "write.throughput", "write.p99")
 
 
 def test_options_for_the_output_of_fio_are_refused(tmp_path: Path) -> None:
@@ -86,28 +86,31 @@ vary:
 
 
 def test_several_workloads_are_a_dimension(tmp_path: Path) -> None:
-    variants = plan_experiment(loaded(tmp_path, SEVERAL).experiment).variants
-    found = [(each.kind, each.config["workload"], each.store) for each in variants]
-    assert found == [("dfsio", "write", "file")] * 2 + [("fio", "job", "fio")]
-    assert loaded(tmp_path, loaded(tmp_path, SEVERAL).resolved).experiment == loaded(tmp_path, SEVERAL).experiment
+    variants = plan_experiment(load_text(tmp_path, SEVERAL).experiment).variants
+    results = [(variant.kind, variant.config["workload"], variant.store) for variant in variants]
+    assert results == [("dfsio", "write", "file")] * 2 + [("fio", "job", "fio")]
+    assert (
+        load_text(tmp_path, load_text(tmp_path, SEVERAL).text_with_defaults).experiment
+        == load_text(tmp_path, SEVERAL).experiment
+    )
 
 
 def test_workloads_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
-    assert loaded(tmp_path, SEVERAL).experiment.compare.by == "copy"
+    assert load_text(tmp_path, SEVERAL).experiment.compare.by == "copy"
     (mistake,) = mistakes(tmp_path, SEVERAL, "compare.by=workload")
     assert mistake == "workloads of different kinds cannot be compared: dfsio, fio"
 
 
 def test_workload_on_an_unsupported_store_is_refused(tmp_path: Path) -> None:
     crossed = SEVERAL.replace("system: [local], workload: [write]", "system: [local, disk], workload: [write, job]")
-    found = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
-    assert sorted(found) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
+    messages = mistakes(tmp_path, crossed.replace("  include: [{system: disk, workload: job, copy: 1}]\n", ""))
+    assert sorted(messages) == ["dfsio cannot use the store fio", "fio cannot use the store file"]
 
 
 def test_single_workload_may_vary_by_dimension_workload(tmp_path: Path) -> None:
     text = "systems: [lmdb]\nworkload: {file: 'WORKLOADS/workload{workload}'}\nvary: {workload: [a, c]}\n"
-    variants = plan_experiment(loaded(tmp_path, text).experiment).variants
-    assert [Path(each.work.file).name for each in variants] == ["workloada", "workloadc"]
+    variants = plan_experiment(load_text(tmp_path, text).experiment).variants
+    assert [Path(variant.work.file).name for variant in variants] == ["workloada", "workloadc"]
     assert warnings(tmp_path, text) == []
 
 

@@ -2,6 +2,7 @@
 
 mod coverage;
 mod graph;
+mod log;
 mod printer;
 mod run;
 mod schema;

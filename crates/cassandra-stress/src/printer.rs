@@ -23,7 +23,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{MissingRows, encode};
 use loadstone_wire::output::err;
 
-use super::run::Log;
+use super::log::Log;
 
 /// The names of the operations, by step, and their rows.
 #[derive(Debug)]

@@ -1,7 +1,5 @@
 //! A run: schema, warm-up, the measured steps, results.
 
-use std::fs::File;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -23,45 +21,13 @@ use loadstone_wire::spec::{StatementsSpec, WorkSpec};
 
 use super::coverage;
 use super::graph::Graph;
+use super::log::Log;
 use super::printer::{HdrLog, Names, Printer, Step};
 use super::schema;
 use super::translate::{options, translate, translate_warmups};
 
 /// The pause of the tool between two steps that write.
 const SETTLE: Duration = Duration::from_secs(15);
-
-/// Standard output, and the file of `-log file=`.
-#[derive(Debug)]
-pub struct Log {
-    file: Option<(String, File)>,
-    /// The text of the current step, for `-graph`.
-    step: Option<String>,
-}
-
-impl Log {
-    fn open(path: Option<&str>, keeps_steps: bool) -> Result<Self, EngineError> {
-        let file = path.map(|path| match File::create(path) {
-            Ok(file) => Ok((path.to_owned(), file)),
-            Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
-                .hint("-log file= names a file in a writable directory")),
-        });
-        Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
-    }
-
-    /// Prints to both outputs.
-    pub fn print(&mut self, text: &str) {
-        out(text);
-        if let Some(step) = &mut self.step {
-            step.push_str(text);
-        }
-        if let Some((path, file)) = &mut self.file
-            && let Err(error) = file.write_all(text.as_bytes())
-        {
-            err(&format!("warning: cannot write {path}: {error}\n"));
-            self.file = None;
-        }
-    }
-}
 
 /// Performs the requested steps. Returns the exit code.
 #[allow(clippy::too_many_lines, reason = "the steps of a run, in their order")]

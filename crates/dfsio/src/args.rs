@@ -38,7 +38,7 @@ Loadstone's own:
                              to the device before the close (close), or to the device after each buffer (buffer)
   --cold                     drop the pages of local files from the page cache first
   --compressible             write content that can be compressed to half its size (incompressible)
-  --no-verify                do not compare what is read with what was written
+  --no-verify                do not compare the bytes read with the bytes written
   --seed N                   seed of random positions and of the content of files
   --print-spec               print the TrialSpec instead of running it
 ";
@@ -198,21 +198,21 @@ impl Args {
                 "-backward" => order(Access::Backward)?,
                 "-skip" => order(Access::Skip)?,
                 "-skipsize" => args.skip_bytes = Some(size(arg, value()?)?),
-                "-nrfiles" => args.files = whole(arg, value()?)?,
+                "-nrfiles" => args.files = parse_whole(arg, value()?)?,
                 "-filesize" | "-size" => args.file_bytes = size(arg, value()?)?,
-                "-buffersize" => args.buffer_bytes = whole(arg, value()?)?,
+                "-buffersize" => args.buffer_bytes = parse_whole(arg, value()?)?,
                 "-resfile" => args.res_file.clone_from(value()?),
                 "-compression" => {
                     let class = value()?;
-                    args.compression = Some(Codec::of_class(class).ok_or_else(|| refused(arg, class))?);
+                    args.compression = Some(Codec::from_class(class).ok_or_else(|| refuse_option(arg, class))?);
                 }
-                "-storagepolicy" | "-erasurecodepolicy" => return Err(refused(arg, value()?)),
+                "-storagepolicy" | "-erasurecodepolicy" => return Err(refuse_option(arg, value()?)),
                 "-seq" => {
                     return Err(EngineError::usage("-seq is not supported")
                         .hint("use --clients 1: one file after another, without MapReduce"));
                 }
                 "-d" => setting(value()?, &mut args.settings)?,
-                "--clients" => args.clients = Some(whole(arg, value()?)?),
+                "--clients" => args.clients = Some(parse_whole(arg, value()?)?),
                 "--direct" => args.direct = true,
                 "--io" => {
                     args.io = match value()?.as_str() {
@@ -224,8 +224,8 @@ impl Args {
                         }
                     }
                 }
-                "--depth" => args.depth = Some(whole(arg, value()?)?),
-                "--executors" => args.executors = Some(whole(arg, value()?)?),
+                "--depth" => args.depth = Some(parse_whole(arg, value()?)?),
+                "--executors" => args.executors = Some(parse_whole(arg, value()?)?),
                 "--sync" => {
                     args.sync = match value()?.as_str() {
                         "none" => Sync::None,
@@ -241,7 +241,7 @@ impl Args {
                 "--cold" => args.cold = true,
                 "--compressible" => args.compressible = true,
                 "--no-verify" => args.verify = false,
-                "--seed" => args.seed = Some(whole(arg, value()?)?),
+                "--seed" => args.seed = Some(parse_whole(arg, value()?)?),
                 "--print-spec" => args.print_spec = true,
                 lower if lower.starts_with("-d") && arg.contains('=') => setting(&arg[2..], &mut args.settings)?,
                 lower if lower.starts_with('-') => return Err(unknown(arg)),
@@ -287,7 +287,7 @@ impl Args {
 }
 
 /// The error for an option of Hadoop's that is not supported.
-fn refused(option: &str, value: &str) -> EngineError {
+fn refuse_option(option: &str, value: &str) -> EngineError {
     let hint = match option.to_lowercase().as_str() {
         "-compression" => "use org.apache.hadoop.io.compress.GzipCodec or DefaultCodec".to_owned(),
         "-storagepolicy" => {
@@ -315,7 +315,7 @@ fn setting(text: &str, settings: &mut BTreeMap<String, String>) -> Result<(), En
 }
 
 /// A whole number.
-pub fn whole(name: &str, text: &str) -> Result<u64, EngineError> {
+pub fn parse_whole(name: &str, text: &str) -> Result<u64, EngineError> {
     text.parse().map_err(|_| {
         EngineError::usage(format!("{name} must be a whole number, got \"{text}\"")).hint(format!("use {name} 4, say"))
     })
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn invalid_arguments_are_refused_with_a_hint() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("/x", "no test"),
             ("-write -read /x", "another test"),
             ("-read -random -skip /x", "another order"),
@@ -382,7 +382,7 @@ mod tests {
             ("-write -D x", "NAME=VALUE"),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.is_usage() && error.hint.is_some(), "{line}: {error:?}");
+            assert!(error.message.contains(expected) && error.is_usage() && error.hint.is_some(), "{line}: {error:?}");
         }
     }
 }

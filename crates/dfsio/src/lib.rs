@@ -100,7 +100,7 @@ impl Drop for Results {
 const CREATED: [&str; 7] = ["data", "control", "write", "read", "append", "random_read", "truncate"];
 
 /// The names of the first few entries.
-fn some_of<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
+fn list_names<'a>(entries: impl Iterator<Item = &'a FileStat>) -> String {
     let names: Vec<_> = entries.take(4).map(FileStat::name).collect();
     match names[..] {
         [a, b, c, _] => format!("{a}, {b}, {c} and others"),
@@ -118,10 +118,11 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
             let inside = system.list(&path).await.unwrap_or_default();
             if system.delete(&path).await? {
                 deleted = true;
-                let others = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
-                let others = some_of(others);
-                let others = if others.is_empty() { others } else { format!(", including {others} (not from a test)") };
-                err(&format!("deleted {path}: {} files{others}\n", inside.len()));
+                let foreign = inside.iter().filter(|entry| *name == "data" && !entry.name().starts_with("test_io_"));
+                let foreign = list_names(foreign);
+                let foreign =
+                    if foreign.is_empty() { foreign } else { format!(", including {foreign} (not from a test)") };
+                err(&format!("deleted {path}: {} files{foreign}\n", inside.len()));
             }
         }
         if deleted && names.len() == CREATED.len() {
@@ -131,7 +132,7 @@ fn clean(location: &Location, names: &[&str]) -> Result<bool, EngineError> {
                     system.delete(base).await?;
                     err(&format!("deleted {base}\n"));
                 }
-                rest => err(&format!("kept {base}: it also contains {}\n", some_of(rest.iter()))),
+                rest => err(&format!("kept {base}: it also contains {}\n", list_names(rest.iter()))),
             }
         }
         Ok(deleted)

@@ -8,7 +8,7 @@ use loadstone_storage::store::WITHOUT_URING;
 use loadstone_storage::work::{FileStep, Files};
 
 use super::args::Test;
-use super::report::Course;
+use super::report::IntervalBytes;
 use super::{Results, report};
 use loadstone_measure::clock::unix_ns;
 use loadstone_measure::control::End;
@@ -33,7 +33,7 @@ pub struct Printer<'a> {
     clients: u64,
     /// Mean size of a buffer, bytes.
     buffer_bytes: f64,
-    course: Vec<Course>,
+    intervals: Vec<IntervalBytes>,
 }
 
 impl<'a> Printer<'a> {
@@ -44,8 +44,8 @@ impl<'a> Printer<'a> {
                 .map_or(0.0, |files| files.bytes_of_file() as f64 / files.parts() as f64),
             _ => 0.0,
         };
-        let (lines, warnings, course) = (Vec::new(), Vec::new(), Vec::new());
-        Self { test, spec, uri, files: None, lines, warnings, unanswered: 0, clients: 0, buffer_bytes, course }
+        let (lines, warnings, intervals) = (Vec::new(), Vec::new(), Vec::new());
+        Self { test, spec, uri, files: None, lines, warnings, unanswered: 0, clients: 0, buffer_bytes, intervals }
     }
 
     /// Prints the results, appends Hadoop's block to a file, and returns the exit code.
@@ -55,7 +55,7 @@ impl<'a> Printer<'a> {
             WorkSpec::Files(work) => work.files,
             _ => 0,
         };
-        let not_started = report::not_started(&files, expected);
+        let not_started = report::count_unstarted(&files, expected);
         // If other files have Loadstone's mark, a file without it was damaged or replaced.
         let replaced = if files.foreign < files.done { files.foreign } else { 0 };
         let complete = files.done == expected && replaced == 0 && *end == End::Done;
@@ -72,7 +72,7 @@ impl<'a> Printer<'a> {
         for wrong in &files.wrong {
             err(&format!(
                 "warning: {} at byte {}: found {:#04x}, expected {:#04x}\n",
-                wrong.file, wrong.offset, wrong.found, wrong.expected
+                wrong.file, wrong.offset, wrong.actual, wrong.expected
             ));
         }
         for warning in &self.warnings {
@@ -94,9 +94,9 @@ impl<'a> Printer<'a> {
         }
         if !complete || self.unanswered > 0 {
             if replaced > 0 {
-                let one = files.foreign_file.as_deref().unwrap_or_default();
+                let path = files.foreign_file.as_deref().unwrap_or_default();
                 let message = format!(
-                    "{replaced} of {expected} files lack Loadstone's mark, which others have, and are unverified: {one}"
+                    "{replaced} of {expected} files lack Loadstone's mark, which others have, and are unverified: {path}"
                 );
                 return Err(EngineError::failed(message)
                     .hint("write them again: they were damaged or replaced after the test that wrote them"));
@@ -132,11 +132,11 @@ impl Observer for Printer<'_> {
 
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>) {
         for (number, more) in interval.earlier {
-            if let Some(course) = self.course.get_mut(*number as usize) {
-                course.bytes += more.completed as f64 * self.buffer_bytes;
+            if let Some(interval) = self.intervals.get_mut(*number as usize) {
+                interval.bytes += more.completed as f64 * self.buffer_bytes;
             }
         }
-        self.course.push(Course {
+        self.intervals.push(IntervalBytes {
             start: interval.start_ns as f64 / 1e9,
             seconds: interval.length_ns.max(1) as f64 / 1e9,
             bytes: interval.additions.completed as f64 * self.buffer_bytes,
@@ -150,7 +150,8 @@ impl Observer for Printer<'_> {
         for ((step, status), [service, ..]) in closed.latencies {
             self.lines.push((latency_name(*step, *status), latency(service)));
         }
-        if let Some((line, warning)) = report::course(&self.course).filter(|_| self.buffer_bytes > 0.0) {
+        if let Some((line, warning)) = report::summarize_throughput(&self.intervals).filter(|_| self.buffer_bytes > 0.0)
+        {
             self.lines.push(("MB/s in a second, lowest and median".to_owned(), line));
             self.warnings.extend(warning);
         }
@@ -159,9 +160,9 @@ impl Observer for Printer<'_> {
         if closed.embedded {
             let [read, written] = closed.device_bytes;
             self.lines.push(("bytes read from, written to devices".to_owned(), format!("{read}, {written}")));
-            let moved = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
+            let bytes = closed.sections.files.as_ref().map_or(0, |files| files.bytes + files.lost_bytes);
             let reads = matches!(self.test, Test::Work(loadstone_storage::work::Action::Read, _));
-            if reads && moved > 0 && read < moved / 10 * 9 {
+            if reads && bytes > 0 && read < bytes / 10 * 9 {
                 let uncached = ["file.cold", "file.direct"]
                     .iter()
                     .any(|name| self.spec.store.properties.get(*name).is_some_and(|value| value == "true"));
@@ -172,7 +173,7 @@ impl Observer for Printer<'_> {
                 };
                 self.warnings.push(format!(
                     "{:.0} % of the bytes read came from the page cache: {hint}",
-                    (1.0 - read as f64 / moved as f64) * 100.0
+                    (1.0 - read as f64 / bytes as f64) * 100.0
                 ));
             }
         }

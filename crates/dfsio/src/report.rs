@@ -73,7 +73,7 @@ const INTERVALS_MIN: usize = 3;
 
 /// One interval of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Course {
+pub struct IntervalBytes {
     /// Seconds from the start of the run.
     pub start: f64,
     /// Its length, s.
@@ -86,14 +86,14 @@ pub struct Course {
 /// The lowest rate of an interval and the median, MB/s, and a warning if any rate was below half of the median (of the
 /// mean, if most intervals moved nothing). Only the time with all clients working counts, because fewer clients move
 /// less.
-pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
-    let busy = &intervals[..=intervals.iter().rposition(|each| each.busy)?];
-    let rates: Vec<f64> = busy.iter().map(|each| each.bytes / MB / each.seconds).collect();
+pub fn summarize_throughput(intervals: &[IntervalBytes]) -> Option<(String, Option<String>)> {
+    let busy = &intervals[..=intervals.iter().rposition(|interval| interval.busy)?];
+    let rates: Vec<f64> = busy.iter().map(|interval| interval.bytes / MB / interval.seconds).collect();
     let mut sorted = rates.clone();
     sorted.sort_by(f64::total_cmp);
     let median = *sorted.get(sorted.len() / 2).filter(|_| sorted.len() >= INTERVALS_MIN)?;
     let [bytes, seconds] =
-        busy.iter().fold([0.0; 2], |[bytes, seconds], each| [bytes + each.bytes, seconds + each.seconds]);
+        busy.iter().fold([0.0; 2], |[bytes, seconds], interval| [bytes + interval.bytes, seconds + interval.seconds]);
     let mean = bytes / MB / seconds;
     let (name, usual) = if median > 0.0 { ("median", median) } else { ("mean", mean) };
     let low = |&i: &usize| rates[i] < usual / 2.0;
@@ -111,7 +111,7 @@ pub fn course(intervals: &[Course]) -> Option<(String, Option<String>)> {
 }
 
 /// Files that were not begun, of the `expected` number.
-pub fn not_started(files: &FilesSummary, expected: u64) -> u64 {
+pub fn count_unstarted(files: &FilesSummary, expected: u64) -> u64 {
     expected.saturating_sub(files.done + files.failed + files.unfinished)
 }
 
@@ -119,7 +119,7 @@ pub fn not_started(files: &FilesSummary, expected: u64) -> u64 {
 pub fn aggregate(files: &FilesSummary, expected: u64) -> Vec<(String, String)> {
     let mut lines = vec![(
         "files done, failed, unfinished, not started".to_owned(),
-        format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, not_started(files, expected)),
+        format!("{}, {}, {}, {}", files.done, files.failed, files.unfinished, count_unstarted(files, expected)),
     )];
     let since = |at: Option<u64>| Some(at?.saturating_sub(files.first_start_unix_ns?));
     if let Some(ns) = since(files.last_done_unix_ns) {
@@ -169,11 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn a_fall_of_throughput_is_reported_with_its_time_and_depth() {
+    fn throughput_drop_is_reported_with_time_and_depth() {
         let run = |rates: &[f64], busy: usize| {
-            let each =
-                |(i, rate): (usize, &f64)| Course { start: i as f64, seconds: 1.0, bytes: rate * MB, busy: i < busy };
-            course(&rates.iter().enumerate().map(each).collect::<Vec<_>>())
+            let interval_bytes = |(i, rate): (usize, &f64)| IntervalBytes {
+                start: i as f64,
+                seconds: 1.0,
+                bytes: rate * MB,
+                busy: i < busy,
+            };
+            summarize_throughput(&rates.iter().enumerate().map(interval_bytes).collect::<Vec<_>>())
         };
         assert_eq!(run(&[100.0, 98.0, 0.5], 2), None, "too short");
         // Clients that have ended move no bytes.

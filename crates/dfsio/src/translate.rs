@@ -7,7 +7,7 @@ use loadstone_load::pace::PaceSpec;
 use loadstone_storage::fs::{ALIGNMENT, Location, Scheme};
 use loadstone_storage::work::{Access, Action, Files, FilesSpec, Sync};
 
-use super::args::{Args, Io, Test, size, whole};
+use super::args::{Args, Io, Test, parse_whole, size};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::sink::Sink;
 use loadstone_wire::spec::{DurabilitySpec, InsertSpec, Phase, StoreSpec, TrialSpec, Until, VERSION, WorkSpec};
@@ -48,7 +48,7 @@ pub fn translate(args: &Args, action: Action, access: Access) -> Result<(TrialSp
     refuse(args, &location)?;
     let clients = match (args.clients, setting(CLIENTS)) {
         (Some(clients), _) => clients,
-        (None, Some(text)) => whole(CLIENTS, text)?,
+        (None, Some(text)) => parse_whole(CLIENTS, text)?,
         (None, None) => args.files.clamp(1, CLIENTS_MAX),
     };
     let writes = matches!(action, Action::Write | Action::Append);
@@ -197,7 +197,7 @@ fn replication(text: &str) -> Result<u32, EngineError> {
 /// Hadoop accepts `134217728` and `128m` (`Configuration.getLongBytes`).
 fn block_bytes(text: &str) -> Result<u64, EngineError> {
     let bytes = if text.ends_with(|c: char| c.is_ascii_digit()) {
-        whole("dfs.blocksize", text)?
+        parse_whole("dfs.blocksize", text)?
     } else {
         size("dfs.blocksize", &format!("{}B", text.trim_end_matches(['b', 'B'])))?
     };

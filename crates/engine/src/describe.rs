@@ -47,7 +47,7 @@ pub struct StoreDescription {
     pub holds: String,
     /// Whether its operations cross a network, unless a property says otherwise.
     pub networked: bool,
-    /// The store's properties; a name that ends in `*` stands for all names with that prefix.
+    /// The store's properties; a name that ends in `*` represents all names with that prefix.
     pub properties: Vec<String>,
     /// Properties that are passwords: never printed or stored.
     pub secrets: Vec<String>,
@@ -76,7 +76,7 @@ pub struct PropertyDescription {
 
 impl Description {
     /// The description of this engine.
-    pub fn of_this_engine() -> Self {
+    pub fn collect() -> Self {
         Self {
             describe: 1,
             engine: env!("CARGO_PKG_VERSION").to_owned(),
@@ -131,7 +131,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
         return Err(EngineError::usage(format!("describe takes no arguments, got \"{argument}\""))
             .hint("use loadstone-engine describe without arguments"));
     }
-    let json = serde_json::to_string_pretty(&Description::of_this_engine())
+    let json = serde_json::to_string_pretty(&Description::collect())
         .map_err(|error| EngineError::failed(format!("cannot print the description: {error}")))?;
     out(&format!("{json}\n"));
     Ok(0)
@@ -143,15 +143,15 @@ mod tests {
     use loadstone_wire::spec::WorkSpec;
 
     #[test]
-    fn the_kinds_of_work_are_those_of_a_spec() {
+    fn description_lists_every_workload_kind_of_a_spec() {
         let schema = serde_json::to_value(schemars::schema_for!(WorkSpec)).unwrap();
         let kinds = schema["oneOf"].as_array().unwrap().iter().map(|kind| &kind["properties"]["type"]["const"]);
-        assert_eq!(kinds.collect::<Vec<_>>(), Description::of_this_engine().work.iter().collect::<Vec<_>>());
+        assert_eq!(kinds.collect::<Vec<_>>(), Description::collect().work.iter().collect::<Vec<_>>());
     }
 
     #[test]
     fn a_password_is_a_secret() {
-        for store in Description::of_this_engine().stores {
+        for store in Description::collect().stores {
             for name in store.properties.iter().filter(|name| name.contains("passw")) {
                 assert!(store.secrets.contains(name), "{name}");
             }

@@ -24,7 +24,7 @@ usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--loaded] [--ev
 Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove itself, it
 then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them.
 
-  FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the one that SPEC names)
+  FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the file that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
   --crash UNIX_NS  when a process of the system was killed, ns of Unix time: the age of lost writes is then reported, and
                    losses that the store's guarantee allows count separately
@@ -95,7 +95,7 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
     let json = serde_json::to_string(&findings)
         .map_err(|error| EngineError::failed(format!("cannot print the findings: {error}")))?;
     out(&format!("{json}\n"));
-    let (line, exit) = match (findings.bad(), findings.unproven()) {
+    let (line, exit) = match (findings.faults(), findings.unproven()) {
         (Some(bad), _) => (bad, 1),
         (None, Some(unproven)) => (unproven, 3),
         (None, None) => {
@@ -135,9 +135,9 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
     // A front end draws a number for each command, so the run's number comes from the ledger.
     let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.with_number(run.number);
-    let mut findings = Findings::of_ledgers(&ledgers, &evidence, &workload);
+    let mut findings = Findings::from_ledgers(&ledgers, &evidence, &workload);
     for file in &args.events {
-        let Unsettled { count, first } = unsettled(file)?;
+        let Unsettled { count, first } = read_unsettled(file)?;
         findings.settle(count, &first, &evidence, &workload, |record| {
             let mut key = Vec::new();
             write_key(&mut key, record, core.insert_order, core.zero_padding);
@@ -150,7 +150,7 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
 }
 
 /// The reads that a segment could not judge, from its events.
-fn unsettled(file: &str) -> Result<Unsettled, EngineError> {
+fn read_unsettled(file: &str) -> Result<Unsettled, EngineError> {
     let hint = "give a file with the output of loadstone-engine trial";
     let text = std::fs::read_to_string(file)
         .map_err(|error| EngineError::usage(format!("cannot read the events {file}: {error}")).hint(hint))?;
@@ -164,23 +164,26 @@ fn unsettled(file: &str) -> Result<Unsettled, EngineError> {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Vec<String> {
+    fn split_words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
     fn arguments_are_parsed_or_refused_with_a_reason() {
-        let args = parse(&words("a b --spec s --crash 12 --loaded --events e --events f")).unwrap();
-        let events = words("e f");
-        assert_eq!(args, Args { files: words("a b"), spec: "s".to_owned(), crash: Some(12), loaded: true, events });
-        for (text, wanted) in [
+        let args = parse(&split_words("a b --spec s --crash 12 --loaded --events e --events f")).unwrap();
+        let events = split_words("e f");
+        assert_eq!(
+            args,
+            Args { files: split_words("a b"), spec: "s".to_owned(), crash: Some(12), loaded: true, events }
+        );
+        for (text, expected) in [
             ("a", "--spec is missing"),
             ("--spec", "--spec takes a value"),
             ("--spec s --crash soon", "got \"soon\""),
             ("--spec s --chrash 1", "--chrash"),
         ] {
-            let error = parse(&words(text)).unwrap_err();
-            assert!(error.message.contains(wanted) && error.is_usage() && error.hint.is_some(), "{text}: {error}");
+            let error = parse(&split_words(text)).unwrap_err();
+            assert!(error.message.contains(expected) && error.is_usage() && error.hint.is_some(), "{text}: {error}");
         }
     }
 }

@@ -23,11 +23,11 @@ usage: loadstone-engine COMMAND
   terasort IN OUT
   teravalidate OUT [REPORT]
   trial                           a TrialSpec and control lines on stdin, events on stdout
-  ledger [FILE…] --spec SPEC      read back what a run wrote, and print what was lost
+  ledger [FILE…] --spec SPEC      read back the writes of a run, and print the losses
   merge SEGMENTS                  the events of segments on stdin, the events of the whole trial on stdout
   certificates DIR [--user NAME] HOST…
                                   write a CA, a server's certificate for the hosts, and a client's, as PEM files
-  describe                        print the stores, properties, kinds of work and front ends as JSON
+  describe                        print the stores, properties, workload kinds and front ends as JSON
   schema [DIRECTORY]              write the JSON Schemas and the generated reference pages
   --version
 ";
@@ -98,7 +98,7 @@ fn main() -> ExitCode {
     if let Err(message) = loadstone_stores::jvm::machine::leave() {
         loadstone_wire::output::err(&format!("warning: {message}\n"));
     }
-    match (result, loadstone_wire::output::lost()) {
+    match (result, loadstone_wire::output::loss_reason()) {
         (Ok(_), Some(why)) => fail(
             &EngineError::failed(format!("cannot write to stdout: {why}")).hint("repeat the run: its report is lost"),
         ),

@@ -10,24 +10,24 @@ use loadstone_measure::control::{Control, Stop};
 
 /// Converts signals to controls from now on.
 pub fn listen(controls: Sender<Control>) {
-    let hangup = (!ignored(SIGHUP)).then_some(SIGHUP);
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM].into_iter().chain(hangup)) else { return };
     std::thread::spawn(move || {
-        let mut asked = false;
+        let mut stop_requested = false;
         for signal in signals.forever() {
             // A terminal that ends may send several SIGHUP: the kernel and the shell both do.
-            if asked && signal != SIGHUP {
+            if stop_requested && signal != SIGHUP {
                 // SAFETY: ends the process at once, which is the purpose of a second Ctrl-C.
                 unsafe { libc::_exit(130) };
             }
-            asked = true;
+            stop_requested = true;
             let _ = controls.send(Control::Stop(Stop::Signal));
         }
     });
 }
 
 /// Whether the parent process set a signal to be ignored, as `nohup` does.
-fn ignored(signal: i32) -> bool {
+fn is_ignored(signal: i32) -> bool {
     // SAFETY: only reads the present action, into memory of the right type; all zeros is a valid value of it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

@@ -10,7 +10,7 @@ thread_local! {
 }
 
 /// Allocations of this thread so far.
-pub fn on_this_thread() -> u64 {
+pub fn count_allocations() -> u64 {
     COUNT.with(Cell::get)
 }
 

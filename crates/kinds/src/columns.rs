@@ -2,17 +2,17 @@
 
 mod insert;
 mod ranges;
+mod sending;
 mod strides;
 mod validation;
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadstone_load::{Status, StepId, Workload};
+use loadstone_load::{StepId, Workload};
 use loadstone_session::EngineError;
-use loadstone_session::statements::{BatchKind, Cells, Statement, Statements, Values};
+use loadstone_session::statements::{BatchKind, Statement, Statements, Values};
 use loadstone_stress::columns::{BatchType, ColumnsSpec, ConditionRead, Fields, OperationWork, Plan, PlannedOperation};
 use loadstone_stress::distribution::{Distribution, RatioSpec};
 use loadstone_stress::partition::{PartitionGenerator, Place};
@@ -20,7 +20,7 @@ use loadstone_stress::population::{Population, Selection};
 use loadstone_stress::random::mix_seed;
 use loadstone_stress::spec::Invalid;
 
-use crate::statement_actor::{Identity, StatementActor, StatementState, StatementWork};
+use crate::statement_actor::{StatementActor, StatementState};
 use insert::Cursor;
 use loadstone_measure::task::{Kind as WorkKind, Task, Work};
 use loadstone_wire::event::{Note, Sections, StatementRows};
@@ -378,120 +378,6 @@ impl WorkKind for ColumnsWork {
         let statements = (0..self.operations.len()).map(rows_of).collect();
         Sections { missing_rows: self.state.missing.rows(), statements, ..Sections::default() }
     }
-}
-
-impl StatementWork for ColumnsWork {
-    fn state(&self) -> &StatementState {
-        &self.state
-    }
-
-    fn statements(&self) -> &Arc<[Statement]> {
-        &self.statements
-    }
-
-    fn identify(&self, operation: &ColumnsOperation) -> Identity {
-        let ColumnsOperation { index, operation, number, .. } = *operation;
-        Identity { index, step: StepId(operation as u16), name: self.operations[operation].name, number }
-    }
-
-    fn key<'a>(&self, operation: &'a ColumnsOperation) -> Cow<'a, [u8]> {
-        operation.number.to_string().into_bytes().into()
-    }
-
-    /// An insert of several batches continues with the failed batch.
-    // One client performs an operation, and nothing else borrows its state.
-    #[allow(clippy::await_holding_refcell_ref)]
-    async fn send<S: Statements>(&self, session: &mut S, operation: &ColumnsOperation, cells: &mut Cells) -> Status {
-        let ColumnsOperation { operation: at, values, state, .. } = operation;
-        let (at, prepared) = (*at, &self.operations[*at]);
-        if prepared.operation.work != OperationWork::Insert {
-            if let Some(read) = &prepared.operation.condition_read {
-                return send_conditional(session, at, values, read, &mut state.borrow_mut().batch, cells).await;
-            }
-            let status = session.execute(at, values, cells).await;
-            if status.is_ok() && values.page.is_some() {
-                let state = &mut *state.borrow_mut();
-                state.partitions = state.scans[at].advance(cells);
-            }
-            return status;
-        }
-        let mut state = state.borrow_mut();
-        while state.batch_rows > 0 {
-            let rows = &state.batch[..state.batch_rows];
-            let status = match rows {
-                [(_, values)] => session.execute(at, values, cells).await,
-                rows => session.execute_batch(prepared.batch, rows).await,
-            };
-            if !status.is_ok() {
-                return status;
-            }
-            self.fill_batch(at, &mut state);
-        }
-        Status::Ok
-    }
-
-    fn compare(&self, operation: &ColumnsOperation, cells: &Cells) -> Result<(), (Status, String)> {
-        let validates = match self.operations[operation.operation].operation.work {
-            OperationWork::Validate => true,
-            OperationWork::Query { validates, .. } => validates,
-            _ => false,
-        };
-        if validates { self.validate(operation, cells) } else { Ok(()) }
-    }
-
-    fn measure(&self, operation: &ColumnsOperation, cells: &Cells, counts: bool) -> (u64, u64) {
-        let planned = &self.operations[operation.operation].operation;
-        let (rows, partitions, bytes) = match planned.work {
-            OperationWork::Insert => {
-                let state = operation.state.borrow();
-                let values = state.batch.first().map_or(0, |(_, values)| values.as_bytes().len());
-                (state.rows, state.partitions, values as u64 * state.rows)
-            }
-            OperationWork::TokenRange { .. } => {
-                (cells.rows() as u64, operation.state.borrow().partitions, cells.bytes() as u64)
-            }
-            _ if planned.writes => (1, 1, operation.values.as_bytes().len() as u64),
-            _ => {
-                let rows = cells.rows() as u64;
-                (rows, rows.min(1), cells.bytes() as u64)
-            }
-        };
-        if counts && let Some(counts) = self.counts.0.get(operation.operation) {
-            counts.0.fetch_add(rows, Ordering::Relaxed);
-            counts.1.fetch_add(partitions, Ordering::Relaxed);
-        }
-        (rows, bytes)
-    }
-}
-
-/// Reads the columns of the conditions, then executes the statement with the values read, as the tool does (`CASQuery.java`).
-async fn send_conditional<S: Statements>(
-    session: &mut S,
-    statement: usize,
-    values: &Values,
-    read: &ConditionRead,
-    buffers: &mut [(usize, Values)],
-    cells: &mut Cells,
-) -> Status {
-    let [(read_statement, keys), (_, bound), ..] = buffers else { return Status::Error };
-    let status = session.execute(*read_statement, keys, cells).await;
-    if !status.is_ok() {
-        return status;
-    }
-    bound.clear();
-    bound.timestamp_us = values.timestamp_us;
-    for marker in 0..values.len() {
-        let value = match read.markers.iter().position(|place| *place == marker) {
-            Some(column) if cells.rows() > 0 => cells.get(0, column),
-            Some(_) => None,
-            None => values.get(marker),
-        };
-        match value {
-            Some(value) => bound.push(value),
-            None => bound.push_null(),
-        }
-    }
-    session.execute(statement, bound, cells).await
 }
 
 impl<S: Statements> Work<S> for ColumnsWork {

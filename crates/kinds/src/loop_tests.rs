@@ -159,7 +159,7 @@ fn shape(open: bool) -> Shape {
 
 fn ledger(file: &str, setting: &Setting<'_>) -> Ledger<Mapping> {
     let layout = Layout { writes: 1_000, clients: setting.clients as u64, workers: 1, ticks: 8, exceptions: 1_000 };
-    let mapping = Mapping::create(file, layout.words().unwrap()).unwrap();
+    let mapping = Mapping::create(file, layout.word_count().unwrap()).unwrap();
     Ledger::create(mapping, layout, Run { seed: 1, ..Run::default() }, setting.segment).unwrap()
 }
 
@@ -189,7 +189,7 @@ fn run<W: RecordWorkload + fmt::Debug + 'static>(workload: W, setting: &Setting<
 }
 
 fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
-    world: &SimTimer,
+    timer: &SimTimer,
     workload: W,
     setting: &Setting<'_>,
     script: &Script,
@@ -197,11 +197,11 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
     let timed = setting.window_ns != NEVER;
     let borders = setting.borders(if timed { None } else { workload.operations() });
     let task = task_of(workload, setting.pace, &borders, setting);
-    let clock = world.waking_late(setting.late_ns);
+    let clock = timer.waking_late(setting.late_ns);
     let recorders: Vec<Arc<Recorder>> =
         (0..setting.clients).map(|_| Arc::new(Recorder::new(&shape(setting.pace.is_some()), 1))).collect();
     let mut sessions: Vec<Scripted> =
-        recorders.iter().map(|_| Scripted::new(world, script).inserting(setting.inserts)).collect();
+        recorders.iter().map(|_| Scripted::new(timer, script).inserting(setting.inserts)).collect();
     let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
     let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 }, TICK_NS);
     let mut futures: Vec<crate::simulation::Client<'_>> = sessions
@@ -218,12 +218,12 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
         futures.push(Box::pin(async move {
             for interval in 0..=borders.interval(borders.end_ns - 1) {
-                world.until(borders.interval_end(interval), || false).await;
-                reader.read(borders.interval(world.now_ns().min(borders.end_ns - 1)), false, additions);
+                timer.until(borders.interval_end(interval), || false).await;
+                reader.read(borders.interval(timer.now_ns().min(borders.end_ns - 1)), false, additions);
             }
         }));
     }
-    world.run(futures);
+    timer.run(futures);
     let elapsed_ns = clock.now_ns();
     reader.read(borders.interval(elapsed_ns.min(borders.end_ns - 1)), true, &mut additions);
     Simulated { recorders, task, borders, elapsed_ns, additions }

@@ -30,8 +30,8 @@ impl Mapping {
             };
             EngineError::usage(format!("cannot create the ledger {path}: {error}")).hint(hint)
         })?;
-        let made = allocate(&file, length * 8).and_then(|()| Self::of(&file, length));
-        made.map_err(|error| {
+        let mapping = allocate(&file, length * 8).and_then(|()| Self::map_file(&file, length));
+        mapping.map_err(|error| {
             let _ = std::fs::remove_file(path);
             EngineError::failed(format!("cannot create the ledger {path} of {} bytes: {error}", length * 8))
                 .hint("free space, or set operationcount: the ledger takes 2 bits per write")
@@ -41,7 +41,7 @@ impl Mapping {
     /// Maps an existing file.
     pub fn open(path: &str) -> Result<Self, EngineError> {
         let file = OpenOptions::new().read(true).write(true).open(path);
-        file.and_then(|file| Self::of(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
+        file.and_then(|file| Self::map_file(&file, (file.metadata()?.len() / 8) as usize)).map_err(|error| {
             EngineError::usage(format!("cannot read the ledger {path}: {error}"))
                 .hint("give the file that ledger= named in the run")
         })
@@ -52,7 +52,7 @@ impl Mapping {
         Self::map(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, length)
     }
 
-    fn of(file: &File, length: usize) -> std::io::Result<Self> {
+    fn map_file(file: &File, length: usize) -> std::io::Result<Self> {
         Self::map(libc::MAP_SHARED, file.as_raw_fd(), length)
     }
 
@@ -107,7 +107,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     #[test]
-    fn stores_reach_the_file_and_an_existing_file_is_not_overwritten() {
+    fn mapping_writes_through_and_never_overwrites_a_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ledger").display().to_string();
         let mapping = Mapping::create(&path, 3).unwrap();

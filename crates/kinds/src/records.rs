@@ -113,7 +113,7 @@ impl<W: RecordWorkload + fmt::Debug + 'static> Kind for Records<W> {
 
     fn sections(&self, to_unix_ns: u64) -> Sections {
         Sections {
-            unsettled: self.misses.unsettled(to_unix_ns),
+            unsettled: self.misses.list_unsettled(to_unix_ns),
             compared: self.compared.load(Ordering::Relaxed),
             ..Sections::default()
         }

@@ -61,7 +61,7 @@ pub async fn retry<T: Timer, S: Connection, W>(
     let mut unsent = session.unsent();
     let mut message = session.last_error();
     task.failures.keep(step, status, || message.clone());
-    let mut draws = Draws::at(task.seed, index, Purpose::Retry);
+    let mut draws = Draws::new(task.seed, index, Purpose::Retry);
     let (mut left, mut halted) = (policy.retries, false);
     let mut attempts = 1;
     while !status.is_ok() && left > 0 {

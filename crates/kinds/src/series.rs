@@ -1,7 +1,7 @@
 //! YCSB's time series: points written as fields, and queries whose clauses the bindings receive as field names.
 
 use loadstone_load::time_series::{SeriesOperation, SeriesWorkload, TimeSeriesLoad, TimeSeriesRun, TimeSeriesSpec};
-use loadstone_load::{Check, Kind, Row, Status, StepId, Wanted, Workload};
+use loadstone_load::{Check, Kind, Projection, Row, Status, StepId, Workload};
 use loadstone_session::erased::{Driving, StoreType, VirtualSession};
 use loadstone_session::null::NullSession;
 use loadstone_session::{EngineError, Options, Rows, Session};
@@ -151,11 +151,11 @@ impl<S: Session> Actor for SeriesActor<'_, S> {
                 self.unsent = unsent;
                 return outcome;
             }
-            Kind::Read => (self.session.read(key, Wanted::Names(clauses), &mut self.row).await, 1),
+            Kind::Read => (self.session.read(key, Projection::Names(clauses), &mut self.row).await, 1),
             Kind::Update => (self.session.update(key, row).await, 1),
             Kind::Scan => {
-                let (count, wanted) = (operation.scan_count, Wanted::Names(clauses));
-                (self.session.scan(key, count, wanted, &mut self.rows).await, self.rows.len() as u64)
+                let (count, projection) = (operation.scan_count, Projection::Names(clauses));
+                (self.session.scan(key, count, projection, &mut self.rows).await, self.rows.len() as u64)
             }
             Kind::Delete => (self.session.delete(key).await, 1),
             // These are in no mix.

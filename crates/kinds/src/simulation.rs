@@ -8,13 +8,13 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_session::{Connection, Rows, Session};
 
 use loadstone_measure::clock::{Clock, Timer};
 
 #[derive(Debug, Default)]
-struct World {
+struct Simulation {
     now_ns: Cell<u64>,
     /// Pending wake-ups.
     wakes: RefCell<BinaryHeap<Reverse<u64>>>,
@@ -25,7 +25,7 @@ struct World {
 /// A clock that stands still while any client computes, and jumps when all clients wait.
 #[derive(Clone, Debug, Default)]
 pub struct SimTimer {
-    world: Rc<World>,
+    simulation: Rc<Simulation>,
     /// Delay of this timer's wake-ups, ns: a generator that waits for a processor.
     late_ns: u64,
 }
@@ -33,12 +33,12 @@ pub struct SimTimer {
 impl SimTimer {
     /// The same simulation for a generator that wakes late.
     pub fn waking_late(&self, late_ns: u64) -> Self {
-        Self { world: Rc::clone(&self.world), late_ns }
+        Self { simulation: Rc::clone(&self.simulation), late_ns }
     }
 
     /// Makes no client run and no clock advance between two instants, as if the process were stopped.
     pub fn pause_between(&self, from_ns: u64, to_ns: u64) {
-        self.world.paused_ns.set((from_ns, to_ns));
+        self.simulation.paused_ns.set((from_ns, to_ns));
     }
 
     async fn sleep_until(&self, ns: u64) {
@@ -49,7 +49,7 @@ impl SimTimer {
             }
             if !queued {
                 queued = true;
-                self.world.wakes.borrow_mut().push(Reverse(ns));
+                self.simulation.wakes.borrow_mut().push(Reverse(ns));
             }
             Poll::Pending
         })
@@ -69,19 +69,19 @@ impl SimTimer {
             if clients.iter().all(Option::is_none) {
                 return;
             }
-            let Some(Reverse(ns)) = self.world.wakes.borrow_mut().pop() else {
+            let Some(Reverse(ns)) = self.simulation.wakes.borrow_mut().pop() else {
                 panic!("every client waits and no wake-up is pending");
             };
-            let (from, to) = self.world.paused_ns.get();
+            let (from, to) = self.simulation.paused_ns.get();
             let ns = if (from..to).contains(&ns) { to } else { ns };
-            self.world.now_ns.set(ns.max(self.now_ns()));
+            self.simulation.now_ns.set(ns.max(self.now_ns()));
         }
     }
 }
 
 impl Clock for SimTimer {
     fn now_ns(&self) -> u64 {
-        self.world.now_ns.get()
+        self.simulation.now_ns.get()
     }
 }
 
@@ -170,11 +170,11 @@ impl Connection for Scripted {
 }
 
 impl Session for Scripted {
-    async fn read(&mut self, key: &[u8], _: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], _: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
         self.act(key).await
     }
-    async fn scan(&mut self, key: &[u8], _: usize, _: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], _: usize, _: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         self.act(key).await
     }
@@ -188,7 +188,7 @@ impl Session for Scripted {
     async fn delete(&mut self, key: &[u8]) -> Status {
         self.act(key).await
     }
-    fn refused(&self, status: Status) -> bool {
+    fn is_refusal(&self, status: Status) -> bool {
         status == Self::REFUSAL
     }
 }

@@ -9,9 +9,10 @@ use loadstone_load::Segment;
 use loadstone_storage::sort::disk::{self, Speed};
 use loadstone_storage::sort::files::{Files, locate};
 use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::sort::memory::Sizes;
 use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::scratch::{Owner, Scratch};
-use loadstone_storage::sort::stage::{Outcome, Task};
+use loadstone_storage::sort::task::{Outcome, Task};
 
 use loadstone_measure::control::{Control, End};
 use loadstone_wire::error::EngineError;
@@ -35,13 +36,13 @@ pub struct Places {
 
 impl Places {
     /// Finds the file systems, for a job of which this process runs all stages.
-    pub fn of(job: &Job) -> Result<Self, SortError> {
-        Self::owned(job, Owner::this_process())
+    pub fn for_whole_job(job: &Job) -> Result<Self, SortError> {
+        Self::for_owner(job, Owner::this_process())
     }
 
     /// Finds them for a job of which `owner` starts an engine for each stage.
-    pub fn owned(job: &Job, owner: Owner) -> Result<Self, SortError> {
-        let at = |place: &str, direct| locate(place, job, direct);
+    pub fn for_owner(job: &Job, owner: Owner) -> Result<Self, SortError> {
+        let at = |place: &str, direct| locate(place, job, direct, Sizes::new(job).block);
         // The output of a sort must be on the disk before the sort ends, so the page cache would only cost memory. The
         // input of a sort, and the output of `teragen`, may be in memory.
         let direct = job.direct || (job.input.is_some() && job.output.is_some());
@@ -55,15 +56,15 @@ impl Places {
 
     /// The speed of the scratch directory's disk, bypassing the page cache.
     pub fn disk(job: &Job, name: &str) -> Result<Speed, SortError> {
-        let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true)?;
-        disk::measure(&*files, &Scratch::of(&path)?.path, name)
+        let (files, path) = locate(job.output.as_deref().unwrap_or("."), job, true, Sizes::new(job).block)?;
+        disk::measure(&*files, &Scratch::new(&path)?.path, name)
     }
 
     /// A stage of the job on these file systems.
     pub fn task<'a>(&'a self, job: &'a Job, segment: Segment, progress: &'a Progress) -> Task<'a> {
         Task {
             job,
-            sizes: job.sizes(),
+            sizes: Sizes::new(job),
             input: &*self.input.0,
             input_path: &self.input.1,
             output: &*self.output.0,

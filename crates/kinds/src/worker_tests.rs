@@ -10,7 +10,7 @@ use loadstone_load::core::{CoreSpec, Mix};
 use loadstone_load::keys::{InsertOrder, KeyDistribution};
 use loadstone_load::pace::PaceSpec;
 use loadstone_load::values::Length;
-use loadstone_load::{Row, Segment, Status, Wanted};
+use loadstone_load::{Projection, Row, Segment, Status};
 use loadstone_session::{
     About, Collections, Connection, Durability, Guarantee, Options, RecordStore, Rows, Session, Store,
 };
@@ -79,10 +79,10 @@ impl Connection for HashingSession {
 }
 
 impl Session for HashingSession {
-    async fn read(&mut self, key: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
         self.add(("read", key))
     }
-    async fn scan(&mut self, key: &[u8], count: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, _: Projection<'_>, _: &mut Rows) -> Status {
         self.add(("scan", key, count))
     }
     async fn insert(&mut self, key: &[u8], row: &Row) -> Status {
@@ -170,7 +170,7 @@ fn hash_of<S: RecordStore>(name: &str, clients: u64, n: u64) -> u64 {
 }
 
 #[test]
-fn the_operations_of_a_seed_do_not_depend_on_threads_executors_or_segments() {
+fn operations_depend_only_on_seed_and_index() {
     let alone = hash_of::<Hashing<true>>("one thread", 1, 1);
     assert_eq!(hash_of::<Hashing<true>>("two threads", 2, 1), alone);
     assert_eq!(hash_of::<Hashing<true>>("seven threads", 7, 1), alone);
@@ -226,10 +226,10 @@ impl Connection for BrokenSession {
 }
 
 impl Session for BrokenSession {
-    async fn read(&mut self, _: &[u8], _: Wanted<'_>, _: &mut Row) -> Status {
+    async fn read(&mut self, _: &[u8], _: Projection<'_>, _: &mut Row) -> Status {
         Status::Ok
     }
-    async fn scan(&mut self, _: &[u8], _: usize, _: Wanted<'_>, _: &mut Rows) -> Status {
+    async fn scan(&mut self, _: &[u8], _: usize, _: Projection<'_>, _: &mut Rows) -> Status {
         (self.scan)();
         Status::Ok
     }
@@ -266,7 +266,7 @@ fn end_of<S: RecordStore>(until: Until) -> (End, Measured) {
 }
 
 #[test]
-fn a_client_that_panics_fails_the_trial_on_a_thread_and_on_an_executor() {
+fn panicking_client_fails_the_trial() {
     let until = Until { operations: Some(OPERATIONS), seconds: None };
     for (end, _) in [end_of::<Broken<true, false>>(until), end_of::<Broken<false, false>>(until)] {
         let End::Failed(TrialFailure::ClientPanicked(message)) = end else { panic!("{end:?}") };
@@ -323,14 +323,14 @@ impl<const IN_SCAN: bool> Store for Ending<IN_SCAN> {
         }
         Vec::new()
     }
-    fn lost(&self) -> Option<String> {
+    fn describe_loss(&self) -> Option<String> {
         ENDED[usize::from(IN_SCAN)].load(Ordering::SeqCst).then(|| "System.exit(7)".to_owned())
     }
 }
 
 /// The process of a JVM that has exited ends after 30 s (crates/stores/src/jvm/exit.rs), with or without a report.
 #[test]
-fn a_jvm_that_exits_leaves_the_results_so_far_whichever_thread_is_in_it() {
+fn exiting_jvm_leaves_earlier_results() {
     let until = |seconds| Until { operations: None, seconds: Some(seconds) };
     let (in_query, ends) = channel();
     let in_scan = in_query.clone();

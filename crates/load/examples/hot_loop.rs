@@ -22,11 +22,11 @@ const N: u64 = 2_000_000;
 const REPEATS: usize = 7;
 
 /// The median of some repeats; the spread shows how busy the machine was.
-fn part(name: &str, mut each: impl FnMut(u64)) {
+fn part(name: &str, mut run: impl FnMut(u64)) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
             let start = Instant::now();
-            (0..N).for_each(&mut each);
+            (0..N).for_each(&mut run);
             start.elapsed().as_nanos() as f64 / N as f64
         })
         .collect();
@@ -76,7 +76,7 @@ fn main() {
     ] {
         let chooser = Chooser::new(&distribution, range, 1_000_000);
         part(name, |i| {
-            black_box(chooser.choose(i, all, &mut Draws::at(1, i, Purpose::Key)));
+            black_box(chooser.choose(i, all, &mut Draws::new(1, i, Purpose::Key)));
         });
     }
     let mut key = Vec::new();
@@ -87,7 +87,7 @@ fn main() {
     let pool = Pool::new(1);
     let mut field = [0u8; 100];
     part("value, one field of 100 bytes", |i| {
-        pool.fill(&mut field, &mut pool.place(&mut Draws::at(1, i, Purpose::Value)));
+        pool.fill(&mut field, &mut pool.place(&mut Draws::new(1, i, Purpose::Value)));
         black_box(&field);
     });
     let grid = Grid::default();

@@ -41,13 +41,13 @@ fn spec(versions: bool, write_all_fields: bool) -> CoreSpec {
 }
 
 /// Prints the median over some repeats of each worker's cost.
-fn part(name: &str, threads: u64, each: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
+fn part(name: &str, threads: u64, measure: impl Fn(u64, &AtomicU64) -> f64 + Sync) {
     let mut ns: Vec<f64> = (0..REPEATS)
         .map(|_| {
             let claims = AtomicU64::new(0);
-            let (each, claims) = (&each, &claims);
+            let (measure, claims) = (&measure, &claims);
             let of_all: Vec<f64> = std::thread::scope(|scope| {
-                let workers: Vec<_> = (0..threads).map(|worker| scope.spawn(move || each(worker, claims))).collect();
+                let workers: Vec<_> = (0..threads).map(|worker| scope.spawn(move || measure(worker, claims))).collect();
                 workers.into_iter().map(|worker| worker.join().expect("a worker")).collect()
             });
             of_all.iter().sum::<f64>() / N as f64
@@ -64,23 +64,23 @@ fn cpu_ns() -> f64 {
 }
 
 /// Claims operations until the end, as the engine does; returns the total time, ns.
-fn claim(claims: &AtomicU64, mut each: impl FnMut(u64)) -> f64 {
+fn claim(claims: &AtomicU64, mut measure: impl FnMut(u64)) -> f64 {
     let start = cpu_ns();
     loop {
         let number = claims.fetch_add(1, Ordering::Relaxed);
         if number >= N {
             return cpu_ns() - start;
         }
-        each(number);
+        measure(number);
     }
 }
 
 fn main() {
     println!("{:<52} threads, ns   (least to most of {REPEATS})", "part");
     let layout = Layout { writes: N, clients: 8, workers: 8, ticks: 0, exceptions: 0 };
-    let words: Vec<AtomicU64> =
-        std::iter::repeat_with(AtomicU64::default).take(layout.words().expect("small")).collect();
-    let ledger = Ledger::create(&words[..], layout, Run::default(), Segment::default()).expect("a ledger");
+    let memory: Vec<AtomicU64> =
+        std::iter::repeat_with(AtomicU64::default).take(layout.word_count().expect("small")).collect();
+    let ledger = Ledger::create(&memory[..], layout, Run::default(), Segment::default()).expect("a ledger");
     let plain: Vec<AtomicU64> = std::iter::repeat_with(AtomicU64::default).take(N as usize / 32).collect();
     let run = CoreRun::new(spec(true, false), 1).expect("a mix");
     for threads in [1, 2, 8] {

@@ -58,7 +58,7 @@ impl Shape {
             }
             _ => None,
         };
-        let (keys, values) = (Streams::of(seed, Purpose::Key), Streams::of(seed, Purpose::Value));
+        let (keys, values) = (Streams::new(seed, Purpose::Key), Streams::new(seed, Purpose::Value));
         let (run, pool) = (RunMark::default(), Pool::new(seed));
         Self { spec, seed, keys, values, phase, run, names, heads, hashes, equal, order, lengths, pool }
     }
@@ -87,7 +87,7 @@ impl Shape {
     }
 
     #[inline]
-    fn stamped(&self, operation: &Operation) -> Option<Mark> {
+    fn mark_of(&self, operation: &Operation) -> Option<Mark> {
         let version = Version { phase: self.phase, index: operation.index };
         self.spec.versions.then(|| self.stamp(&operation.key).version(version))
     }
@@ -105,7 +105,7 @@ impl Shape {
 
     /// Generates the value that a write put into `field` again, with the draws of that write.
     fn regenerate(&self, version: Version, write: Write, key: &[u8], field: usize, out: &mut Vec<u8>) {
-        let mut draws = self.values.at(version.index);
+        let mut draws = self.values.stream(version.index);
         let mut place = self.place(version.phase, &mut draws);
         let mut len = 0;
         if write.field.is_some() {
@@ -127,9 +127,9 @@ impl Shape {
 
     #[inline]
     fn write_all(&self, operation: &mut Operation) {
-        let mut draws = self.values.at(operation.index);
+        let mut draws = self.values.stream(operation.index);
         let mut place = self.place(self.phase, &mut draws);
-        let by = self.stamped(operation);
+        let by = self.mark_of(operation);
         if let (Some(heads), None) = (&self.equal, by) {
             let values = operation.row.set(heads);
             return self.pool.fill_each(values, heads.value_len(), &mut place);
@@ -142,10 +142,10 @@ impl Shape {
 
     #[inline]
     fn write_one(&self, operation: &mut Operation) {
-        let mut draws = self.values.at(operation.index);
+        let mut draws = self.values.stream(operation.index);
         operation.row.clear();
         let (mut place, field) = self.choose_field(&mut draws);
-        self.write_field(operation, field, self.stamped(operation).as_ref(), &mut draws, &mut place);
+        self.write_field(operation, field, self.mark_of(operation).as_ref(), &mut draws, &mut place);
     }
 
     /// The field of a one-field write, and the place in the pool from which its value is read.
@@ -248,7 +248,7 @@ impl CoreRun {
             Phase::Run => self.write(version.index),
             // Several loads with different `insertstart` may have written the records, so the index does not identify
             // one.
-            Phase::Load => self.loaded(record).then_some(Write { record, field: None, delete: false }),
+            Phase::Load => self.is_loaded(record).then_some(Write { record, field: None, delete: false }),
         };
         let touches = |own: &Write| own.record == record && own.field.is_none_or(|only| only == field) && !own.delete;
         let Some(write) = write.filter(touches) else { return false };
@@ -325,7 +325,7 @@ impl Workload for CoreRun {
         let kind = self.kinds.kind_at(at);
         operation.index = index;
         operation.kind = kind;
-        let mut draws = self.shape.keys.at(index);
+        let mut draws = self.shape.keys.stream(index);
         let record = self.record(kind, index, at, &mut draws);
         self.shape.set_key(operation, record);
         match kind {
@@ -375,7 +375,7 @@ impl RecordWorkload for CoreRun {
         if read.is_empty() {
             return Some(Check::Empty);
         }
-        let wanted = match operation.selection {
+        let expected_fields = match operation.selection {
             Selection::One(_) => 1,
             Selection::All => self.shape.names.len(),
         };
@@ -384,9 +384,9 @@ impl RecordWorkload for CoreRun {
             return Some(Check::Wrong);
         }
         let mut expected = [0u8; 1_024];
-        let mut seen = 0;
+        let mut read_fields = 0;
         for (name, value) in read.fields().flatten() {
-            seen += 1;
+            read_fields += 1;
             let length = matches!(self.shape.lengths, Lengths::Constant(bytes) if bytes != value.len());
             if let Some(stamp) = stamp {
                 // While writes are in flight the expected version is unknown, but the value must be a version of this
@@ -410,7 +410,7 @@ impl RecordWorkload for CoreRun {
                 return Some(Check::Wrong);
             }
         }
-        Some(if seen < wanted { Check::Wrong } else { Check::Right })
+        Some(if read_fields < expected_fields { Check::Wrong } else { Check::Right })
     }
 
     #[inline]

@@ -30,7 +30,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_cut_is_the_byte_by_byte_hash(number: u64, shift in 0u32..64) {
+        fn fast_hash_equals_byte_by_byte_hash(number: u64, shift in 0u32..64) {
             let number = number >> shift;
             let hash = number.to_le_bytes().iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(PRIME)

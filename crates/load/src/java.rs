@@ -95,10 +95,10 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
     for index in 0..hashes.len() {
         let table = bins.len();
         let bin = &mut bins[hashes[index] as usize & (table - 1)];
-        let found = bin.iter().position(|&other| same(other, index));
+        let position = bin.iter().position(|&other| same(other, index));
         // `putVal` counts the nodes that it passed, even if the last of them was the key itself.
-        let walked = found.map_or(bin.len(), |place| place + 1);
-        if found.is_none() {
+        let walked = position.map_or(bin.len(), |place| place + 1);
+        if position.is_none() {
             bin.push(index);
             size += 1;
         }
@@ -108,7 +108,7 @@ fn concurrent_order(hashes: &[i32], same: impl Fn(usize, usize) -> bool) -> Vec<
                 transfer(&mut bins, &hashes);
             }
         }
-        while found.is_none() && size >= limit(&bins) {
+        while position.is_none() && size >= limit(&bins) {
             transfer(&mut bins, &hashes);
         }
     }
@@ -172,7 +172,7 @@ mod tests {
 
     /// The value of dataintegrity=true: `:` is appended to the text, then the hash of the text including that colon.
     #[test]
-    fn hashes_of_growing_texts_make_the_integrity_values_of_ycsb() {
+    fn growing_hashes_make_ycsb_integrity_values() {
         let mut text = "user6284781860667377211:field9:".to_owned();
         let mut hash = string_hash(&text);
         while text.len() < 50 {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_reported_in_the_order_of_real_runs() {
+    fn metric_order_equals_that_of_ycsb() {
         assert_eq!(metrics("INSERT CLEANUP"), "CLEANUP INSERT");
         assert_eq!(metrics("READ UPDATE CLEANUP"), "READ CLEANUP UPDATE");
         assert_eq!(metrics("READ INSERT CLEANUP"), "READ CLEANUP INSERT");
@@ -268,7 +268,7 @@ SERVICE_UNAVAILABLE 2100225815 Dependant service for the current binding is not 
 BATCHED_OK -270038898 The operation has been batched by the binding to be executed later.";
 
     #[test]
-    fn statuses_are_reported_in_the_order_of_their_hashes() {
+    fn status_order_follows_java_hashes() {
         let (mut names, mut hashes) = (Vec::new(), Vec::new());
         for line in STATUSES.lines() {
             let parts: Vec<&str> = line.splitn(3, ' ').collect();

@@ -183,7 +183,7 @@ impl Chooser {
                 existing.draw(*redraws, || Some(range.start + zipfian.next(draws)))
             }
             Self::Latest(zipfian) => {
-                let ranks = zipfian.over(existing.last);
+                let ranks = zipfian.distribution(existing.last);
                 existing.draw(REDRAWS, || Some(existing.last - ranks.next(draws)))
             }
             Self::Hotspot(range, hot, share) => {
@@ -236,10 +236,10 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 #[inline]
 fn write_long_key(out: &mut Vec<u8>, number: u64) {
     let (high, low) = (number / LONG, number % LONG);
-    let words = [high, low / 100_000_000, low % 100_000_000].map(digits);
+    let groups = [high, low / 100_000_000, low % 100_000_000].map(digits);
     // The leading zeros: four to seven, as `high` has at most four digits and is not 0.
-    let zeros = words[0].trailing_zeros() & !7;
-    let [a, b, c] = words.map(|word| word + ZEROS);
+    let zeros = groups[0].trailing_zeros() & !7;
+    let [a, b, c] = groups.map(|word| word + ZEROS);
     let joined = |word: u64, next: u64| (word >> zeros | next << (64 - zeros)).to_le_bytes();
     let mut text = [0; 4 + 24];
     text[..4].copy_from_slice(b"user");

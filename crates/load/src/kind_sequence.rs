@@ -72,12 +72,12 @@ impl KindSequence {
         }
         let shares: Vec<(Kind, f64)> = weights.iter().map(|&(k, w)| (k, w.max(0.0) / total)).collect();
         let deck = deck_size(&shares);
-        let one = quotas(&shares, deck);
+        let counts = quotas(&shares, deck);
         let mut quota = [0; Kind::COUNT];
-        for &(kind, n) in &one {
+        for &(kind, n) in &counts {
             quota[kind as usize] += n as u64;
         }
-        let spread = spread_evenly(&one, deck);
+        let spread = spread_evenly(&counts, deck);
         let parts = deck / DECK_MIN;
         let mut borders: Vec<usize> = (1..=parts).map(|part| part * deck / parts).collect();
         let shuffles = (CARDS / deck).max(4);
@@ -85,12 +85,12 @@ impl KindSequence {
         let mut deal = |borders: &[usize], shuffle: usize| {
             let first = kinds.len();
             kinds.extend_from_slice(&spread);
-            let mut draws = Draws::at(seed, shuffle as u64, Purpose::KindSequence);
+            let mut draws = Draws::new(seed, shuffle as u64, Purpose::KindSequence);
             let mut start = first;
             for border in borders {
                 let part = &mut kinds[start..first + border];
                 // In the order of choice within each part, which keeps the order of decks with a single part.
-                part.sort_by_key(|kind| one.iter().position(|(other, _)| other == kind));
+                part.sort_by_key(|kind| counts.iter().position(|(other, _)| other == kind));
                 draws.shuffle(part);
                 start = first + border;
             }
@@ -118,7 +118,7 @@ impl KindSequence {
         let shuffle = if self.last == block {
             self.shuffles
         } else {
-            Draws::at(self.seed, block, Purpose::KindSequence).below(self.shuffles)
+            Draws::new(self.seed, block, Purpose::KindSequence).below(self.shuffles)
         };
         Position { block, card: (shuffle * self.deck.get() + at) as usize }
     }
@@ -271,16 +271,16 @@ fn quotas(shares: &[(Kind, f64)], deck: usize) -> Vec<(Kind, usize)> {
 }
 
 fn running_counts(kinds: &[Kind], deck: usize, kind: Kind) -> Vec<u16> {
-    let mut seen = 0u16;
+    let mut count = 0u16;
     kinds
         .iter()
         .enumerate()
         .map(|(position, &k)| {
             if position % deck == 0 {
-                seen = 0;
+                count = 0;
             }
-            let before = seen;
-            seen += u16::from(k == kind);
+            let before = count;
+            count += u16::from(k == kind);
             before
         })
         .collect()
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_is_the_same_with_a_cursor_of_any_sequence() {
+    fn position_does_not_depend_on_the_cursor() {
         let weights = [(Kind::Read, 0.5), (Kind::Update, 0.5)];
         let thousands = [(Kind::Read, 0.999), (Kind::Update, 0.001)];
         let sequences = [(1, &weights), (2, &weights), (1, &thousands)]
@@ -321,12 +321,12 @@ mod tests {
     #[test]
     fn inserts_before_an_index_equal_a_count() {
         let sequence = workload_d();
-        let mut seen = 0;
+        let mut count = 0;
         for index in 0..20_000 {
-            assert_eq!(sequence.before(Kind::Insert, index), seen, "index {index}");
+            assert_eq!(sequence.before(Kind::Insert, index), count, "index {index}");
             if sequence.kind(index) == Kind::Insert {
-                assert_eq!(sequence.index_of(Kind::Insert, seen), Some(index));
-                seen += 1;
+                assert_eq!(sequence.index_of(Kind::Insert, count), Some(index));
+                count += 1;
             }
         }
     }

@@ -85,7 +85,7 @@ pub enum State {
 }
 
 impl State {
-    const fn of(bits: u64) -> Self {
+    const fn from_bits(bits: u64) -> Self {
         match bits & 3 {
             0 => Self::Unknown,
             1 => Self::Acknowledged,
@@ -132,12 +132,12 @@ pub struct Ledger<M> {
 impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// A new ledger in words that are all zero. Errors are one line for the user.
     pub fn create(memory: M, layout: Layout, run: Run, segment: Segment) -> Result<Self, String> {
-        let words = memory.as_ref();
+        let cells = memory.as_ref();
         let places = layout.places().ok_or("a ledger for that many writes does not fit in memory")?;
-        if words.len() < places[3] {
-            return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], words.len()));
+        if cells.len() < places[3] {
+            return Err(format!("a ledger of {} writes needs {} words, got {}", layout.writes, places[3], cells.len()));
         }
-        if words[at::MAGIC].load(Ordering::Relaxed) != 0 {
+        if cells[at::MAGIC].load(Ordering::Relaxed) != 0 {
             return Err("the ledger's memory is not empty: each trial needs a new one".to_owned());
         }
         for (place, value) in [
@@ -155,16 +155,16 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             (at::TICKS, layout.ticks),
             (at::EXCEPTIONS, layout.exceptions),
         ] {
-            words[place].store(value, Ordering::Relaxed);
+            cells[place].store(value, Ordering::Relaxed);
         }
-        words[at::MAGIC].store(MAGIC, Ordering::Release);
+        cells[at::MAGIC].store(MAGIC, Ordering::Release);
         Ok(Self { memory, layout, places })
     }
 
     /// Opens an existing ledger and converts its rings to bits. Errors are one line for the user.
     pub fn open(memory: M) -> Result<Self, String> {
-        let words = memory.as_ref();
-        let get = |place: usize| words.get(place).map_or(0, |word| word.load(Ordering::Acquire));
+        let cells = memory.as_ref();
+        let get = |place: usize| cells.get(place).map_or(0, |word| word.load(Ordering::Acquire));
         if get(at::MAGIC) != MAGIC {
             return Err("this is not a ledger of writes".to_owned());
         }
@@ -179,23 +179,23 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
             ticks: get(at::TICKS),
             exceptions: get(at::EXCEPTIONS),
         };
-        let places = layout.places().filter(|places| places[3] <= words.len() && get(at::K) < get(at::N));
+        let places = layout.places().filter(|places| places[3] <= cells.len() && get(at::K) < get(at::N));
         let places = places.ok_or("the ledger is cut short, or its header is damaged")?;
         let ledger = Self { memory, layout, places };
         ledger.settle();
         Ok(ledger)
     }
 
-    fn words(&self) -> &[AtomicU64] {
+    fn cells(&self) -> &[AtomicU64] {
         self.memory.as_ref()
     }
 
     fn get(&self, place: usize) -> u64 {
-        self.words()[place].load(Ordering::Acquire)
+        self.cells()[place].load(Ordering::Acquire)
     }
 
     fn set(&self, place: usize, value: u64) {
-        self.words()[place].store(value, Ordering::Release);
+        self.cells()[place].store(value, Ordering::Release);
     }
 
     /// The ledger's layout.
@@ -242,7 +242,7 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     }
 
     /// The total number of claimed operations of the segment; `None` if the ledger was not closed.
-    pub fn closed(&self) -> Option<u64> {
+    pub fn count_claimed(&self) -> Option<u64> {
         self.get(at::CLOSED).checked_sub(1)
     }
 
@@ -251,14 +251,14 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// # Panics
     /// If the layout has no such worker.
     pub fn pen(&self, worker: usize) -> Pen<'_> {
-        let words = self.words();
+        let cells = self.cells();
         // Two threads with one ring would overwrite each other's notes.
         assert!((worker as u64) < self.layout.workers, "worker {worker} of {}", self.layout.workers);
         let start = self.places[0] + worker * RING;
         Pen {
-            ring: &words[start..start + RING],
-            bits: &words[HEADER..HEADER + self.layout.bit_words() as usize],
-            beyond: &words[at::BEYOND],
+            ring: &cells[start..start + RING],
+            bits: &cells[HEADER..HEADER + self.layout.bit_words() as usize],
+            beyond: &cells[at::BEYOND],
             writes: self.layout.writes,
         }
     }
@@ -267,16 +267,16 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
     /// without an exception, ns. It only increases.
     #[inline]
     pub fn slow_ns(&self) -> u64 {
-        self.words()[at::SLOW].load(Ordering::Relaxed)
+        self.cells()[at::SLOW].load(Ordering::Relaxed)
     }
 
     /// Notes a write that was not acknowledged within [`Self::slow_ns`], or not by its first attempt.
     #[cold]
     pub fn except(&self, exception: Exception) {
-        let slot = self.words()[at::EXCEPTIONS_NOTED].fetch_add(1, Ordering::Relaxed);
+        let slot = self.cells()[at::EXCEPTIONS_NOTED].fetch_add(1, Ordering::Relaxed);
         for (part, slow_ns) in [(4, SLOW_NS[1]), (2, SLOW_NS[2])] {
             if slot >= self.layout.exceptions / part {
-                self.words()[at::SLOW].fetch_max(slow_ns, Ordering::Relaxed);
+                self.cells()[at::SLOW].fetch_max(slow_ns, Ordering::Relaxed);
             }
         }
         if slot < self.layout.exceptions {
@@ -330,13 +330,13 @@ impl<M: AsRef<[AtomicU64]>> Ledger<M> {
         if number >= self.layout.writes {
             return State::Unknown;
         }
-        let word = self.words()[HEADER + (number / WRITES_PER_WORD) as usize].load(Ordering::Relaxed);
-        State::of(word >> (number % WRITES_PER_WORD * 2))
+        let word = self.cells()[HEADER + (number / WRITES_PER_WORD) as usize].load(Ordering::Relaxed);
+        State::from_bits(word >> (number % WRITES_PER_WORD * 2))
     }
 
     /// The number after the last write with a known state.
     pub fn end(&self) -> u64 {
-        let bits = &self.words()[HEADER..HEADER + self.layout.bit_words() as usize];
+        let bits = &self.cells()[HEADER..HEADER + self.layout.bit_words() as usize];
         let last = bits.iter().rposition(|word| word.load(Ordering::Relaxed) != 0);
         last.map_or(0, |word| (word as u64 + 1) * WRITES_PER_WORD).min(self.layout.writes)
     }

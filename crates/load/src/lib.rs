@@ -30,6 +30,6 @@ pub mod zipf;
 pub use kind::{Kind, StepId};
 pub use operation::{Check, Operation, RecordWorkload, Selection, Workload};
 pub use refusal::Refusal;
-pub use row::{Fields, Row, Wanted};
+pub use row::{Fields, Projection, Row};
 pub use segment::Segment;
 pub use status::Status;

@@ -169,16 +169,16 @@ impl Grid {
         })
     }
 
-    fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+    fn nonzero_buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let wraps = self.wraps();
-        let each = self.blocks().flat_map(|(start, block)| (start..).zip(block));
+        let indexed = self.blocks().flat_map(|(start, block)| (start..).zip(block));
         let full = move |at| wraps.get(&at).map_or(0, |times| times << u32::BITS);
-        each.map(move |(at, n)| (at, u64::from(n.load(Ordering::Relaxed)) + full(at))).filter(|&(_, n)| n > 0)
+        indexed.map(move |(at, n)| (at, u64::from(n.load(Ordering::Relaxed)) + full(at))).filter(|&(_, n)| n > 0)
     }
 
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
-        self.used().map(|(_, n)| n).sum()
+        self.nonzero_buckets().map(|(_, n)| n).sum()
     }
 
     /// Clears all values. The writer must not write at this time.
@@ -208,7 +208,7 @@ pub struct Reading {
 impl Reading {
     /// Adds the present contents of a grid.
     pub fn add(&mut self, grid: &Grid) {
-        for (at, n) in grid.used() {
+        for (at, n) in grid.nonzero_buckets() {
             *self.bucket(at) += n;
         }
         self.sum += grid.sum();
@@ -241,9 +241,9 @@ impl Reading {
 
     /// Adds another reading.
     pub fn merge(&mut self, other: &Self) {
-        for (&block, theirs) in &other.blocks {
+        for (&block, added) in &other.blocks {
             let mine = self.blocks.entry(block).or_insert([0; BLOCK]);
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
+            mine.iter_mut().zip(added).for_each(|(mine, added)| *mine += added);
         }
         self.sum += other.sum;
         self.saturated += other.saturated;
@@ -254,8 +254,8 @@ impl Reading {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut blocks = self.blocks.clone();
         blocks.retain(|block, mine| {
-            if let Some(theirs) = earlier.blocks.get(block) {
-                mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.saturating_sub(*theirs));
+            if let Some(added) = earlier.blocks.get(block) {
+                mine.iter_mut().zip(added).for_each(|(mine, added)| *mine = mine.saturating_sub(*added));
             }
             mine.iter().any(|&n| n > 0)
         });
@@ -273,8 +273,8 @@ impl Reading {
     }
 
     fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let each = self.blocks.iter().flat_map(|(block, counts)| (block * BLOCK..).zip(counts.iter().copied()));
-        each.filter(|&(_, n)| n > 0)
+        let indexed = self.blocks.iter().flat_map(|(block, counts)| (block * BLOCK..).zip(counts.iter().copied()));
+        indexed.filter(|&(_, n)| n > 0)
     }
 
     /// The exact sum of the values, including values above [`VALUE_MAX`].
@@ -283,12 +283,12 @@ impl Reading {
     }
 
     /// The number of values above [`VALUE_MAX`], which the histogram contains as `VALUE_MAX`.
-    pub const fn saturated(&self) -> u64 {
+    pub const fn count_saturated(&self) -> u64 {
         self.saturated
     }
 
     /// The buckets in use in increasing order: lowest value, highest value, number of values.
-    pub fn used(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+    pub fn bucket_ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.buckets().map(|(at, n)| (lowest(at), lowest(at + 1) - 1, n))
     }
 
@@ -325,10 +325,10 @@ impl<T> Table<T> {
     }
 
     /// The cells in use.
-    pub fn used(&self) -> impl Iterator<Item = (StepId, Status, &T)> {
+    pub fn entries(&self) -> impl Iterator<Item = (StepId, Status, &T)> {
         self.steps.iter().enumerate().flat_map(|(step, cells)| {
-            let each = Status::ALL.into_iter().zip(cells);
-            each.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?)))
+            let indexed = Status::ALL.into_iter().zip(cells);
+            indexed.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?)))
         })
     }
 }
@@ -354,10 +354,10 @@ mod tests {
             let mut reading = Reading::default();
             reading.add(&grid);
             let histogram = reading.histogram();
-            let mut theirs = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
-            theirs.record(value).unwrap();
-            assert_eq!(histogram, theirs, "{value}");
-            assert_eq!(lowest(bucket(value)), theirs.lowest_equivalent(value));
+            let mut added = Histogram::<u64>::new_with_bounds(1, VALUE_MAX, 3).unwrap();
+            added.record(value).unwrap();
+            assert_eq!(histogram, added, "{value}");
+            assert_eq!(lowest(bucket(value)), added.lowest_equivalent(value));
         }
     }
 
@@ -368,15 +368,15 @@ mod tests {
         let mut reading = Reading::default();
         reading.add(&grid);
         assert_eq!(reading.histogram().max(), VALUE_MAX);
-        assert_eq!((reading.count(), reading.saturated()), (1, 1));
+        assert_eq!((reading.count(), reading.count_saturated()), (1, 1));
         grid.record(VALUE_MAX);
         let mut again = Reading::default();
         again.add(&grid);
-        assert_eq!((again.count(), again.saturated(), again.since(&reading).saturated()), (2, 1, 0));
+        assert_eq!((again.count(), again.count_saturated(), again.since(&reading).count_saturated()), (2, 1, 0));
         let mut own = Reading::default();
         own.record_n(VALUE_MAX + 1, 3);
         own.merge(&again);
-        assert_eq!((own.count(), own.saturated()), (5, 4));
+        assert_eq!((own.count(), own.count_saturated()), (5, 4));
     }
 
     #[test]
@@ -403,7 +403,7 @@ mod tests {
         let full = u64::from(u32::MAX);
         for more in 1..=3 {
             grid.record(7);
-            assert_eq!(grid.used().next(), Some((7, full + more)));
+            assert_eq!(grid.nonzero_buckets().next(), Some((7, full + more)));
         }
         grid.clear();
         assert_eq!(grid.count(), 0);
@@ -425,7 +425,7 @@ mod tests {
         assert_eq!(read(), Reading::default());
         assert!(grid.counts.iter().all(|n| n.load(Ordering::Relaxed) == 0));
         grid.record(64);
-        assert_eq!(read().used().collect::<Vec<_>>(), [(64, 64, 1)]);
+        assert_eq!(read().bucket_ranges().collect::<Vec<_>>(), [(64, 64, 1)]);
     }
 
     proptest! {

@@ -4,7 +4,7 @@
 
 use crate::kind::{Kind, StepId};
 use crate::kind_sequence::Cursor;
-use crate::row::{Row, Wanted};
+use crate::row::{Projection, Row};
 
 /// The fields of a record to read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub enum Selection {
 impl Selection {
     /// The selected names, from the workload's list.
     #[inline]
-    pub fn wanted(self, names: &[String]) -> Wanted<'_> {
+    pub fn project(self, names: &[String]) -> Projection<'_> {
         match self {
-            Self::All => Wanted::All,
-            Self::One(i) => names.get(i).map_or(Wanted::All, |name| Wanted::One(name.as_bytes())),
+            Self::All => Projection::All,
+            Self::One(i) => names.get(i).map_or(Projection::All, |name| Projection::One(name.as_bytes())),
         }
     }
 }

@@ -124,11 +124,11 @@ impl Pace {
             }
             let micro = |r: f64| (r * MICRO as f64).round() as u128;
             let ns = (piece.seconds * NS as f64) as u128;
-            let made = Piece { start_ns, before, from: micro(piece.from), to: micro(piece.to), ns: Some(ns) };
+            let built = Piece { start_ns, before, from: micro(piece.from), to: micro(piece.to), ns: Some(ns) };
             if ns > 0 {
-                before += made.units_until(ns);
+                before += built.units_until(ns);
                 start_ns += ns;
-                pieces.push(made);
+                pieces.push(built);
             }
             if i + 1 == rate.len() {
                 if piece.to <= 0.0 {

@@ -27,7 +27,7 @@ pub struct Pool {
 impl Pool {
     /// A pool for a seed.
     pub fn new(seed: u64) -> Self {
-        let mut draws = Draws::at(seed, 0, Purpose::Value);
+        let mut draws = Draws::new(seed, 0, Purpose::Value);
         let mut bytes = Vec::with_capacity(POOL_BYTES);
         while bytes.len() < POOL_BYTES {
             bytes.extend_from_slice(&letters(draws.next_u64() as u32));
@@ -66,7 +66,7 @@ impl Pool {
     pub fn fill(&self, out: &mut [u8], place: &mut Place) {
         match self.bytes.get(place.at..place.at + out.len()) {
             Some(from) if out.len() >= BLOCK => {
-                turned_blocks(out, from, &place.by);
+                turn_blocks(out, from, &place.by);
                 // Values begin at a period of the alphabet.
                 place.at += out.len().next_multiple_of(PERIOD);
             }
@@ -84,7 +84,7 @@ impl Pool {
                 // A copy, which writes to the values cannot change.
                 let by = place.by;
                 for (value, from) in values.zip(from.chunks_exact(advance)) {
-                    turned_blocks(&mut value[..len], &from[..len], &by);
+                    turn_blocks(&mut value[..len], &from[..len], &by);
                 }
             }
             _ => values.for_each(|value| self.fill(value, place)),
@@ -100,7 +100,7 @@ impl Pool {
             }
             let len = out.len().min(POOL_BYTES - place.at);
             let (now, rest) = out.split_at_mut(len);
-            turned(now, &self.bytes[place.at..place.at + len], &place.by);
+            turn_letters(now, &self.bytes[place.at..place.at + len], &place.by);
             place.at += len.next_multiple_of(PERIOD);
             out = rest;
         }
@@ -120,10 +120,10 @@ impl Place {
     #[inline]
     fn new(at: usize, turn: u32) -> Self {
         let [a, b, c, d, e, f] = letters(turn);
-        let one = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
-        let words = [one | one << 48, one >> 16 | one << 32, one >> 32 | one << 16];
+        let repeated = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
+        let lanes = [repeated | repeated << 48, repeated >> 16 | repeated << 32, repeated >> 32 | repeated << 16];
         let mut by = [0; STRIDE + BLOCK];
-        for (to, word) in by.as_chunks_mut::<8>().0.iter_mut().zip(words.iter().cycle()) {
+        for (to, word) in by.as_chunks_mut::<8>().0.iter_mut().zip(lanes.iter().cycle()) {
             *to = word.to_le_bytes();
         }
         Self { at, turn, by }
@@ -138,15 +138,15 @@ impl Place {
 /// Writes letters combined with other letters. Each bit of a letter is a bit of the random int, so the letters of x XOR
 /// the letters of y are the letters of x ^ y: text that YCSB generates too, and with the same probability.
 #[inline]
-fn turned(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
+fn turn_letters(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     for ((to, from), by) in out.iter_mut().zip(from).zip(by[..STRIDE].iter().cycle()) {
         *to = (from ^ by) + BLANK;
     }
 }
 
-/// [`turned`] for at least a block. The last block ends at the end of `out`, and so overlaps the block before it.
+/// [`turn_letters`] for at least a block. The last block ends at the end of `out`, and so overlaps the block before it.
 #[inline(always)]
-fn turned_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
+fn turn_blocks(out: &mut [u8], from: &[u8], by: &[u8; STRIDE + BLOCK]) {
     #[inline]
     fn turn(to: &mut [u8; BLOCK], from: &[u8; BLOCK], by: &[u8; BLOCK]) {
         // Words instead of bytes: a letter less the blank is below 96, so no byte carries into the next.
@@ -198,7 +198,7 @@ mod tests {
 
     fn text(pool: &Pool, index: u64, len: usize) -> Vec<u8> {
         let mut out = vec![0; len];
-        pool.fill(&mut out, &mut pool.place(&mut Draws::at(1, index, Purpose::Value)));
+        pool.fill(&mut out, &mut pool.place(&mut Draws::new(1, index, Purpose::Value)));
         out
     }
 
@@ -207,11 +207,11 @@ mod tests {
         let pool = Pool::new(1);
         // Up to the end of a value that is longer than the pool.
         for out in [text(&pool, 1, 999), text(&pool, 2, POOL_BYTES * 2 + 5)] {
-            let mut seen = [[0u32; 128]; 3];
+            let mut counts = [[0u32; 128]; 3];
             for (i, &byte) in out.iter().enumerate() {
-                seen[i % 3][byte as usize] += 1;
+                counts[i % 3][byte as usize] += 1;
             }
-            let used = |place: usize| (0..128u8).filter(|&b| seen[place][b as usize] > 0).collect::<Vec<u8>>();
+            let used = |place: usize| (0..128u8).filter(|&b| counts[place][b as usize] > 0).collect::<Vec<u8>>();
             assert!(used(0).iter().all(|b| (0x20..0x40).contains(b)));
             assert!(used(1).iter().all(|b| (0x20..0x60).contains(b)));
             assert!(used(2).iter().all(|b| (0x20..0x40).contains(b) || (0x60..0x80).contains(b)));
@@ -222,12 +222,12 @@ mod tests {
     }
 
     #[test]
-    fn values_are_not_found_again_in_others_or_in_themselves() {
+    fn values_do_not_repeat() {
         let pool = Pool::new(1);
         // Sequences of twelve bytes: at least 60 random bits, so that none repeats by chance.
         let twice = |text: &[u8]| {
-            let mut seen = std::collections::HashSet::new();
-            text.windows(12).filter(|window| !seen.insert(*window)).count()
+            let mut seen_windows = std::collections::HashSet::new();
+            text.windows(12).filter(|window| !seen_windows.insert(*window)).count()
         };
         let records: Vec<u8> = (0..2_000).flat_map(|index| text(&pool, index, 1_000)).collect();
         assert_eq!(twice(&records), 0, "2,000 records, ten times the pool");
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_turned_as_letters_are_one_by_one() {
+    fn block_rotation_equals_letter_rotation() {
         let pool = Pool::new(1);
         for len in 0..=200 {
             // Some of these places make the value wrap around the pool.
@@ -257,19 +257,19 @@ mod tests {
     fn values_together_are_those_one_after_the_other() {
         let pool = Pool::new(1);
         for (len, at) in [(100, 0), (17, 12), (3, 6), (100, POOL_BYTES - 306), (100, POOL_BYTES - 204)] {
-            let (mut each, mut all) = (vec![0; 3 * len], vec![0; 3 * len]);
+            let (mut single, mut all) = (vec![0; 3 * len], vec![0; 3 * len]);
             let (mut place, mut same) = (Place::new(at, 5), Place::new(at, 5));
-            each.chunks_exact_mut(len).for_each(|value| pool.fill(value, &mut place));
+            single.chunks_exact_mut(len).for_each(|value| pool.fill(value, &mut place));
             pool.fill_each(all.chunks_exact_mut(len), len, &mut same);
-            assert_eq!((each, place.at, place.turn), (all, same.at, same.turn), "{len} from {at}");
+            assert_eq!((single, place.at, place.turn), (all, same.at, same.turn), "{len} from {at}");
         }
     }
 
     #[test]
-    fn fields_follow_each_other_and_each_begins_a_period() {
+    fn consecutive_fields_begin_periods() {
         let pool = Pool::new(1);
         let whole = text(&pool, 7, 36);
-        let mut place = pool.place(&mut Draws::at(1, 7, Purpose::Value));
+        let mut place = pool.place(&mut Draws::new(1, 7, Purpose::Value));
         let (mut first, mut second) = ([0; 10], [0; 24]);
         pool.fill(&mut first, &mut place);
         pool.fill(&mut second, &mut place);

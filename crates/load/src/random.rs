@@ -40,7 +40,7 @@ impl Streams {
     /// The streams of `purpose` under `seed`.
     #[inline]
     #[must_use]
-    pub const fn of(seed: u64, purpose: Purpose) -> Self {
+    pub const fn new(seed: u64, purpose: Purpose) -> Self {
         // Two rounds, so that neither equal differences of seeds nor of indices give shifted copies of a stream.
         Self(mix(seed ^ (purpose as u64).wrapping_mul(GOLDEN)))
     }
@@ -48,7 +48,7 @@ impl Streams {
     /// The stream at `index`.
     #[inline]
     #[must_use]
-    pub const fn at(self, index: u64) -> Draws {
+    pub const fn stream(self, index: u64) -> Draws {
         Draws(mix(self.0.wrapping_add(index.wrapping_mul(GOLDEN))))
     }
 }
@@ -61,8 +61,8 @@ impl Draws {
     /// The stream of `purpose` for the operation (or block, or table) at `index` under `seed`.
     #[inline]
     #[must_use]
-    pub const fn at(seed: u64, index: u64, purpose: Purpose) -> Self {
-        Streams::of(seed, purpose).at(index)
+    pub const fn new(seed: u64, index: u64, purpose: Purpose) -> Self {
+        Streams::new(seed, purpose).stream(index)
     }
 
     /// 64 uniform bits.
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_place_gives_the_same_draws_and_another_place_others() {
-        let stream = |seed, index, purpose| Draws::at(seed, index, purpose).next_u64();
+    fn draws_depend_only_on_their_place() {
+        let stream = |seed, index, purpose| Draws::new(seed, index, purpose).next_u64();
         assert_eq!(stream(7, 3, Purpose::Key), stream(7, 3, Purpose::Key));
         assert_ne!(stream(7, 3, Purpose::Key), stream(7, 4, Purpose::Key));
         assert_ne!(stream(7, 3, Purpose::Key), stream(8, 3, Purpose::Key));
@@ -142,7 +142,7 @@ mod tests {
     fn draws_across_indices_are_uniform() {
         let mut cells = [0u32; 100];
         for index in 0..1_000_000 {
-            cells[Draws::at(1, index, Purpose::Key).below(100) as usize] += 1;
+            cells[Draws::new(1, index, Purpose::Key).below(100) as usize] += 1;
         }
         let chi: f64 = cells.iter().map(|&n| (f64::from(n) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi < 175.0, "chi-square {chi}");
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn gamma_has_its_mean_and_variance() {
-        let draws: Vec<f64> = (0..20_000).map(|i| Draws::at(5, i, Purpose::Arrival).gamma(1024.0)).collect();
+        let draws: Vec<f64> = (0..20_000).map(|i| Draws::new(5, i, Purpose::Arrival).gamma(1024.0)).collect();
         let mean = draws.iter().sum::<f64>() / 20_000.0;
         let variance = draws.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / 20_000.0;
         // Standard error of the mean is sqrt(1024 / 20000) = 0.23, of the variance about 1024 × sqrt(2 / 20000) = 10.

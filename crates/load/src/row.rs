@@ -18,7 +18,7 @@ pub struct RowError {
 
 /// The fields of a stored record to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'a> {
+pub enum Projection<'a> {
     /// All of them.
     All,
     /// The field of this name.
@@ -214,8 +214,8 @@ impl Row {
 
     /// Adds the selected fields of a stored record. Adds nothing on error.
     #[inline]
-    pub fn read(&mut self, stored: &[u8], wanted: Wanted<'_>) -> Result<(), RowError> {
-        if matches!(wanted, Wanted::All) {
+    pub fn read(&mut self, stored: &[u8], projection: Projection<'_>) -> Result<(), RowError> {
+        if matches!(projection, Projection::All) {
             for field in (Fields { bytes: stored, at: 0 }) {
                 field?;
             }
@@ -225,10 +225,10 @@ impl Row {
         let before = self.len;
         for field in (Fields { bytes: stored, at: 0 }) {
             let (name, value) = field.inspect_err(|_| self.len = before)?;
-            let take = match wanted {
-                Wanted::All => true,
-                Wanted::One(one) => one == name,
-                Wanted::Names(names) => names.iter().any(|n| n.as_bytes() == name),
+            let take = match projection {
+                Projection::All => true,
+                Projection::One(one) => one == name,
+                Projection::Names(names) => names.iter().any(|n| n.as_bytes() == name),
             };
             if take {
                 self.push(name, value);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_row_has_nothing_of_a_longer_one_before_it() {
+    fn row_keeps_no_fields_of_its_predecessor() {
         let mut used = row(&[("a", "a long value"), ("b", "another")]);
         used.clear();
         assert!(used.is_empty() && used.fields().next().is_none());
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn reading_one_field_leaves_the_others() {
         let mut read = Row::default();
-        read.read(row(&[("a", "1"), ("b", "22")]).bytes(), Wanted::One(b"b")).unwrap();
+        read.read(row(&[("a", "1"), ("b", "22")]).bytes(), Projection::One(b"b")).unwrap();
         assert_eq!(read, row(&[("b", "22")]));
     }
 
@@ -372,7 +372,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(stored in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut read = Row::default();
-            match read.read(&stored, Wanted::All) {
+            match read.read(&stored, Projection::All) {
                 Ok(()) => prop_assert_eq!(read.bytes(), &stored[..]),
                 Err(error) => prop_assert!(read.is_empty() && error.at < error.len),
             }

@@ -58,14 +58,14 @@ mod tests {
     #[test]
     fn segments_partition_any_total() {
         for (total, n) in [(0, 3), (1, 3), (10, 3), (1_000, 7), (6, 6)] {
-            let mut seen: Vec<u64> = (0..n)
+            let mut indices: Vec<u64> = (0..n)
                 .flat_map(|k| {
                     let segment = Segment { k, n };
                     (0..segment.share(total)).map(move |step| segment.index(step))
                 })
                 .collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..total).collect::<Vec<_>>());
+            indices.sort_unstable();
+            assert_eq!(indices, (0..total).collect::<Vec<_>>());
         }
     }
 

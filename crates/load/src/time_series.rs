@@ -12,11 +12,11 @@
 //!   `randomwritetimestamporder` YCSB reckons from the time that its thread happened to draw first.
 //! - `recordcount` below the number of series: the run uses the points that there are; YCSB's ends at its first query.
 //! - `randomtimeseriesorder` shuffles the order of writing and leaves each tag its values; YCSB's load and run draw
-//!   different values for a tag. It goes with `dataintegrity`, which YCSB refuses. The order, like that of
-//!   `randomwritetimestamporder` and the points left out by `sparsity`, does not depend on the seed: a run has another
-//!   one than its load. YCSB shuffles again in every process.
-//! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB leaves some out.
-//! - Missing cardinalities are 1; in YCSB only the first of them, the others are 0 and end the run at its first query.
+//!   different values for a tag. It goes with `dataintegrity`, which YCSB refuses. The order does
+//!   not depend on the seed (nor do `randomwritetimestamporder`'s order and the points omitted by `sparsity`): a run's
+//!   order differs from its load's. YCSB shuffles again in every process.
+//! - A tag with one value after a tag with several (`tagcardinality=2,1`): all series are written; YCSB omits some.
+//! - Missing cardinalities are 1; in YCSB only the first is 1, and the zeros end the run at its first query.
 //! - `sparsity` is the share of points that is missing, as YCSB documents it (exactly, in decks of 100 to 50,000
 //!   positions); YCSB's code skips up to `sparsity` × (series of a metric) places before each write, and ends the run
 //!   where that is below 1.
@@ -31,8 +31,8 @@
 //!   `YCSBDS=SUM=300`.
 //! - `queryrandomtimespan` with `querytimespan` below `timestampinterval` asks for a span of 0; YCSB ends.
 //! - `dataintegrity` makes a value of the point's own timestamp, also for delayed points and updates, which YCSB writes
-//!   with the wrong one and then finds wrong. A read must return the very point that was asked for; YCSB takes any
-//!   point that is right in itself, and an empty one. It works with one tag or none; YCSB ends.
+//!   with the wrong one and then finds wrong. A read must return exactly the requested point; YCSB accepts any
+//!   point that is internally consistent, and an empty point. It works with one tag or none; YCSB ends.
 //! - `valuetype=mixed`, as in YCSB's template, is `mixednumbers`; YCSB refuses it. `tagcount=0` is allowed.
 //! - There may be more clients than metrics.
 //! - Refused with a message: `readmodifywriteproportion` (YCSB's threads end at the first), names too short to be
@@ -193,7 +193,7 @@ impl TimeSeriesRun {
         let counted = [Kind::Read, Kind::Update, Kind::Insert, Kind::Delete];
         let kinds = KindSequence::new(seed, &weights, &counted, spec.operations)
             .ok_or("one of the read, update, insert, scan and delete proportions must be above 0")?;
-        let points = spec.loaded();
+        let points = spec.count_loaded_points();
         let end = layout.position(points - 1) + 1;
         let steps = end / layout.series();
         let loaded = Loaded {
@@ -285,7 +285,7 @@ impl Workload for TimeSeriesRun {
         let kind = self.kinds.kind(index);
         operation.index = index;
         operation.kind = kind;
-        let mut draws = Draws::at(shape.seed, index, Purpose::Key);
+        let mut draws = Draws::new(shape.seed, index, Purpose::Key);
         let point = self.point(kind, index, &mut draws);
         if kind == Kind::Delete {
             return shape.set_delete_key(operation, point, &mut draws);
@@ -315,7 +315,7 @@ impl SeriesWorkload for TimeSeriesRun {
         if !self.shape.spec.integrity || operation.kind != Kind::Read {
             return None;
         }
-        let mut draws = Draws::at(self.shape.seed, operation.index, Purpose::Key);
+        let mut draws = Draws::new(self.shape.seed, operation.index, Purpose::Key);
         let point = self.point(Kind::Read, operation.index, &mut draws);
         Some(self.shape.check(point, read))
     }

@@ -169,10 +169,10 @@ impl FieldHash {
 /// Eight bytes per round; keys have about twenty.
 #[inline]
 fn hash(start: u64, text: &[u8]) -> u64 {
-    let (words, rest) = text.as_chunks::<8>();
+    let (chunks, rest) = text.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    let state = words.iter().fold(start ^ text.len() as u64, |state, word| mix(state ^ u64::from_le_bytes(*word)));
+    let state = chunks.iter().fold(start ^ text.len() as u64, |state, word| mix(state ^ u64::from_le_bytes(*word)));
     mix(state ^ u64::from_le_bytes(last))
 }
 

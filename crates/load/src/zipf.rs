@@ -21,7 +21,7 @@ pub fn zeta(n: u64, theta: f64) -> f64 {
         return sum(n);
     }
     let tail = Tail::new(theta);
-    sum(SUMMED) + tail.at(n as f64) - tail.at(SUMMED as f64)
+    sum(SUMMED) + tail.value_at(n as f64) - tail.value_at(SUMMED as f64)
 }
 
 /// The antiderivative side of Euler–Maclaurin for x^−θ, θ ≠ 1.
@@ -35,7 +35,7 @@ impl Tail {
         Self { theta }
     }
 
-    fn at(self, x: f64) -> f64 {
+    fn value_at(self, x: f64) -> f64 {
         let power = x.powf(-self.theta);
         x * power / (1.0 - self.theta) + power / 2.0 - self.theta * power / (12.0 * x)
             + self.theta * (self.theta + 1.0) * (self.theta + 2.0) * power / (720.0 * x * x * x)
@@ -137,15 +137,15 @@ impl GrowingZipfian {
     /// Made with `items` ≥ 1.
     pub fn new(items: u64) -> Self {
         let tail = Tail::new(THETA);
-        let offset = zeta(SUMMED, THETA) - tail.at(SUMMED as f64);
+        let offset = zeta(SUMMED, THETA) - tail.value_at(SUMMED as f64);
         Self { eta: eta_dividend(items.max(1)), second: second(), offset, tail }
     }
 
     /// The zipfian over the present number of items.
     #[inline]
-    pub fn over(&self, items: u64) -> Latest {
+    pub fn distribution(&self, items: u64) -> Latest {
         let items = items.max(1);
-        let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.at(items as f64) };
+        let zetan = if items <= SUMMED { zeta(items, THETA) } else { self.offset + self.tail.value_at(items as f64) };
         let eta = self.eta / (1.0 - self.second / zetan);
         Latest { zipfian: Zipfian { items: items as f64, zetan, eta, second: self.second }, last: items - 1 }
     }
@@ -184,13 +184,13 @@ impl TrueZipfian {
     /// Over `items` ≥ 1 places with exponent `theta` > 0.
     pub fn new(items: u64, theta: f64) -> Self {
         let items = items.max(1);
-        let mut made = Self { items, theta, from: 0.0, to: 0.0, squeeze: 0.0, bits: 0 };
-        made.from = made.integral(1.5) - 1.0;
-        made.to = made.integral(items as f64 + 0.5);
-        made.squeeze = 2.0 - made.inverse(made.integral(2.5) - made.height(2.0));
+        let mut zipf = Self { items, theta, from: 0.0, to: 0.0, squeeze: 0.0, bits: 0 };
+        zipf.from = zipf.integral(1.5) - 1.0;
+        zipf.to = zipf.integral(items as f64 + 0.5);
+        zipf.squeeze = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.height(2.0));
         // An even number of bits, so that the Feistel network has equal halves.
-        made.bits = (64 - (items - 1).leading_zeros()).next_multiple_of(2).max(2);
-        made
+        zipf.bits = (64 - (items - 1).leading_zeros()).next_multiple_of(2).max(2);
+        zipf
     }
 
     fn height(&self, x: f64) -> f64 {
@@ -304,7 +304,7 @@ mod tests {
         let zipfian = TrueZipfian::new(1_000, 0.99);
         let mut counts = [0u32; 1_000];
         for index in 0..1_000_000 {
-            counts[zipfian.rank(&mut Draws::at(9, index, Purpose::Key)) as usize] += 1;
+            counts[zipfian.rank(&mut Draws::new(9, index, Purpose::Key)) as usize] += 1;
         }
         for (rank, share) in [(0, 0.129_4), (1, 0.065_15), (2, 0.043_6), (99, 0.001_355)] {
             let got = f64::from(counts[rank]) / 1e6;
@@ -317,9 +317,9 @@ mod tests {
     fn scattering_is_a_bijection() {
         for items in [1, 2, 3, 10, 1_000, 1_025] {
             let zipfian = TrueZipfian::new(items, 1.2);
-            let mut seen: Vec<u64> = (0..items).map(|rank| zipfian.scatter(rank)).collect();
-            seen.sort_unstable();
-            assert_eq!(seen, (0..items).collect::<Vec<_>>());
+            let mut ranks: Vec<u64> = (0..items).map(|rank| zipfian.scatter(rank)).collect();
+            ranks.sort_unstable();
+            assert_eq!(ranks, (0..items).collect::<Vec<_>>());
         }
     }
 }

@@ -95,7 +95,7 @@ impl<'a, T: Timer> Stopwatch<'a, T> {
 
     /// Records a step outside the operation; its due time is its start.
     #[inline]
-    pub fn beside(&self, id: StepId, status: Status, sent: u64, done: u64) {
+    pub fn record_extra(&self, id: StepId, status: Status, sent: u64, done: u64) {
         self.record(id, status, Times { due: sent, sent, done }, None);
     }
 

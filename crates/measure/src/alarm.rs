@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_a_long_wait_is_not_woken_before_it_is_due() {
+    fn waiting_client_is_not_woken_early() {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
     }
 

@@ -98,14 +98,14 @@ impl Borders {
     /// These borders for a trial that starts at `start_ns`.
     #[must_use]
     pub fn starting_at(self, start_ns: u64) -> Self {
-        let moved = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
+        let shift = |ns: u64| if ns == NEVER { NEVER } else { ns.saturating_add(start_ns) };
         Self {
             start_ns,
-            first_ns: moved(self.first_ns),
-            end_ns: moved(self.end_ns),
-            cutoff_ns: moved(self.cutoff_ns),
-            overdue_ns: moved(self.overdue_ns),
-            following_ns: if self.following_ns == 0 { 0 } else { moved(self.following_ns) },
+            first_ns: shift(self.first_ns),
+            end_ns: shift(self.end_ns),
+            cutoff_ns: shift(self.cutoff_ns),
+            overdue_ns: shift(self.overdue_ns),
+            following_ns: if self.following_ns == 0 { 0 } else { shift(self.following_ns) },
             ..self
         }
     }
@@ -198,22 +198,22 @@ mod tests {
     };
 
     #[test]
-    fn intervals_are_equally_spaced_and_the_last_ends_with_the_window() {
+    fn last_interval_ends_with_the_window() {
         assert_eq!([1_500, 1_799, 1_800, 2_499].map(|ns| BORDERS.interval(ns)), [0, 0, 1, 3]);
         assert_eq!([0, 2, 3].map(|k| BORDERS.interval_end(k)), [1_800, 2_400, 2_500]);
         assert_eq!([1_499, 1_500, 2_499, 2_500].map(|ns| BORDERS.counts(ns)), [false, true, true, false]);
     }
 
     #[test]
-    fn a_cursor_agrees_with_the_borders_in_any_order() {
+    fn cursor_agrees_with_the_borders() {
         for borders in [BORDERS, Borders { end_ns: NEVER, ..BORDERS }, Borders::UNLIMITED] {
             let mut cursor = IntervalCursor::default();
             for ns in
                 (0..4_000).chain((0..4_000).rev()).chain((0..40_000).map(|i| i * 7_919 % 4_001)).chain([NEVER - 1])
             {
                 let expected = borders.counts(ns).then(|| borders.interval(ns));
-                let found = cursor.seek(&borders, ns).then(|| cursor.interval());
-                assert_eq!((found, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
+                let interval = cursor.seek(&borders, ns).then(|| cursor.interval());
+                assert_eq!((interval, cursor.contains(ns)), (expected, expected.is_some()), "{ns} in {borders:?}");
             }
         }
     }

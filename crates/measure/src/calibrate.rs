@@ -78,7 +78,7 @@ impl<W: Workload + Kind> Probe<W> {
         work.prepare_probe(spec, operations, threads)?;
         let task = Task {
             failures: Failures::new(shape.steps),
-            scheduler: Scheduler::new(Segment::default(), &borders, stripe).in_units(work.unit()),
+            scheduler: Scheduler::new(Segment::default(), &borders, stripe).with_units(work.unit()),
             pace: None,
             to_unix_ns: 0,
             seed: spec.seed,
@@ -90,7 +90,7 @@ impl<W: Workload + Kind> Probe<W> {
     /// Performs the operations once: the time of the slowest thread, ns.
     pub fn measure(&mut self, target: &dyn Target<W>) -> u64 {
         let unit = self.task.work.unit();
-        self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).in_units(unit);
+        self.task.scheduler = Scheduler::new(Segment::default(), &self.borders, self.stripe).with_units(unit);
         probe_ns(&self.task, target, &self.borders, &self.recorders)
     }
 }

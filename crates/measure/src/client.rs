@@ -15,7 +15,7 @@ use crate::clock::{Clock, ThreadTimer, Timer};
 use crate::lateness::{Lateness, Wait};
 use crate::pulse::Pulse;
 use crate::recorder::{Recorder, Step};
-use crate::scheduler::Taken;
+use crate::scheduler::Stripe;
 use crate::sink::Times;
 use crate::task::{Task, Work};
 use loadstone_session::Connection;
@@ -60,14 +60,14 @@ macro_rules! timing_loop {
         let mut actor = W::actor(task, $session, worker);
         let mut operation = W::Operation::default();
         let mut watch = Stopwatch::new(timer, recorder);
-        let (mut cursor, mut taken) = (Cursor::default(), Taken::default());
+        let (mut cursor, mut stripe) = (Cursor::default(), Stripe::default());
         let open = pace.is_some();
         // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
         let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
         // How much later the client is free than it would be if the generator had never been late.
         let mut delay = 0;
-        while let Some(index) = task.scheduler.claim(&mut taken) {
+        while let Some(index) = task.scheduler.claim(&mut stripe) {
             task.work.fill(index, &mut operation);
             if let Some(pace) = pace {
                 let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
@@ -77,8 +77,8 @@ macro_rules! timing_loop {
                 }
                 flight.take(index, due, borders.counts(due));
                 if due > free {
-                    wait!($wait, timer.until(due, || task.scheduler.halted()));
-                    if task.scheduler.halted() {
+                    wait!($wait, timer.until(due, || task.scheduler.is_halted()));
+                    if task.scheduler.is_halted() {
                         break;
                     }
                 }
@@ -102,12 +102,12 @@ macro_rules! timing_loop {
             flight.send(index, due, counted);
             watch.counted = counted;
             if open {
-                let wait = Wait::of(due, free, delay, sent);
+                let wait = Wait::new(due, free, delay, sent);
                 if counted {
                     recorder.wait(wait, sent >= borders.overdue_ns);
                 }
                 watch.ready_ns = due.max(free);
-                watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.held_ns(sent) });
+                watch.lateness = Some(Lateness { sent_ns: wait.generator, pulse, held_ns: pulse.pause_ns(sent) });
             }
             let Outcome { status, done_ns, rows, bytes } = wait!($wait, actor.perform(&operation, &watch));
             let elsewhere = !watch.due_in.contains(done_ns);
@@ -116,15 +116,15 @@ macro_rules! timing_loop {
                 recorder.operation(watch.due_in.interval(), status, (rows, bytes), response_ns, elsewhere);
                 flight.end(done_ns);
             } else {
-                recorder.warmed_up(done_ns.saturating_sub(borders.first_ns));
+                recorder.count_warm_up(done_ns.saturating_sub(borders.first_ns));
                 flight.end_of_warm_up();
             }
             if elsewhere && borders.counts(done_ns) {
-                recorder.ended_in(borders.interval(done_ns), status);
+                recorder.count_end(borders.interval(done_ns), status);
             }
             free = done_ns;
             if open && let Some(lateness) = &watch.lateness {
-                delay = lateness.at(done_ns);
+                delay = lateness.lead_at(done_ns);
             }
             if status != Status::Ok && is_failure(status) {
                 if counted && actor.unsent() {

@@ -51,11 +51,11 @@ static REVERSALS: AtomicU64 = AtomicU64::new(0);
 /// For readings of one clock only. A due time is computed, and an operation may be ahead of it.
 #[inline]
 pub fn elapsed_ns(earlier: u64, later: u64) -> u64 {
-    later.checked_sub(earlier).unwrap_or_else(reversed)
+    later.checked_sub(earlier).unwrap_or_else(resume_time)
 }
 
 #[cold]
-fn reversed() -> u64 {
+fn resume_time() -> u64 {
     REVERSALS.fetch_add(1, Relaxed);
     0
 }
@@ -140,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_stays_with_the_kernels_while_they_are_compared() {
+    fn clock_follows_the_kernel_clock() {
         calibrate();
         for _ in 0..3 {
             let agreement = compare();
             let (before, now, after) = (read(libc::CLOCK_MONOTONIC), Monotonic.now_ns(), read(libc::CLOCK_MONOTONIC));
-            let off = agreement.map_or(0, |found| found.offset_ns_max);
+            let off = agreement.map_or(0, |agreement| agreement.offset_ns_max);
             assert!((before.saturating_sub(off + 1_000_000)..=after + off + 1_000_000).contains(&now));
         }
     }

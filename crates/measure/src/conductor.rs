@@ -121,13 +121,13 @@ impl<'a> Conductor<'a> {
         if end.is_none() {
             end = self.sleep_until(borders.first_ns, &borders, &pulse, controls, &**store);
         }
-        let collections = collections::Asked::of(store);
-        let mut used = self.used(&pulse, &**store);
+        let collections = collections::Asked::send(store);
+        let mut used = self.read_usage(&pulse, &**store);
         if borders.first_ns == borders.start_ns {
             used.device_bytes = device_bytes;
         }
         let start_unix_ns = unix_ns().wrapping_add(borders.first_ns).wrapping_sub(Monotonic.now_ns());
-        observer.started(&self.moment(borders));
+        observer.begin_window(&self.moment(borders));
         let (mut number, mut satisfied) = (0, false);
         while end.is_none() {
             let boundary = borders.interval_end(number);
@@ -150,7 +150,7 @@ impl<'a> Conductor<'a> {
         self.tick();
         let all_ended = self.drain(&borders, end.as_ref(), &**store);
         if all_ended {
-            self.task.work.end(self.task.scheduler.claimed(), Monotonic.now_ns());
+            self.task.work.end(self.task.scheduler.count_claimed(), Monotonic.now_ns());
         }
         let now = Monotonic.now_ns();
         let end = match (self.task.scheduler.failure(), self.workers.panic(), end) {
@@ -162,13 +162,13 @@ impl<'a> Conductor<'a> {
         };
         let ending = match &end {
             End::Done if satisfied => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
-            End::Done if self.task.scheduler.reached_end() || stop_ns >= borders.end_ns => Ending::Time,
+            End::Done if self.task.scheduler.is_exhausted() || stop_ns >= borders.end_ns => Ending::Time,
             End::Done => Ending::Count,
             _ => Ending::Stopped { at_ns: stop_ns, completed: at_stop.in_window },
         };
-        let held_ns = self.held_ns(&pulse, &used);
-        let (censored, due) = self.censored(&borders, ending, now, held_ns);
-        let carried = self.carried(&borders, now);
+        let held_ns = self.pause_ns(&pulse, &used);
+        let (censored, due) = self.collect_censored(&borders, ending, now, held_ns);
+        let carried = self.collect_carried(&borders, now);
         let window = window(&borders, ending, &totals(self.workers.recorders()), due);
         let last_ns = borders.first_ns.saturating_add(window.length_ns);
         self.read(&borders, true);
@@ -218,7 +218,7 @@ impl<'a> Conductor<'a> {
     /// Whether every operation is done. Clients that stopped because nothing more is due in time do not end the trial
     /// early.
     fn all_done(&self) -> bool {
-        self.workers.finished() && !self.task.scheduler.reached_end()
+        self.workers.is_finished() && !self.task.scheduler.is_exhausted()
     }
 
     fn moment(&self, borders: Borders) -> Moment<'_> {
@@ -291,7 +291,7 @@ impl<'a> Conductor<'a> {
 
     /// Passes the number of claimed operations to the work.
     fn tick(&mut self) {
-        let claimed = self.task.scheduler.claimed();
+        let claimed = self.task.scheduler.count_claimed();
         self.tick_at_ns = self.task.work.tick(claimed, Monotonic.now_ns(), self.workers.conductor().tick_ns);
     }
 
@@ -359,12 +359,12 @@ impl<'a> Conductor<'a> {
         self.report(borders, number, last_ns, observer);
     }
 
-    fn used(&self, pulse: &Pulse, store: &dyn OpenStore) -> Used {
+    fn read_usage(&self, pulse: &Pulse, store: &dyn OpenStore) -> Used {
         Used {
             connection_attempts: store.connection_attempts().unwrap_or_default(),
             cpu_ns: usage::cpu_ns(),
             device_bytes: usage::device_bytes(),
-            threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.held_ns(Monotonic.now_ns())]).collect(),
+            threads_ns: self.pulses(pulse).map(|pulse| [pulse.cpu_ns(), pulse.pause_ns(Monotonic.now_ns())]).collect(),
             at_ns: Monotonic.now_ns(),
         }
     }
@@ -375,10 +375,10 @@ impl<'a> Conductor<'a> {
     }
 
     /// The longest time for which any of the engine's threads could not run, ns: an upper bound.
-    fn held_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
+    fn pause_ns(&self, pulse: &Pulse, before: &Used) -> u64 {
         let now = Monotonic.now_ns();
         let threads = self.pulses(pulse).zip(&before.threads_ns);
-        threads.map(|(pulse, earlier)| pulse.held_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
+        threads.map(|(pulse, earlier)| pulse.pause_ns(now).saturating_sub(earlier[1])).max().unwrap_or_default()
     }
 
     fn threads(&self, pulse: &Pulse, before: &Used) -> Vec<ThreadUse> {
@@ -391,7 +391,7 @@ impl<'a> Conductor<'a> {
                 cpu_ns: pulse.cpu_ns().saturating_sub(earlier[0]),
                 wall_ns,
                 lag: pulse.reading(),
-                held_ns: pulse.held_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
+                held_ns: pulse.pause_ns(Monotonic.now_ns()).saturating_sub(earlier[1]),
             })
             .collect()
     }

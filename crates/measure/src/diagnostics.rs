@@ -25,11 +25,11 @@ pub fn notes(closed: &Closed<'_>) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(client_limited(closed));
     notes.extend(rate_not_held(closed));
-    notes.extend(carried(closed));
+    notes.extend(note_carried(closed));
     notes.extend(errors(closed));
     notes.extend(closed.notes.iter().cloned());
-    notes.extend(unanswered(closed));
-    notes.extend(unclosed(closed));
+    notes.extend(note_unanswered(closed));
+    notes.extend(note_unclosed(closed));
     notes.extend(servers_down(closed));
     notes.extend(clock(closed));
     if cfg!(debug_assertions) {
@@ -166,7 +166,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
             format!(
                 "{late} of {due} operations that were due ({:.2} %) had no answer in time{}",
                 share * 100.0,
-                held(closed)
+                pause_clause(closed)
             ),
             "lower the rate, or add clients: the latencies depend on the length of the measurement",
         )
@@ -174,7 +174,7 @@ fn rate_not_held(closed: &Closed<'_>) -> Option<Note> {
 }
 
 /// A clause on pauses of the engine: if it was paused, the system may not be the reason.
-fn held(closed: &Closed<'_>) -> String {
+fn pause_clause(closed: &Closed<'_>) -> String {
     let held_ns = closed.threads.iter().map(|thread| thread.held_ns).max().unwrap_or_default();
     if (held_ns as f64) < HELD_SHARE * closed.window.length_ns as f64 {
         return String::new();
@@ -182,7 +182,7 @@ fn held(closed: &Closed<'_>) -> String {
     format!("; the engine itself could not run for up to {:.3} s, which may be the reason", held_ns as f64 / 1e9)
 }
 
-fn carried(closed: &Closed<'_>) -> Option<Note> {
+fn note_carried(closed: &Closed<'_>) -> Option<Note> {
     let carried = &closed.carried;
     let all = carried.ended + carried.unanswered + carried.unsent;
     let window_ns = closed.window.length_ns;
@@ -219,7 +219,7 @@ fn errors(closed: &Closed<'_>) -> Option<Note> {
     Some(note("errors", message, "see the counts by operation and status"))
 }
 
-fn unanswered(closed: &Closed<'_>) -> Option<Note> {
+fn note_unanswered(closed: &Closed<'_>) -> Option<Note> {
     let left = closed.censored.unanswered + closed.carried.unanswered;
     (left > 0).then(|| {
         note(
@@ -230,8 +230,8 @@ fn unanswered(closed: &Closed<'_>) -> Option<Note> {
     })
 }
 
-fn unclosed(closed: &Closed<'_>) -> Option<Note> {
-    let left: u64 = closed.moment.failures.unclosed().map(|(_, clients)| clients).sum();
+fn note_unclosed(closed: &Closed<'_>) -> Option<Note> {
+    let left: u64 = closed.moment.failures.list_unclosed().map(|(_, clients)| clients).sum();
     (left > 0).then(|| {
         note(
             "unclosed",
@@ -246,7 +246,7 @@ fn clock(closed: &Closed<'_>) -> Option<Note> {
         note(
             "clock",
             "the processor's counter and the kernel's clock diverged during the run: its times are wrong",
-            "measure again on a machine that is not suspended or migrated meanwhile",
+            "measure again on a machine that is not suspended or migrated during the trial",
         )
     })
 }
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn thresholds_are_those_of_the_judge() {
-        for (check, name, ours) in [
+        for (check, name, threshold) in [
             ("generator-limited", "late", LATE_SHARE),
             ("generator-limited", "cpu", CPU_SHARE),
             ("generator-limited", "driver", DRIVER_SHARE),
@@ -272,7 +272,7 @@ mod tests {
             ("rate-not-held", "censored", CENSORED_SHARE),
             ("carried-over", "share", CARRIED_SHARE),
         ] {
-            assert_eq!(judge_thresholds(check)[name].as_f64(), Some(ours), "{check}: {name}");
+            assert_eq!(judge_thresholds(check)[name].as_f64(), Some(threshold), "{check}: {name}");
         }
     }
 

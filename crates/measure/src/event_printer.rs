@@ -83,7 +83,7 @@ impl Observer for EventPrinter {
         }
     }
 
-    fn started(&mut self, _moment: &Moment<'_>) {
+    fn begin_window(&mut self, _moment: &Moment<'_>) {
         self.cpu = usage::cpu_ns();
     }
 
@@ -155,7 +155,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
     let (end, reason) = closed.end.name_and_reason();
     let since_first = |ns: u64| (ns != NEVER).then(|| ns.saturating_sub(borders.first_ns));
     let mut all = outcomes(closed.latencies, steps, true);
-    all.extend(event::censored(&closed.censored.bounds, steps, closed.open));
+    all.extend(event::censor_outcomes(&closed.censored.bounds, steps, closed.open));
     Summary {
         end: end.to_owned(),
         reason,
@@ -193,7 +193,7 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         carried: closed.carried.clone(),
         in_flight: closed.censored.unanswered,
         unsent: closed.censored.unsent,
-        unclosed: closed.moment.failures.unclosed().map(|(_, clients)| clients).sum(),
+        unclosed: closed.moment.failures.list_unclosed().map(|(_, clients)| clients).sum(),
         late_generator: totals.late_generator,
         late_client: totals.late_client,
         wait_client: wait(|waits| &waits.client),
@@ -224,12 +224,16 @@ fn summary(closed: &Closed<'_>, steps: &[&str]) -> Summary {
         collections: closed
             .collections
             .iter()
-            .map(|each| Collection { collector: each.collector.clone(), count: each.count, time_ms: each.time_ms })
+            .map(|collector| Collection {
+                collector: collector.collector.clone(),
+                count: collector.count,
+                time_ms: collector.time_ms,
+            })
             .collect(),
         settle_seconds: closed.settle.map(|settle| settle.as_secs_f64()),
-        saturated_values: closed.latencies.values().flatten().map(Reading::saturated).sum(),
+        saturated_values: closed.latencies.values().flatten().map(Reading::count_saturated).sum(),
         outcomes: all,
-        words: closed
+        messages: closed
             .moment
             .failures
             .messages()

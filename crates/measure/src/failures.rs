@@ -41,8 +41,8 @@ impl Failures {
     /// All stored messages.
     pub fn messages(&self) -> impl Iterator<Item = (StepId, Status, &str)> {
         self.messages.iter().enumerate().flat_map(|(step, cells)| {
-            let each = Status::ALL.into_iter().zip(cells);
-            each.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?.as_str())))
+            let counters = Status::ALL.into_iter().zip(cells);
+            counters.filter_map(move |(status, cell)| Some((StepId(step as u16), status, cell.get()?.as_str())))
         })
     }
 
@@ -52,7 +52,7 @@ impl Failures {
     }
 
     /// Number of clients that did not close, by the status of the attempt. YCSB's report has no such count.
-    pub fn unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
+    pub fn list_unclosed(&self) -> impl Iterator<Item = (Status, u64)> {
         let counts = self.unclosed.iter().map(|count| count.load(Ordering::Relaxed));
         Status::ALL.into_iter().zip(counts).filter(|&(_, count)| count > 0)
     }

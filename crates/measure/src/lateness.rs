@@ -18,7 +18,7 @@ impl Wait {
     /// `delay` earlier if the generator had never been late: Lindley's recursion (Proc. Camb. Phil. Soc. 48, 1952) for the
     /// actual client and for one whose generator is never late.
     #[inline]
-    pub fn of(due: u64, free: u64, delay: u64, sent: u64) -> Self {
+    pub fn new(due: u64, free: u64, delay: u64, sent: u64) -> Self {
         let busy = free.saturating_sub(due);
         let delayed = busy.min(delay);
         let idle = sent.saturating_sub(due.max(free));
@@ -52,11 +52,11 @@ impl Lateness<'_> {
     /// its own thread is paused together with the store that it calls: its answer would have arrived earlier by the
     /// length of the pause.
     #[inline]
-    pub fn at(&self, done: u64) -> u64 {
+    pub fn lead_at(&self, done: u64) -> u64 {
         let seen_late = if self.pulse.clients > 0 {
             self.pulse.behind_ns(done)
         } else {
-            self.pulse.held_ns(done).saturating_sub(self.held_ns)
+            self.pulse.pause_ns(done).saturating_sub(self.held_ns)
         };
         self.sent_ns + seen_late
     }

@@ -14,14 +14,14 @@ const FILES_BESIDE: u64 = 256;
 
 /// Refuses more connections than this process may open. Raises its soft limit to the hard limit if necessary.
 pub fn check_files(connections: u64) -> Result<(), EngineError> {
-    let wanted = connections + FILES_BESIDE;
+    let required = connections + FILES_BESIDE;
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the kernel fills the struct.
     if connections == 0 || unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
         return Ok(());
     }
-    if limit.rlim_cur < wanted {
-        refuse_files(connections, wanted, limit.rlim_max)?;
+    if limit.rlim_cur < required {
+        refuse_files(connections, required, limit.rlim_max)?;
         limit.rlim_cur = limit.rlim_max;
         // SAFETY: the struct is local.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) };
@@ -29,14 +29,14 @@ pub fn check_files(connections: u64) -> Result<(), EngineError> {
     Ok(())
 }
 
-fn refuse_files(connections: u64, wanted: u64, limit: u64) -> Result<(), EngineError> {
-    if wanted <= limit {
+fn refuse_files(connections: u64, required: u64, limit: u64) -> Result<(), EngineError> {
+    if required <= limit {
         return Ok(());
     }
     Err(EngineError::failed(format!(
-        "{connections} connections need {wanted} open files, this process may have {limit}"
+        "{connections} connections need {required} open files, this process may have {limit}"
     ))
-    .hint(format!("ulimit -n {wanted} (`loadstone doctor` shows how to raise the hard limit)")))
+    .hint(format!("ulimit -n {required} (`loadstone doctor` shows how to raise the hard limit)")))
 }
 
 /// Refuses more threads than this host can hold.
@@ -47,21 +47,21 @@ pub fn check(threads: u64, stack_bytes: u64) -> Result<(), EngineError> {
 }
 
 fn refuse_mappings(threads: u64, limit: u64) -> Result<(), EngineError> {
-    let wanted = threads.saturating_mul(MAPPINGS_PER_THREAD);
-    if wanted <= limit {
+    let required = threads.saturating_mul(MAPPINGS_PER_THREAD);
+    if required <= limit {
         return Ok(());
     }
-    Err(EngineError::failed(format!("{threads} threads need {wanted} memory mappings, this host allows {limit}"))
-        .hint(format!("sysctl vm.max_map_count={wanted}, or use at most {} clients", limit / MAPPINGS_PER_THREAD)))
+    Err(EngineError::failed(format!("{threads} threads need {required} memory mappings, this host allows {limit}"))
+        .hint(format!("sysctl vm.max_map_count={required}, or use at most {} clients", limit / MAPPINGS_PER_THREAD)))
 }
 
-fn refuse_bytes(threads: u64, each: u64, limit: u64) -> Result<(), EngineError> {
-    let wanted = threads.saturating_mul(each);
-    if wanted <= limit {
+fn refuse_bytes(threads: u64, bytes_per_thread: u64, limit: u64) -> Result<(), EngineError> {
+    let required = threads.saturating_mul(bytes_per_thread);
+    if required <= limit {
         return Ok(());
     }
-    Err(EngineError::failed(format!("{threads} threads need {wanted} bytes of address space, the limit is {limit}"))
-        .hint(format!("ulimit -v unlimited, or use at most {} clients", limit / each)))
+    Err(EngineError::failed(format!("{threads} threads need {required} bytes of address space, the limit is {limit}"))
+        .hint(format!("ulimit -v unlimited, or use at most {} clients", limit / bytes_per_thread)))
 }
 
 /// The limit of this process's address space, bytes.
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_limit_and_the_command_that_raises_it() {
+    fn errors_name_the_limit_and_its_remedy() {
         assert_eq!(refuse_mappings(8_000, 65_530), Ok(()));
         let error = refuse_mappings(10_000, 65_530).unwrap_err();
         assert_eq!(error.message, "10000 threads need 80000 memory mappings, this host allows 65530");

@@ -150,7 +150,7 @@ pub trait Observer {
     /// The store is open, and every session is connected.
     fn ready(&mut self, opened: &Opened<'_>);
     /// The window begins.
-    fn started(&mut self, _moment: &Moment<'_>) {}
+    fn begin_window(&mut self, _moment: &Moment<'_>) {}
     /// An interval of the window has ended; called for the last interval when all clients have ended.
     fn interval(&mut self, moment: &Moment<'_>, interval: &Interval<'_>);
     /// Whether the trial may end now, because its figures are precise enough. Called after each interval.

@@ -27,8 +27,8 @@ pub struct Pulse {
     pub tick_ns: u64,
     /// Lateness of its ticks, ns.
     pub lag: Grid,
-    /// Its total pauses so far, ns; see [`Self::held_ns`].
-    held: AtomicU64,
+    /// Its total pauses so far, ns; see [`Self::paused_ns`].
+    paused: AtomicU64,
     /// Start of its present lateness, ns; [`NEVER`] while it is on time.
     behind: AtomicU64,
     /// Due time of the tick that it waits for, ns; [`NEVER`] while it waits for none.
@@ -43,9 +43,9 @@ impl Pulse {
     /// The pulse of a thread that has not started.
     pub fn new(name: String, clients: u64, tick_ns: u64) -> Self {
         let clock = AtomicI32::new(0);
-        let [held, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
+        let [paused, ended] = [AtomicU64::new(0), AtomicU64::new(0)];
         let [behind, next] = [AtomicU64::new(NEVER), AtomicU64::new(NEVER)];
-        Self { name, clients, tick_ns, lag: Grid::default(), held, behind, next, clock, ended }
+        Self { name, clients, tick_ns, lag: Grid::default(), paused, behind, next, clock, ended }
     }
 
     /// Starts observing the calling thread, until the returned value is dropped.
@@ -87,8 +87,8 @@ impl Pulse {
     pub fn tick(&self, borders: &Borders, due: u64, woke: u64) {
         self.next.store(NEVER, Ordering::Relaxed);
         let lag = woke.saturating_sub(due);
-        let held = self.held.load(Ordering::Relaxed) + self.pause(lag);
-        self.held.store(held, Ordering::Relaxed);
+        let paused = self.paused.load(Ordering::Relaxed) + self.pause(lag);
+        self.paused.store(paused, Ordering::Relaxed);
         let behind = match self.behind.load(Ordering::Relaxed) {
             _ if lag <= LATE_NS => NEVER,
             NEVER => due.saturating_sub(self.tick_ns),
@@ -103,9 +103,9 @@ impl Pulse {
 
     /// Total pauses of the thread up to `now`, ns: an upper bound, which includes an overdue tick.
     #[inline]
-    pub fn held_ns(&self, now: u64) -> u64 {
+    pub fn pause_ns(&self, now: u64) -> u64 {
         let waiting = now.saturating_sub(self.next.load(Ordering::Relaxed));
-        self.held.load(Ordering::Relaxed) + self.pause(waiting)
+        self.paused.load(Ordering::Relaxed) + self.pause(waiting)
     }
 
     /// Time since the thread was last on time, ns: it may have missed events for that long. After a pause the thread

@@ -111,7 +111,7 @@ struct Slot {
 impl Slot {
     fn new(shape: &Shape) -> Self {
         let ns = shape.sinks.contains(&Sink::HdrNs);
-        let table = |wanted: bool| wanted.then(|| Table::new(shape.steps));
+        let table = |is_required: bool| is_required.then(|| Table::new(shape.steps));
         Self {
             state: AtomicU8::new(EMPTY),
             interval: AtomicU64::new(0),
@@ -137,7 +137,7 @@ impl Slot {
         for count in self.counts.0.iter().chain(&self.elsewhere) {
             count.store(0, Ordering::Relaxed);
         }
-        for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::used) {
+        for (_, _, grid) in self.tables().into_iter().flatten().flat_map(Table::entries) {
             grid.clear();
         }
     }
@@ -302,7 +302,7 @@ impl Recorder {
     fn record(&self, Step { id, status, times, lateness, interval }: Step<'_>) {
         let service = elapsed_ns(times.sent, times.done);
         let response = || {
-            let generator_ns = lateness.map_or(0, |lateness| lateness.at(times.done));
+            let generator_ns = lateness.map_or(0, |lateness| lateness.lead_at(times.done));
             (times.done.saturating_sub(times.due), generator_ns)
         };
         let Some(slot) = self.slot(interval) else {
@@ -341,7 +341,7 @@ impl Recorder {
 
     /// Counts an operation of the warm-up, which ended `late_ns` after the window began (0: before it).
     #[inline]
-    pub fn warmed_up(&self, late_ns: u64) {
+    pub fn count_warm_up(&self, late_ns: u64) {
         add(&self.warmup, 1);
         if late_ns > 0 {
             add(&self.carried, 1);
@@ -352,7 +352,7 @@ impl Recorder {
     /// Counts an operation that ended in an interval of the window in which it was not due. This includes operations
     /// sent in the warm-up, as operations that end after the window are excluded.
     #[inline(never)]
-    pub fn ended_in(&self, interval: u64, status: Status) {
+    pub fn count_end(&self, interval: u64, status: Status) {
         add(&self.ended[interval as usize % ENDED][usize::from(!status.is_ok())], 1);
     }
 
@@ -377,7 +377,7 @@ impl Recorder {
         match self.slot(interval) {
             Some(slot) => {
                 if elsewhere {
-                    self.ended_elsewhere(slot, which);
+                    self.count_other_end(slot, which);
                 }
                 add(&slot.counts.0[which], 1);
             }
@@ -400,7 +400,7 @@ impl Recorder {
     }
 
     #[inline(never)]
-    fn ended_elsewhere(&self, slot: &Slot, which: usize) {
+    fn count_other_end(&self, slot: &Slot, which: usize) {
         add(&slot.elsewhere[usize::from(which >= SUCCEEDED)], 1);
         add(&self.succeeded_elsewhere, u64::from(which < SUCCEEDED));
         // A reader that sees the operation's count also sees these counts, if it loads them afterwards.
@@ -410,7 +410,7 @@ impl Recorder {
     #[cold]
     fn straggling_operation(&self, interval: u64, which: usize, elsewhere: bool) {
         add(&self.succeeded_elsewhere, u64::from(elsewhere && which < SUCCEEDED));
-        // As in `ended_elsewhere`.
+        // As in `count_other_end`.
         fence(Ordering::Release);
         add(&self.straggled.0[which], 1);
         self.straggle(interval, |more| {
@@ -460,7 +460,7 @@ impl Recorder {
     }
 
     /// Operations that this worker's clients have claimed and not finished.
-    pub fn unfinished(&self) -> impl Iterator<Item = Unfinished> {
-        self.flights.iter().filter_map(Flight::unfinished)
+    pub fn list_unfinished(&self) -> impl Iterator<Item = Unfinished> {
+        self.flights.iter().filter_map(Flight::list_unfinished)
     }
 }

@@ -42,7 +42,7 @@ pub struct Scheduler {
 
 /// The operations that a client has claimed and not yet begun.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct Stripe {
     /// The index of the next operation.
     index: u64,
     /// Number of remaining operations.
@@ -72,38 +72,38 @@ impl Scheduler {
     /// The scheduler for a workload in which every `unit` operations belong together: one client of one segment
     /// performs them.
     #[must_use]
-    pub fn in_units(self, unit: u64) -> Self {
+    pub fn with_units(self, unit: u64) -> Self {
         if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
     }
 
     /// The index of the next operation; `None` at the end.
     #[inline]
-    pub fn claim(&self, taken: &mut Taken) -> Option<u64> {
-        if self.halted() {
+    pub fn claim(&self, current: &mut Stripe) -> Option<u64> {
+        if self.is_halted() {
             return None;
         }
-        if taken.left == 0 {
-            self.take(taken)?;
+        if current.left == 0 {
+            self.take(current)?;
         }
-        taken.left -= 1;
-        let index = taken.index;
+        current.left -= 1;
+        let index = current.index;
         // The index after the last claimed operation is not used.
-        taken.index = index.wrapping_add(self.pitch);
+        current.index = index.wrapping_add(self.pitch);
         Some(index)
     }
 
     /// Claims the next operations; `None` at the end.
     #[inline]
-    fn take(&self, taken: &mut Taken) -> Option<()> {
+    fn take(&self, current: &mut Stripe) -> Option<()> {
         // Clients that find the end leave the counter unchanged.
         if self.next.0.load(Ordering::Relaxed) >= self.steps {
             return None;
         }
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
-        taken.left = self.stripe.min(self.steps.saturating_sub(first));
+        current.left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.
-        taken.index = self.segment.index(first / self.unit) * self.unit;
-        (taken.left > 0).then_some(())
+        current.index = self.segment.index(first / self.unit) * self.unit;
+        (current.left > 0).then_some(())
     }
 
     /// Whether one more operation may be counted. Called for every such operation, just before it is sent.
@@ -113,7 +113,7 @@ impl Scheduler {
     }
 
     /// The number of claimed operations.
-    pub fn claimed(&self) -> u64 {
+    pub fn count_claimed(&self) -> u64 {
         self.next.0.load(Ordering::Relaxed).min(self.steps)
     }
 
@@ -121,7 +121,7 @@ impl Scheduler {
     /// at most twice as far as this one.
     pub fn may_have_begun(&self, index: u64) -> bool {
         let segments = if self.segment.owns(index) { 1 } else { 2 };
-        index < self.segment.index(self.claimed()).saturating_mul(segments)
+        index < self.segment.index(self.count_claimed()).saturating_mul(segments)
     }
 
     /// The segment of the trial.
@@ -135,7 +135,7 @@ impl Scheduler {
     }
 
     /// Whether a client has noted that.
-    pub fn reached_end(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.reached_end.load(Ordering::Relaxed)
     }
 
@@ -146,7 +146,7 @@ impl Scheduler {
 
     /// Whether sending has ended: the trial was halted, or its time is over.
     pub fn is_over(&self, now_ns: u64) -> bool {
-        self.halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
+        self.is_halted() || now_ns >= self.end_ns.load(Ordering::Relaxed)
     }
 
     /// Stops sending: no further operation is claimed.
@@ -162,7 +162,7 @@ impl Scheduler {
 
     /// Whether it was halted.
     #[inline]
-    pub fn halted(&self) -> bool {
+    pub fn is_halted(&self) -> bool {
         self.halted.load(Ordering::Acquire)
     }
 
@@ -184,24 +184,24 @@ mod tests {
     fn every_operation_is_claimed_once_for_any_stripe() {
         for stripe in [1, 4, 64] {
             let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
-            let mut clients = [Taken::default(), Taken::default(), Taken::default()];
+            let mut clients = [Stripe::default(), Stripe::default(), Stripe::default()];
             let mut claimed = Vec::new();
-            while let Some(index) = clients.iter_mut().find_map(|taken| scheduler.claim(taken)) {
+            while let Some(index) = clients.iter_mut().find_map(|current| scheduler.claim(current)) {
                 claimed.push(index);
                 clients.rotate_left(1);
             }
             claimed.sort_unstable();
             assert_eq!(claimed, (0..101).map(|step| step * 2 + 1).collect::<Vec<_>>());
-            assert_eq!(scheduler.claimed(), 101);
+            assert_eq!(scheduler.count_claimed(), 101);
         }
     }
 
     #[test]
-    fn the_operations_of_a_unit_go_to_one_client_of_one_segment() {
+    fn unit_belongs_to_one_client_of_one_segment() {
         let mut all = Vec::new();
         for k in 0..2 {
-            let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).in_units(4);
-            let mut clients = [Taken::default(), Taken::default()];
+            let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).with_units(4);
+            let mut clients = [Stripe::default(), Stripe::default()];
             let mut claims = [Vec::new(), Vec::new()];
             for turn in 0.. {
                 match scheduler.claim(&mut clients[turn % 2]) {
@@ -210,8 +210,10 @@ mod tests {
                     None => {}
                 }
             }
-            for each in &claims {
-                assert!(each.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0));
+            for claim in &claims {
+                assert!(
+                    claim.chunks(4).all(|file| file.windows(2).all(|two| two[1] == two[0] + 1) && file[0] % 4 == 0)
+                );
             }
             all.extend(claims.into_iter().flatten());
         }
@@ -226,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_operation_may_have_begun_and_another_segment_may_be_twice_as_far() {
+    fn furthest_operation_allows_for_faster_segments() {
         let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
-        let mut taken = Taken::default();
-        assert_eq!([(); 3].map(|()| scheduler.claim(&mut taken)), [Some(1), Some(3), Some(5)]);
+        let mut current = Stripe::default();
+        assert_eq!([(); 3].map(|()| scheduler.claim(&mut current)), [Some(1), Some(3), Some(5)]);
         assert_eq!([5, 7].map(|index| scheduler.may_have_begun(index)), [true, false]);
         assert_eq!([12, 14].map(|index| scheduler.may_have_begun(index)), [true, false]);
         scheduler.halt();
-        assert_eq!(scheduler.claim(&mut taken), None);
+        assert_eq!(scheduler.claim(&mut current), None);
     }
 }

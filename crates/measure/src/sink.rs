@@ -46,7 +46,7 @@ pub enum YcsbTable {
 }
 
 impl YcsbMeasurements {
-    /// Measurements for one of YCSB's sinks; `None` for ours.
+    /// Measurements for one of YCSB's sinks; `None` for Loadstone's.
     pub fn new(sink: &Sink, steps: usize, open: bool, to_unix_ns: u64) -> Option<Self> {
         let op = YcsbTable::new(sink, steps)?;
         let intended = if open { YcsbTable::new(sink, steps) } else { None };

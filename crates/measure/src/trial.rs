@@ -73,7 +73,7 @@ pub fn run<W: Workload + Kind>(
     work.prepare_trial(spec, workers)?;
     let task = Arc::new(Task {
         failures: Failures::new(shape.steps),
-        scheduler: Scheduler::new(spec.segment, &borders, stripe).in_units(unit),
+        scheduler: Scheduler::new(spec.segment, &borders, stripe).with_units(unit),
         pace,
         to_unix_ns: shape.to_unix_ns,
         seed: spec.seed,

@@ -57,7 +57,7 @@ impl Counter {
         // Once only the kernel's clock is used, nothing is compared.
         if watch.agreement().jumps == 0 {
             let now = now();
-            match watch.look(now, self.lines.read(|| now.ticks, || now.ns), vouched()) {
+            match watch.compare(now, self.lines.read(|| now.ticks, || now.ns), vouched()) {
                 Advice::Keep => {}
                 Advice::Steer(ns_per_tick) => self.lines.steer(ns_per_tick),
                 Advice::Leave { lead_ns } => self.lines.leave(lead_ns),

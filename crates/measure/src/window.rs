@@ -70,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_final_flush_belongs_to_the_window() {
-        let held = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
-        assert_eq!(window(&BORDERS, Ending::Time, &held, None), Window { length_ns: 3_000, completed: 90 });
-        let early = Totals { closed_ns: 2_000, ..held };
+        let totals = Totals { succeeded: 90, in_window: 80, batched: 90, closed_ns: 4_500, ..Totals::default() };
+        assert_eq!(window(&BORDERS, Ending::Time, &totals, None), Window { length_ns: 3_000, completed: 90 });
+        let early = Totals { closed_ns: 2_000, ..totals };
         assert_eq!(window(&BORDERS, Ending::Time, &early, None).length_ns, 1_000, "no shorter than the set time");
     }
 

@@ -47,17 +47,17 @@ pub struct Job {
 }
 
 /// Whether a store is driven by a thread per client, and the total number of threads.
-pub fn threads(driving: &Driving, clients: u64, asked: u64) -> (bool, u64) {
+pub fn threads(driving: &Driving, clients: u64, requested: u64) -> (bool, u64) {
     let by_thread = match driving.drive {
         Drive::Thread => true,
         Drive::Task => false,
-        Drive::Either => clients <= THREADS_MAX && asked == 0,
+        Drive::Either => clients <= THREADS_MAX && requested == 0,
     };
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let executors = match (asked, driving.drive) {
+    let executors = match (requested, driving.drive) {
         (0, Drive::Task) => processors.min(clients.div_ceil(driving.clients_per_executor)),
         (0, _) => processors,
-        (asked, _) => asked,
+        (requested, _) => requested,
     };
     (by_thread, if by_thread { clients } else { executors.min(clients) })
 }
@@ -140,7 +140,7 @@ impl WorkerThreads {
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
             let pulse =
                 if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, TICK_NS)) };
-            let one = Worker {
+            let client_thread = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),
                 pulse: Arc::clone(&pulse),
@@ -150,7 +150,8 @@ impl WorkerThreads {
                 clients: share,
                 number: worker as usize,
             };
-            let spawned = std::thread::Builder::new().name(name).stack_size(job.stack_bytes).spawn(move || one.run());
+            let spawned =
+                std::thread::Builder::new().name(name).stack_size(job.stack_bytes).spawn(move || client_thread.run());
             match spawned {
                 Ok(thread) => all.threads.push(thread),
                 Err(error) => {
@@ -200,7 +201,7 @@ impl WorkerThreads {
     }
 
     /// Whether every worker has ended.
-    pub fn finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.working.load(Ordering::Acquire) == 0
     }
 
@@ -208,7 +209,7 @@ impl WorkerThreads {
     /// since its clients will not end.
     pub fn join(&mut self, borders: &Borders, grace: Duration, lost: impl Fn() -> bool) -> bool {
         let start = Instant::now();
-        while !self.finished() {
+        while !self.is_finished() {
             if lost() || start.elapsed() > grace {
                 return false;
             }
@@ -277,7 +278,7 @@ impl Worker {
         let (Ok(mut client), Ok(())) = (client, reported) else { return };
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
-            block_on(timer.until(borders.start_ns, || task.scheduler.halted()));
+            block_on(timer.until(borders.start_ns, || task.scheduler.is_halted()));
             let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
             client.drive(&borders, timer, context);
         }
@@ -309,7 +310,7 @@ impl Worker {
                 }
             };
             let task = Arc::clone(&job.task);
-            let (alarm, ringing) = match Alarm::new(move || task.scheduler.halted()) {
+            let (alarm, ringing) = match Alarm::new(move || task.scheduler.is_halted()) {
                 Ok(made) => made,
                 Err(error) => {
                     let _ = connected.send(Err(EngineError::failed(format!("cannot create a timer: {error}"))));
@@ -324,11 +325,13 @@ impl Worker {
             }
             drop(connected);
             let Some(borders) = gate.wait() else { return };
-            ThreadTimer::default().until(borders.start_ns, || job.task.scheduler.halted()).await;
+            ThreadTimer::default().until(borders.start_ns, || job.task.scheduler.is_halted()).await;
             let ringing = tokio::task::spawn_local(ringing);
             let beat = {
                 let (task, pulse, alarm) = (Arc::clone(&job.task), Arc::clone(&pulse), alarm.clone());
-                tokio::task::spawn_local(async move { pulse.beat(&borders, &alarm, || task.scheduler.halted()).await })
+                tokio::task::spawn_local(
+                    async move { pulse.beat(&borders, &alarm, || task.scheduler.is_halted()).await },
+                )
             };
             let mut clients = Vec::with_capacity(all.len());
             for (number, mut client) in all.into_iter().enumerate() {

@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use crate::about::About;
 use crate::error::EngineError;
@@ -105,7 +105,7 @@ impl<S: Store> OpenStore for S {
     }
 
     fn is_networked(&self) -> bool {
-        Store::networked(self)
+        Store::is_networked(self)
     }
 
     fn connections(&self, clients: u64) -> u64 {
@@ -125,7 +125,7 @@ impl<S: Store> OpenStore for S {
     }
 
     fn describe_loss(&self) -> Option<String> {
-        Store::lost(self)
+        Store::describe_loss(self)
     }
 }
 
@@ -177,14 +177,14 @@ trait AnySession {
         &'a mut self,
         slot: &'a mut Slot,
         key: &'a [u8],
-        fields: Wanted<'a>,
+        fields: Projection<'a>,
         row: &'a mut Row,
     ) -> InPlace<'a, Status>;
     fn scan<'a>(
         &'a mut self,
         slot: &'a mut Slot,
         from: (&'a [u8], usize),
-        fields: Wanted<'a>,
+        fields: Projection<'a>,
         rows: &'a mut Rows,
     ) -> InPlace<'a, Status>;
     fn insert<'a>(&'a mut self, slot: &'a mut Slot, key: &'a [u8], row: &'a Row) -> InPlace<'a, Status>;
@@ -222,7 +222,7 @@ impl<S: Session + 'static> AnySession for S {
         &'a mut self,
         slot: &'a mut Slot,
         key: &'a [u8],
-        fields: Wanted<'a>,
+        fields: Projection<'a>,
         row: &'a mut Row,
     ) -> InPlace<'a, Status> {
         slot.put(Session::read(self, key, fields, row))
@@ -232,7 +232,7 @@ impl<S: Session + 'static> AnySession for S {
         &'a mut self,
         slot: &'a mut Slot,
         (key, count): (&'a [u8], usize),
-        fields: Wanted<'a>,
+        fields: Projection<'a>,
         rows: &'a mut Rows,
     ) -> InPlace<'a, Status> {
         slot.put(Session::scan(self, key, count, fields, rows))
@@ -251,7 +251,7 @@ impl<S: Session + 'static> AnySession for S {
     }
 
     fn is_refusal(&self, status: Status) -> bool {
-        Session::refused(self, status)
+        Session::is_refusal(self, status)
     }
 }
 
@@ -278,11 +278,11 @@ impl Connection for VirtualSession {
 }
 
 impl Session for VirtualSession {
-    async fn read(&mut self, key: &[u8], fields: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], fields: Projection<'_>, row: &mut Row) -> Status {
         self.session.read(&mut self.slot, key, fields, row).await
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, fields: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, fields: Projection<'_>, rows: &mut Rows) -> Status {
         self.session.scan(&mut self.slot, (key, count), fields, rows).await
     }
 
@@ -298,7 +298,7 @@ impl Session for VirtualSession {
         self.session.delete(&mut self.slot, key).await
     }
 
-    fn refused(&self, status: Status) -> bool {
+    fn is_refusal(&self, status: Status) -> bool {
         self.session.is_refusal(status)
     }
 }

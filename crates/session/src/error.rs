@@ -122,7 +122,7 @@ pub enum TlsFault {
 
 impl ConnectError {
     /// The reason in an error of the operating system.
-    pub fn of(error: &std::io::Error) -> Self {
+    pub fn from_io(error: &std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => Self::FilesExhausted,
             Some(libc::EADDRNOTAVAIL) => Self::PortsExhausted,
@@ -151,7 +151,7 @@ impl Failure {
 
     /// The failure, if something may have been written, even if the last step was refused.
     #[must_use]
-    pub fn in_doubt(self) -> Self {
+    pub fn mark_unresolved(self) -> Self {
         Self { refused: false, ..self }
     }
 

@@ -32,7 +32,7 @@ impl Guarantee {
     }
 
     /// Writes reach the log at intervals: the end of the process may lose the most recent writes only.
-    pub fn at_intervals(how: impl Into<String>) -> Self {
+    pub fn periodic(how: impl Into<String>) -> Self {
         Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use crate::about::{About, setting};
 use crate::error::EngineError;
@@ -31,8 +31,8 @@ impl NullSession {
     #[inline]
     fn answer(&self) -> Status {
         if let Some(delay) = self.delay {
-            let begun = Instant::now();
-            while begun.elapsed() < delay {
+            let start = Instant::now();
+            while start.elapsed() < delay {
                 std::hint::spin_loop();
             }
         }
@@ -86,14 +86,14 @@ impl Connection for NullSession {
 
 impl Session for NullSession {
     #[inline]
-    async fn read(&mut self, key: &[u8], _wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], _projection: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
         black_box(key);
         self.answer()
     }
 
     #[inline]
-    async fn scan(&mut self, key: &[u8], count: usize, _wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, _projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         black_box((key, count));
         self.answer()

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use crate::about::About;
 use crate::error::EngineError;
@@ -67,7 +67,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     fn close(self) -> Result<(), EngineError>;
 
     /// Whether operations cross a network; if so, the engine's processors must not be the bottleneck.
-    fn networked(&self) -> bool {
+    fn is_networked(&self) -> bool {
         Self::ABOUT.networked
     }
 
@@ -93,7 +93,7 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
 
     /// The reason why it is permanently lost, if it is: its calls then do not return, and the trial ends with the
     /// results so far. Called every few milliseconds.
-    fn lost(&self) -> Option<String> {
+    fn describe_loss(&self) -> Option<String> {
         None
     }
 }
@@ -159,10 +159,16 @@ pub trait Connection {
 /// One client's session on a store of records. Keys are bytes, rows are fields with names.
 pub trait Session: Connection {
     /// Reads one record into `row` (cleared first).
-    fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status>;
+    fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status>;
 
     /// Reads up to `count` records in key order, starting at `key`.
-    fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> impl Future<Output = Status>;
+    fn scan(
+        &mut self,
+        key: &[u8],
+        count: usize,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> impl Future<Output = Status>;
 
     /// Writes a whole record.
     fn insert(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status>;
@@ -176,7 +182,7 @@ pub trait Session: Connection {
     /// Whether the write that has just ended with this status was certainly refused: nothing was or will be written.
     /// Called only after a write that is not `Ok`. A store that does not know returns `false`: a write that is reported
     /// as refused but found afterwards counts as a fault of the system.
-    fn refused(&self, _status: Status) -> bool {
+    fn is_refusal(&self, _status: Status) -> bool {
         false
     }
 }

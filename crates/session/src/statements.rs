@@ -196,7 +196,7 @@ pub trait Statements: Connection {
     /// Executes several statements, each with its values, as one request.
     fn execute_batch(&mut self, kind: BatchKind, parts: &[(usize, Values)]) -> impl Future<Output = Status>;
 
-    /// See [`Session::refused`](crate::Session::refused).
+    /// See [`Session::is_refusal`](crate::Session::is_refusal).
     fn is_refusal(&self, _status: Status) -> bool {
         false
     }

@@ -108,8 +108,8 @@ impl Files for &'static Made {
 }
 
 fn main() -> Result<(), SortError> {
-    let mut words = std::env::args().skip(1).map(|word| word.parse::<usize>().unwrap_or(1));
-    let (rows, repeats) = (words.next().unwrap_or(10_000_000), words.next().unwrap_or(5));
+    let mut arguments = std::env::args().skip(1).map(|word| word.parse::<usize>().unwrap_or(1));
+    let (rows, repeats) = (arguments.next().unwrap_or(10_000_000), arguments.next().unwrap_or(5));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let files: &'static Made = Box::leak(Box::new(Made { rows: rows as u64, there: AtomicBool::new(false) }));
     let input = Input::list(&files, "made")?;
@@ -125,13 +125,13 @@ fn main() -> Result<(), SortError> {
             std::array::from_fn::<u8, KEY_BYTES, _>(|byte| row[byte])
         })
         .collect();
-    let splitters = Splitters::of_sample(sample, threads);
-    let mut ours = |to: &mut AlignedBuffer| -> Result<[f64; 2], SortError> {
+    let splitters = Splitters::from_sample(sample, threads);
+    let mut run_engine = |to: &mut AlignedBuffer| -> Result<[f64; 2], SortError> {
         let start = Instant::now();
         chunk.fill(&pieces, (&files, &input), None, 2 * threads, &progress)?;
         let filled = start.elapsed().as_secs_f64();
         let parts = chunk.parts(&splitters);
-        let sorted = chunk.sorted();
+        let sorted = chunk.sort_parts();
         let mut rest = &mut to[..rows * ROW_BYTES];
         std::thread::scope(|scope| {
             let mut gathering = Vec::new();
@@ -141,11 +141,11 @@ fn main() -> Result<(), SortError> {
                 (own, rest) = std::mem::take(&mut rest).split_at_mut(length * ROW_BYTES);
                 gathering.push(scope.spawn(move || sorted.gather_into(part, own)));
             }
-            gathering.into_iter().try_for_each(|one| one.join().unwrap_or_else(|_| Err(SortError::stopped())))
+            gathering.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(|_| Err(SortError::stop())))
         })?;
         Ok([filled, start.elapsed().as_secs_f64() - filled])
     };
-    ours(&mut to)?;
+    run_engine(&mut to)?;
     files.there.store(true, Relaxed);
     let from: Vec<[u8; ROW_BYTES]> = to[..rows * ROW_BYTES].as_chunks().0.to_vec();
     assert!(from.is_sorted_by_key(|row| entry(row, 0)), "the rows are not sorted");
@@ -191,9 +191,9 @@ fn main() -> Result<(), SortError> {
             }
         });
         let gathered = start.elapsed().as_secs_f64() - sorted;
-        let [filled, merged] = ours(&mut to)?;
+        let [filled, merged] = run_engine(&mut to)?;
         let line = format!(
-            "{{\"rdst\": {radix:.4}, \"sort_unstable\": {standard:.4}, \"bound\": [{sorted:.4}, {gathered:.4}], \"ours\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
+            "{{\"rdst\": {radix:.4}, \"sort_unstable\": {standard:.4}, \"bound\": [{sorted:.4}, {gathered:.4}], \"engine\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
             (sorted + gathered) / (filled + merged)
         );
         let _ = std::io::stdout().write_all(line.as_bytes());

@@ -22,7 +22,7 @@ pub enum Codec {
 
 impl Codec {
     /// The format of a Hadoop class, by its full or simple name.
-    pub fn of_class(class: &str) -> Option<Self> {
+    pub fn from_class(class: &str) -> Option<Self> {
         match class.strip_prefix("org.apache.hadoop.io.compress.").unwrap_or(class) {
             "GzipCodec" => Some(Self::Gzip),
             "DefaultCodec" | "DeflateCodec" => Some(Self::Deflate),
@@ -79,7 +79,7 @@ pub struct Decoder {
     /// The offset in the compressed file of the bytes that are fed next.
     pub at: u64,
     /// Number of bytes returned by the last [`take`](Self::take), to be removed by the next call.
-    taken: usize,
+    consumed: usize,
 }
 
 impl Decoder {
@@ -89,23 +89,23 @@ impl Decoder {
             Codec::Gzip => Stream::Gzip(MultiGzDecoder::new(Vec::new())),
             Codec::Deflate => Stream::Deflate(ZlibDecoder::new(Vec::new())),
         };
-        Self { stream, at: 0, taken: 0 }
+        Self { stream, at: 0, consumed: 0 }
     }
 
-    fn decoded(&mut self) -> &mut Vec<u8> {
+    fn buffer(&mut self) -> &mut Vec<u8> {
         match &mut self.stream {
             Stream::Gzip(stream) => stream.get_mut(),
             Stream::Deflate(stream) => stream.get_mut(),
         }
     }
 
-    /// Removes the bytes taken, and feeds compressed bytes until `wanted` bytes are decoded; without input, decodes the
+    /// Removes the bytes taken, and feeds compressed bytes until `len` bytes are decoded; without input, decodes the
     /// bytes that the decoder still holds. Returns whether there are enough.
-    pub fn feed(&mut self, compressed: &[u8], wanted: usize) -> io::Result<bool> {
-        let taken = std::mem::take(&mut self.taken);
-        self.decoded().drain(..taken);
+    pub fn feed(&mut self, compressed: &[u8], len: usize) -> io::Result<bool> {
+        let consumed = std::mem::take(&mut self.consumed);
+        self.buffer().drain(..consumed);
         for piece in compressed.chunks(PIECE) {
-            if self.decoded().len() >= wanted {
+            if self.buffer().len() >= len {
                 break;
             }
             match &mut self.stream {
@@ -120,14 +120,14 @@ impl Decoder {
                 Stream::Deflate(stream) => stream.flush()?,
             }
         }
-        Ok(self.decoded().len() >= wanted)
+        Ok(self.buffer().len() >= len)
     }
 
-    /// The next decoded bytes: `wanted` bytes, or fewer at the end of the stream.
-    pub fn take(&mut self, wanted: usize) -> &[u8] {
-        self.taken = wanted.min(self.decoded().len());
-        let taken = self.taken;
-        &self.decoded()[..taken]
+    /// The next decoded bytes: `len` bytes, or fewer at the end of the stream.
+    pub fn take(&mut self, len: usize) -> &[u8] {
+        self.consumed = len.min(self.buffer().len());
+        let consumed = self.consumed;
+        &self.buffer()[..consumed]
     }
 }
 
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_is_decoded_in_pieces_of_any_size_and_memory_does_not_follow_the_ratio() {
+    fn decoder_accepts_any_piece_size_in_bounded_memory() {
         for codec in [Codec::Gzip, Codec::Deflate] {
             // Compresses a thousandfold, after an incompressible part.
             let mut content = vec![0; 20_000_000];
@@ -151,7 +151,7 @@ mod tests {
                 let at = decoder.at as usize;
                 let enough = decoder.feed(&stored[at..], part.len()).unwrap();
                 assert!(enough || decoder.feed(&[], part.len()).unwrap());
-                assert!(decoder.decoded().len() < 300_001 + 5_000_000);
+                assert!(decoder.buffer().len() < 300_001 + 5_000_000);
                 assert!(decoder.take(part.len()) == part);
             }
             assert!(!decoder.feed(&[], 1).unwrap() && decoder.take(1).is_empty());
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn codecs_have_hadoops_names() {
-        let class = |name: &str| Codec::of_class(name);
+        let class = |name: &str| Codec::from_class(name);
         assert_eq!(class("org.apache.hadoop.io.compress.GzipCodec"), Some(Codec::Gzip));
         assert_eq!(class("DefaultCodec"), Some(Codec::Deflate));
         assert_eq!(class("org.apache.hadoop.io.compress.SnappyCodec"), None);

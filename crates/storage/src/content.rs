@@ -28,7 +28,7 @@ pub struct Difference {
     /// Its offset in the file.
     pub offset: u64,
     /// The byte that was read.
-    pub found: u8,
+    pub actual: u8,
     /// The byte that was written.
     pub expected: u8,
 }
@@ -94,29 +94,29 @@ impl Content {
 
     /// The content to which a part of a file belongs, according to the marks of its sectors; `None` if it is not
     /// Loadstone's, or too short to tell.
-    pub fn of(offset: u64, read: &[u8]) -> Option<Self> {
+    pub fn from_part(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
         // All sectors, because one flipped bit in a mark must not make Loadstone's file look foreign.
         let sectors = read.get(first..)?.chunks(SECTOR);
         let headers =
             sectors.filter(|sector| sector.len() >= HEADER && [MAGIC, COMPRESSIBLE].contains(&mark_of(sector)));
-        let mut found = headers.map(|sector| {
+        let mut contents = headers.map(|sector| {
             let seed = u64::from_le_bytes(std::array::from_fn(|i| sector[8 + i]));
             Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
         });
-        let one = found.next()?;
+        let earliest = contents.next()?;
         // A seed that occurs twice is right, even if another seed came first.
-        let two = found.next();
-        let three = found.next();
-        Some(if two.is_some() && two == three { two.unwrap_or(one) } else { one })
+        let two = contents.next();
+        let three = contents.next();
+        Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
     /// The first byte that differs from the mark, at the expected place of the first complete mark of a part of a file.
-    pub fn unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
+    pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
-        let found = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
-        let ours = [MAGIC, COMPRESSIBLE].contains(&mark_of(found));
-        (!ours).then(|| first_difference(start, found, &MAGIC)).flatten()
+        let actual = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
+        let is_marked = [MAGIC, COMPRESSIBLE].contains(&mark_of(actual));
+        (!is_marked).then(|| first_difference(start, actual, &MAGIC)).flatten()
     }
 
     /// Fills `into` with the content at `offset` of a file.
@@ -126,10 +126,10 @@ impl Content {
         let mut into = into;
         if before > 0 {
             let mut whole = [0; SECTOR];
-            let taken = into.len().min(SECTOR - before);
-            self.sector(file, sector, &mut whole[..before + taken]);
-            into[..taken].copy_from_slice(&whole[before..before + taken]);
-            into = &mut into[taken..];
+            let part_bytes = into.len().min(SECTOR - before);
+            self.sector(file, sector, &mut whole[..before + part_bytes]);
+            into[..part_bytes].copy_from_slice(&whole[before..before + part_bytes]);
+            into = &mut into[part_bytes..];
             sector += 1;
         }
         for part in into.chunks_mut(SECTOR) {
@@ -144,13 +144,13 @@ impl Content {
         let mut done = 0;
         while done < read.len() {
             let at = offset + done as u64;
-            let taken = (read.len() - done).min(SECTOR - (at % SECTOR as u64) as usize);
-            let (part, expected) = (&read[done..done + taken], &mut expected[..taken]);
+            let part_bytes = (read.len() - done).min(SECTOR - (at % SECTOR as u64) as usize);
+            let (part, expected) = (&read[done..done + part_bytes], &mut expected[..part_bytes]);
             self.fill(file, at, expected);
             if part != expected {
                 return first_difference(at, part, expected);
             }
-            done += taken;
+            done += part_bytes;
         }
         None
     }
@@ -173,7 +173,7 @@ fn step(state: &mut [u64; LANES]) {
 #[cold]
 fn first_difference(at: u64, read: &[u8], expected: &[u8]) -> Option<Difference> {
     let first = read.iter().zip(expected).position(|(a, b)| a != b)?;
-    Some(Difference { offset: at + first as u64, found: read[first], expected: expected[first] })
+    Some(Difference { offset: at + first as u64, actual: read[first], expected: expected[first] })
 }
 
 #[cfg(test)]
@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         /// Any part of a file is the same whether it is generated alone or with the whole file.
         #[test]
-        fn a_part_is_the_same_alone_and_in_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
+        fn part_equals_its_range_of_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
             let content = Content::new(seed).compressible(half);
             let mut whole = vec![0; 40_000];
             content.fill(file, 0, &mut whole);
@@ -202,43 +202,43 @@ mod tests {
             content.fill(3, offset, &mut read);
             let at = at.index(bytes);
             read[at] ^= 1 << bit;
-            let found = content.verify(3, offset, &read).map(|difference| difference.offset);
-            prop_assert_eq!(found, Some(offset + at as u64));
+            let actual = content.verify(3, offset, &read).map(|difference| difference.offset);
+            prop_assert_eq!(actual, Some(offset + at as u64));
         }
     }
 
     /// The seed is recovered from any part of a file with a whole sector in it, even if one bit of a header is wrong.
     #[test]
-    fn our_file_is_recognised_and_a_foreign_one_is_not() {
+    fn foreign_file_is_recognised() {
         let mut bytes = vec![0; 5 * SECTOR];
         Content::new(99).fill(3, 0, &mut bytes);
-        assert_eq!(Content::of(0, &bytes), Some(Content::new(99)));
-        assert_eq!(Content::of(1_000, &bytes[1_000..]), Some(Content::new(99)));
-        assert_eq!(Content::of(0, &bytes[..15]), None, "too short to tell");
+        assert_eq!(Content::from_part(0, &bytes), Some(Content::new(99)));
+        assert_eq!(Content::from_part(1_000, &bytes[1_000..]), Some(Content::new(99)));
+        assert_eq!(Content::from_part(0, &bytes[..15]), None, "too short to tell");
         let half = Content::new(99).compressible(true);
         half.fill(3, 0, &mut bytes);
-        assert_eq!((Content::of(0, &bytes), Content::unmarked(0, &bytes)), (Some(half), None));
+        assert_eq!((Content::from_part(0, &bytes), Content::first_unmarked(0, &bytes)), (Some(half), None));
         assert!(bytes.chunks(SECTOR).all(|sector| sector[SECTOR / 2..] == [0; SECTOR / 2]));
         Content::new(99).fill(3, 0, &mut bytes);
         for at in 0..HEADER {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1;
-            assert_eq!(Content::of(0, &flipped), Some(Content::new(99)), "byte {at}");
+            assert_eq!(Content::from_part(0, &flipped), Some(Content::new(99)), "byte {at}");
         }
         let hadoop: Vec<u8> = (0..5 * SECTOR).map(|i| b'0' + (i % 50) as u8).collect();
-        assert_eq!(Content::of(0, &hadoop), None);
+        assert_eq!(Content::from_part(0, &hadoop), None);
     }
 
     /// Files, sectors and seeds share no words, and no byte value is more frequent than chance allows.
     #[test]
     fn content_differs_between_files_and_is_incompressible() {
-        let mut seen = std::collections::HashSet::new();
+        let mut unique = std::collections::HashSet::new();
         let mut counts = [0u32; 256];
         for (seed, file) in [(1, 0), (1, 1), (2, 0), (0, 0)] {
             let mut bytes = vec![0; 64 * SECTOR];
             Content::new(seed).fill(file, 0, &mut bytes);
             for word in bytes.chunks(SECTOR).flat_map(|sector| sector[HEADER..].chunks_exact(8)) {
-                assert!(seen.insert(<[u8; 8]>::try_from(word).unwrap()), "a word occurs twice");
+                assert!(unique.insert(<[u8; 8]>::try_from(word).unwrap()), "a word occurs twice");
                 for &byte in word {
                     counts[usize::from(byte)] += 1;
                 }

@@ -21,7 +21,7 @@ pub const WITHOUT_URING: &str = "io_uring_unavailable";
 pub trait FileSession: Connection {
     /// The file system.
     type System: FileSystem;
-    /// Whether the file system stores the bytes written. One that does not is for probes of the engine, which verify
+    /// Whether the file system stores the bytes written. If not, it serves probes of the engine, which verify
     /// nothing.
     const KEEPS: bool = true;
 
@@ -58,7 +58,7 @@ impl<F: FileSystem> FileSession for FileClient<F> {
     }
 }
 
-/// A client of a file system that stores nothing: for the engine's probe of its own cost.
+/// A client of a file system that stores nothing: for the probe of the engine's cost.
 #[derive(Debug, Default)]
 pub struct NullFiles(FileClient<NullFs>);
 
@@ -144,7 +144,7 @@ impl Store for FileStore {
             direct: if direct { Direct::Required } else { Direct::Off },
             uring_depth: uring.map(|depth| depth as usize),
         });
-        let memory = in_memory(&location.path);
+        let memory = is_in_memory(&location.path);
         let how = if memory {
             "only in memory: this file system (tmpfs) has no device"
         } else if direct {
@@ -152,7 +152,7 @@ impl Store for FileStore {
         } else {
             "in the page cache; on the device according to --sync"
         };
-        let without_uring = system.without_uring().map(str::to_owned);
+        let without_uring = system.uring_refusal().map(str::to_owned);
         let io = match (uring, &without_uring) {
             (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
             _ => "pread, pwrite".to_owned(),
@@ -195,7 +195,7 @@ fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'
 }
 
 /// Whether a directory, or the one in which it will be created, is on a file system without a device.
-fn in_memory(directory: &str) -> bool {
+fn is_in_memory(directory: &str) -> bool {
     let existing = std::path::Path::new(directory).ancestors().find(|path| path.exists());
     let Some(path) = existing.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
         return false;

@@ -38,7 +38,7 @@ pub struct FilesSpec {
     #[serde(default)]
     pub skip_bytes: u64,
     /// Random positions are multiples of this: 1 as in Hadoop, the buffer size as in fio.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub align_bytes: u64,
     /// The condition under which a written file counts as done.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct FilesSpec {
     pub block_bytes: Option<u64>,
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 
@@ -240,7 +240,7 @@ impl Files {
             Access::Skip => part * (buffer + self.spec.skip_bytes),
             // As in TestDFSIO's nextOffset: whole buffers from the end; the last one begins at 0 and overlaps.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
-            Access::Random if self.spec.align_bytes == buffer => self.shuffled(file, part) * buffer,
+            Access::Random if self.spec.align_bytes == buffer => self.shuffle_part(file, part) * buffer,
             Access::Random => {
                 let last = whole.saturating_sub(buffer) / self.spec.align_bytes;
                 (self.draw(file, part) % (last + 1)) * self.spec.align_bytes
@@ -288,7 +288,7 @@ impl Files {
 
     /// The number of a buffer: each occurs once, in a pseudo-random order.
     #[inline]
-    fn shuffled(&self, file: u64, part: u64) -> u64 {
+    fn shuffle_part(&self, file: u64, part: u64) -> u64 {
         // Both are below 2^48.
         let steps = u128::from(part) * u128::from(self.stride) + u128::from(self.draw(file, 0) % self.parts);
         match u64::try_from(steps) {

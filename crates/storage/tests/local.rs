@@ -59,7 +59,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_what_is_read_whatever_the_alignment(
+    fn reads_return_the_bytes_written(
         lengths in any_lengths(), shift in prop_oneof![Just(0usize), 1usize..ALIGNMENT],
         direct in prop_oneof![Just(Direct::Off), Just(Direct::IfPossible)], uring in any_engine(),
         reads in prop::collection::vec((0usize..40_000, 1usize..12_000, 0usize..2), 1..8),
@@ -83,15 +83,15 @@ proptest! {
             let (offset, bytes) = if aligned == 1 { (offset / ALIGNMENT * ALIGNMENT, bytes.next_multiple_of(ALIGNMENT)) } else { (offset, bytes) };
             let mut buffer = AlignedBuffer::new(bytes).unwrap();
             let read = now(reader.read_at(offset as u64, &mut buffer[..bytes])).unwrap();
-            let wanted = &expected[offset.min(total)..(offset + bytes).min(total)];
-            prop_assert!(&buffer[..read] == wanted, "{offset} {bytes}: {read}");
-            prop_assert!(now(reader.fetch(offset as u64, bytes)).unwrap() == wanted);
+            let slice = &expected[offset.min(total)..(offset + bytes).min(total)];
+            prop_assert!(&buffer[..read] == slice, "{offset} {bytes}: {read}");
+            prop_assert!(now(reader.fetch(offset as u64, bytes)).unwrap() == slice);
         }
     }
 }
 
 #[test]
-fn a_file_bypasses_the_page_cache_until_the_first_access_that_is_not_aligned() {
+fn unaligned_access_ends_direct_io() {
     let directory = tempfile::tempdir().unwrap();
     let (system, file) = (local(Direct::IfPossible, None), path(&directory, "file"));
     let bytes = pattern(3 * ALIGNMENT);
@@ -114,7 +114,7 @@ fn a_file_bypasses_the_page_cache_until_the_first_access_that_is_not_aligned() {
 }
 
 #[test]
-fn where_it_is_required_every_access_bypasses_the_page_cache() {
+fn required_direct_io_never_uses_the_cache() {
     let directory = tempfile::tempdir().unwrap();
     for uring in [None, Some(2)] {
         let (system, file) = (local(Direct::Required, uring), path(&directory, "file"));
@@ -137,7 +137,7 @@ fn where_it_is_required_every_access_bypasses_the_page_cache() {
 }
 
 #[test]
-fn of_renames_to_one_name_at_once_one_succeeds() {
+fn only_one_concurrent_rename_succeeds() {
     let directory = tempfile::tempdir().unwrap();
     let (system, to) = (local(Direct::Off, None), path(&directory, "to"));
     for round in 0..200 {
@@ -154,7 +154,7 @@ fn of_renames_to_one_name_at_once_one_succeeds() {
         let ended = std::thread::scope(|scope| {
             let rename = &rename;
             let both = own.each_ref().map(|own| scope.spawn(move || rename(own)));
-            both.map(|one| one.join().unwrap())
+            both.map(|thread| thread.join().unwrap())
         });
         let lost = ended.iter().position(Result::is_err).unwrap();
         assert_eq!(ended[lost].as_ref().unwrap_err().kind, ErrorKind::AlreadyExists);
@@ -180,7 +180,7 @@ fn nothing_is_renamed_over_what_is_there() {
 }
 
 #[test]
-fn a_directory_that_was_removed_does_not_come_back_with_a_file() {
+fn file_does_not_recreate_a_removed_directory() {
     let directory = tempfile::tempdir().unwrap();
     let (system, file) = (local(Direct::Off, None), path(&directory, "gone/file"));
     let options = CreateOptions { overwrite: false, parents: false, ..CreateOptions::default() };
@@ -192,7 +192,7 @@ fn a_directory_that_was_removed_does_not_come_back_with_a_file() {
 }
 
 #[test]
-fn a_listing_follows_links_and_says_what_is_no_file() {
+fn listing_follows_links_and_states_types() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(path(&directory, "c"), "four").unwrap();
     fs::create_dir(path(&directory, "d")).unwrap();
@@ -202,8 +202,8 @@ fn a_listing_follows_links_and_says_what_is_no_file() {
     let _socket = UnixListener::bind(path(&directory, "g")).unwrap();
     let listed = now(local(Direct::Off, None).list(directory.path().to_str().unwrap())).unwrap();
     let (file, dir, other) = (FileKind::File, FileKind::Directory, FileKind::Other);
-    let found: Vec<_> = listed.iter().map(|entry| (entry.name(), entry.kind)).collect();
-    assert_eq!(found, [("a", file), ("b", dir), ("c", file), ("d", dir), ("e", other), ("f", other), ("g", other)]);
+    let kinds: Vec<_> = listed.iter().map(|entry| (entry.name(), entry.kind)).collect();
+    assert_eq!(kinds, [("a", file), ("b", dir), ("c", file), ("d", dir), ("e", other), ("f", other), ("g", other)]);
     assert_eq!((listed[0].bytes, listed[2].bytes), (4, 4));
 }
 

@@ -13,11 +13,12 @@ use loadstone_storage::fs::local::Direct;
 use loadstone_storage::sort::SortError;
 use loadstone_storage::sort::checksum::Checksum;
 use loadstone_storage::sort::files::{Append, Files, ReadAt, local};
-use loadstone_storage::sort::job::{Job, Sizes, Stage};
+use loadstone_storage::sort::job::{Job, Stage};
+use loadstone_storage::sort::memory::Sizes;
 use loadstone_storage::sort::progress::{Done, Progress};
 use loadstone_storage::sort::rows::{KEY_BYTES, ROW_BYTES, Rows};
 use loadstone_storage::sort::scratch::Owner;
-use loadstone_storage::sort::stage::{Outcome, Task};
+use loadstone_storage::sort::task::{Outcome, Task};
 use proptest::prelude::*;
 
 /// The smallest read, so that a few thousand rows give many runs.
@@ -91,7 +92,7 @@ impl Bench {
         write(rows, files, &directory.path().join("in"));
         let path = |name: &str| Some(directory.path().join(name).to_str().unwrap().to_owned());
         let job = Job { input: path("in"), output: path("out"), parts, threads: 2, ..Job::default() };
-        let sizes = Sizes { block: BLOCK, chunk: chunk_blocks * BLOCK, ..job.sizes() };
+        let sizes = Sizes { block: BLOCK, chunk: chunk_blocks * BLOCK, ..Sizes::new(&job) };
         Self { directory, job, sizes, files: Box::new(local(Direct::Off)) }
     }
 
@@ -193,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn validation_finds_what_is_out_of_order_whatever_the_segments(
+    fn validation_finds_disorder_with_any_segments(
         kind in any_keys(), count in 2usize..5_000, segments in prop::sample::select(&SEGMENTS[..]), swap: prop::sample::Index, seed: u64,
     ) {
         let mut input = rows(kind, count, seed);
@@ -213,8 +214,8 @@ proptest! {
         prop_assert_eq!(misorders > 0, differ);
         if let Some(fault) = verdict.faults.first.first() {
             let per_file = count.div_ceil(3);
-            let wanted = format!("part-m-{:05}", (at + 1) / per_file);
-            prop_assert!(fault.file.ends_with(&wanted), "{} {}", fault.file, wanted);
+            let expected = format!("part-m-{:05}", (at + 1) / per_file);
+            prop_assert!(fault.file.ends_with(&expected), "{} {}", fault.file, expected);
             prop_assert_eq!(fault.row, ((at + 1) % per_file) as u64);
         }
     }
@@ -222,7 +223,7 @@ proptest! {
 
 /// Each type of keys with each number of segments, in memory and external: no rows, one, one block, and many blocks.
 #[test]
-fn every_kind_of_keys_is_sorted_as_the_standard_library_does() {
+fn sort_equals_the_standard_library() {
     for kind in KINDS {
         for stages in [EXTERNAL, IN_MEMORY] {
             for segments in SEGMENTS {
@@ -251,7 +252,7 @@ fn a_segment_that_did_not_run_is_noticed() {
 }
 
 #[test]
-fn a_segment_that_did_not_sort_in_memory_is_noticed() {
+fn disk_sort_of_one_segment_is_reported() {
     let bench = Bench::new(&rows(Keys::Random, 5_000, 1), 2, 2, 1);
     bench.stage(Stage::Prepare, 1).unwrap();
     bench.stage(Stage::Sample, 1).unwrap();
@@ -327,7 +328,7 @@ fn losing(times: usize, after: usize) -> Box<dyn Files> {
 }
 
 #[test]
-fn a_file_whose_servers_are_lost_while_it_is_written_is_written_again() {
+fn file_is_rewritten_after_server_loss() {
     let input = rows(Keys::Random, 6_000, 1);
     for stages in [EXTERNAL, IN_MEMORY] {
         for after in [0, 1, usize::MAX] {
@@ -342,17 +343,17 @@ fn a_file_whose_servers_are_lost_while_it_is_written_is_written_again() {
 }
 
 #[test]
-fn a_generated_file_that_is_written_again_is_complete_and_its_rows_count_once() {
+fn rewritten_file_counts_its_rows_once() {
     let mut bench = Bench { files: losing(2, 1), ..Bench::new(&[], 1, 3, 1) };
     (bench.job.input, bench.job.rows) = (None, 5_000);
     bench.stage(Stage::Prepare, 1).unwrap();
     let (outcome, done) = bench.segment(Stage::Generate, (0, 1)).unwrap();
-    let (mut wanted, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
-    Rows::from(0).fill(&mut wanted);
-    sum.add(&wanted);
+    let (mut expected, mut sum) = (vec![0; 5_000 * ROW_BYTES], Checksum::default());
+    Rows::from(0).fill(&mut expected);
+    sum.add(&expected);
     assert_eq!((outcome.checksum, done.rows), (Some(sum.to_string()), 5_000));
     let parts = (0..3).map(|part| fs::read(bench.path(&format!(".out.loadstone/output/part-m-{part:05}"))).unwrap());
-    assert!(parts.flatten().eq(wanted));
+    assert!(parts.flatten().eq(expected));
 }
 
 #[test]

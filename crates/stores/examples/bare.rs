@@ -37,15 +37,15 @@ fn main() -> Result<(), Failure> {
         clients: spec["clients"].as_u64().unwrap_or(1) as usize,
     };
     let ns = if spec["phase"] == "load" {
-        on_store(&spec, &options, &CoreLoad::new(core, seed))?
+        run_on_store(&spec, &options, &CoreLoad::new(core, seed))?
     } else {
-        on_store(&spec, &options, &CoreRun::new(core, seed).ok_or("nothing to do")?)?
+        run_on_store(&spec, &options, &CoreRun::new(core, seed).ok_or("nothing to do")?)?
     };
     println!("{ns}");
     Ok(())
 }
 
-fn on_store<W: RecordWorkload>(spec: &serde_json::Value, options: &Options, workload: &W) -> Result<u64, Failure> {
+fn run_on_store<W: RecordWorkload>(spec: &serde_json::Value, options: &Options, workload: &W) -> Result<u64, Failure> {
     use loadstone_stores::{fjall::FjallEngine, lmdb::LmdbEngine, redb::RedbEngine, rocksdb::RocksDbEngine};
     match spec["store"]["name"].as_str() {
         Some("rocksdb") => run::<RocksDbEngine, W>(options, workload),
@@ -111,23 +111,23 @@ fn client<K: KeyValue, W: RecordWorkload, const TIMED: bool>(
     let mut client = K::Client::default();
     let (mut operation, mut row, mut merged) = (Operation::default(), Row::default(), Vec::new());
     let stripe = if workload.any_order() { STRIPE } else { 1 };
-    let mut taken = 0..0;
+    let mut current = 0..0;
     let latencies = Grid::default();
     loop {
-        if taken.is_empty() {
+        if current.is_empty() {
             let first = next.fetch_add(stripe, Ordering::Relaxed);
-            taken = first..(first + stripe).min(operations);
+            current = first..(first + stripe).min(operations);
         }
-        let Some(index) = taken.next() else { return };
+        let Some(index) = current.next() else { return };
         workload.fill(index, &mut operation);
-        let wanted = operation.selection.wanted(workload.field_names());
+        let projection = operation.selection.project(workload.field_names());
         let key = &operation.key[..];
         let sent = if TIMED { ticks() } else { 0 };
         let done = match operation.kind {
             Kind::Read => engine
                 .get(&mut client, key, |stored| {
                     row.clear();
-                    row.read(stored, wanted).expect("a record");
+                    row.read(stored, projection).expect("a record");
                 })
                 .map(|_| ()),
             Kind::Update => engine

@@ -40,9 +40,9 @@ impl KeyValue for MemoryEngine {
         Guarantee::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
     }
 
-    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        Ok(table.get(key).map(|value| found(value)).is_some())
+        Ok(table.get(key).map(|value| visit(value)).is_some())
     }
 
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -59,10 +59,10 @@ impl KeyValue for MemoryEngine {
         Ok(())
     }
 
-    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
         for (key, value) in table.range(from.to_vec()..).take(count) {
-            found(key, value);
+            visit(key, value);
         }
         Ok(())
     }

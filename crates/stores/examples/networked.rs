@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::about::{About, setting};
 use loadstone_stores::{Drive, Durability, EngineError, Guarantee, Options, Rows, Session, Store};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufStream};
@@ -112,7 +112,7 @@ impl Connection {
         let text = String::from_utf8_lossy(&self.line);
         let len = text.trim_end().rsplit(' ').next().and_then(|len| len.parse::<usize>().ok());
         let Some(len) = len.filter(|_| text.starts_with("VALUE ")) else {
-            return Ok(self.unexpected());
+            return Ok(self.fail_unexpected());
         };
         let mut value = std::mem::take(&mut self.value);
         value.resize(len + 2, 0);
@@ -126,7 +126,7 @@ impl Connection {
     async fn set(&mut self, key: &[u8], value: &[u8]) -> Result<Status, Error> {
         let len = value.len().to_string();
         self.ask(&[b"set ", key, b" 0 0 ", len.as_bytes(), b"\r\n", value, b"\r\n"]).await?;
-        Ok(if self.line == b"STORED\r\n" { Status::Ok } else { self.unexpected() })
+        Ok(if self.line == b"STORED\r\n" { Status::Ok } else { self.fail_unexpected() })
     }
 
     async fn merge(&mut self, key: &[u8], row: &Row) -> Result<Status, Error> {
@@ -143,7 +143,7 @@ impl Connection {
         set
     }
 
-    fn unexpected(&mut self) -> Status {
+    fn fail_unexpected(&mut self) -> Status {
         self.error = Some(format!("memcached answers: {}", String::from_utf8_lossy(&self.line).trim_end()));
         Status::Error
     }
@@ -151,7 +151,7 @@ impl Connection {
     /// The status of an exchange. The reason for a failure is stored for `last_error`, and is never printed. A failed
     /// connection is dropped: a late answer must not be read as the answer to the next request.
     fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
-        let (status, words) = match result {
+        let (status, message) = match result {
             Ok(Ok(status)) => return status,
             Ok(Err(error)) => {
                 self.rests = true;
@@ -160,7 +160,7 @@ impl Connection {
             Err(late) => (Status::Timeout, late.to_string()),
         };
         self.stream = None;
-        self.error = Some(words);
+        self.error = Some(message);
         status
     }
 }
@@ -168,7 +168,7 @@ impl Connection {
 impl loadstone_stores::Connection for Connection {
     async fn connect(&mut self) -> Result<(), EngineError> {
         let connected = timeout(TIMEOUT, self.stream()).await;
-        connected.map_err(Error::from).and_then(|made| made.map(|_| ())).map_err(|error| {
+        connected.map_err(Error::from).and_then(|result| result.map(|_| ())).map_err(|error| {
             EngineError::failed(format!("cannot reach memcached at {}: {error}", self.address))
                 .hint("start it, or set memcached.address")
         })
@@ -187,17 +187,17 @@ impl loadstone_stores::Connection for Connection {
 }
 
 impl Session for Connection {
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
         let got = timeout(TIMEOUT, self.get(key)).await;
         let status = self.done(got);
-        if status == Status::Ok && row.read(&self.value, wanted).is_err() {
+        if status == Status::Ok && row.read(&self.value, projection).is_err() {
             return Status::UnexpectedState;
         }
         status
     }
 
-    async fn scan(&mut self, _key: &[u8], _count: usize, _wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, _key: &[u8], _count: usize, _projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         Status::NotImplemented
     }
@@ -215,7 +215,7 @@ impl Session for Connection {
     async fn delete(&mut self, key: &[u8]) -> Status {
         // DELETED or NOT_FOUND: in both cases the record no longer exists.
         let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
-        self.done(answered.map(|asked| asked.map(|()| Status::Ok)))
+        self.done(answered.map(|reply| reply.map(|()| Status::Ok)))
     }
 }
 

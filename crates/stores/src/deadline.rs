@@ -45,12 +45,12 @@ impl Deadline {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 return Poll::Ready(Ok(output));
             }
-            self.over(end, context).map(|()| Err(Late(self.limit)))
+            self.poll_end(end, context).map(|()| Err(Late(self.limit)))
         })
         .await
     }
 
-    fn over(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_end(&mut self, end: Instant, context: &mut Context<'_>) -> Poll<()> {
         let bell = self.bell.get_or_insert_with(|| Box::pin(sleep_until(end)));
         loop {
             ready!(bell.as_mut().poll(context));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_time_is_handed_on_and_what_is_not_ends() {
+    fn deadline_ends_only_late_futures() {
         run(async {
             let limit = Duration::from_millis(60);
             let mut deadline = Deadline::new(limit);

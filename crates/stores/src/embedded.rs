@@ -47,7 +47,7 @@ pub enum Cause {
 
 impl Cause {
     /// The cause of an error of the operating system.
-    pub fn of_io(error: &io::Error) -> Self {
+    pub fn from_io(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::Full,
             Some(libc::EACCES | libc::EPERM | libc::EROFS) => Self::Forbidden,
@@ -79,7 +79,7 @@ impl Engine {
         if options.create {
             return match fs::create_dir_all(&directory) {
                 Ok(()) => Ok(directory),
-                Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::of_io(&error))),
+                Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
             };
         }
         // A load that was killed before its first write leaves an empty file.
@@ -87,7 +87,7 @@ impl Engine {
             Ok(marker) if marker.len() > 0 => Ok(directory),
             Ok(_) => Err(self.missing(&directory)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(&directory)),
-            Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::of_io(&error))),
+            Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
         }
     }
 
@@ -149,7 +149,7 @@ const ROOM_MIN_BYTES: u64 = 64 << 20;
 
 impl Space {
     /// The space of an engine's directory.
-    pub fn of(directory: &Path) -> Self {
+    pub fn new(directory: &Path) -> Self {
         Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
     }
 
@@ -158,12 +158,12 @@ impl Space {
         if cause == Cause::Earlier {
             return match self.cause() {
                 FULL => Failure::new(Status::NoSpace, format!("{message} (the device was full)")),
-                _ => self.looked_at(message),
+                _ => self.failure_by_space(message),
             };
         }
         let failure = match cause {
             Cause::Full => Failure::new(Status::NoSpace, message),
-            Cause::Io => self.looked_at(message),
+            Cause::Io => self.failure_by_space(message),
             _ => Failure::new(Status::Error, message),
         };
         if failure.status == Status::NoSpace {
@@ -187,7 +187,7 @@ impl Space {
     }
 
     /// The failure for an error that does not state its cause: the free space determines it.
-    fn looked_at(&self, message: String) -> Failure {
+    fn failure_by_space(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),
             None => Failure::new(Status::Error, message),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_makes_the_directory_and_a_run_does_not() {
+    fn only_a_load_creates_the_directory() {
         let temporary = tempfile::tempdir().unwrap();
         let directory = temporary.path().join("a/b");
         let error = ENGINE.directory(&options(&directory, false)).unwrap_err();
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_refusal_has_its_hint() {
-        let system = |number| Cause::of_io(&io::Error::from_raw_os_error(number));
+        let system = |number| Cause::from_io(&io::Error::from_raw_os_error(number));
         for (cause, hinted) in [
             (system(libc::EACCES), "read and write"),
             (system(libc::EROFS), "read and write"),
@@ -273,20 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_full_device_is_counted_with_it() {
-        let space = Space::of(Path::new("/nowhere"));
+    fn failures_after_a_full_device_count_with_it() {
+        let space = Space::new(Path::new("/nowhere"));
         assert_eq!(space.failure("No space left on device".into(), Cause::Full).status, Status::NoSpace);
         assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::NoSpace);
         assert_eq!(space.failure("other".into(), Cause::Other).status, Status::Error);
         assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::NoSpace);
 
-        let space = Space::of(Path::new("/nowhere"));
+        let space = Space::new(Path::new("/nowhere"));
         assert_eq!(space.failure("poisoned".into(), Cause::Earlier).status, Status::Error, "the cause is not known");
     }
 
     #[test]
-    fn what_follows_waits_for_the_cause_of_the_first() {
-        let space = Space::of(Path::new("/nowhere"));
+    fn later_failure_waits_for_the_first_cause() {
+        let space = Space::new(Path::new("/nowhere"));
         std::thread::scope(|threads| {
             let follower = threads.spawn(|| space.failure("poisoned".into(), Cause::Earlier).status);
             std::thread::sleep(Duration::from_millis(20));

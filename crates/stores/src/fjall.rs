@@ -78,7 +78,7 @@ fn cause(error: &Error) -> Cause {
     while let Some(next) = inner.source() {
         inner = next;
     }
-    inner.downcast_ref().map_or(Cause::Other, Cause::of_io)
+    inner.downcast_ref().map_or(Cause::Other, Cause::from_io)
 }
 
 fn key_fits(key: &[u8]) -> Result<(), Failure> {
@@ -94,7 +94,7 @@ impl FjallEngine {
         self.space.failure(message(error), cause(error))
     }
 
-    fn written(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
+    fn commit(&self, key: &[u8], fill: impl FnOnce(&mut OwnedWriteBatch)) -> Result<(), Failure> {
         key_fits(key)?;
         let persist = match self.durability {
             Durability::None => None,
@@ -107,12 +107,12 @@ impl FjallEngine {
     }
 
     fn persist(&self, mode: PersistMode) -> Result<(), EngineError> {
-        self.database.persist(mode).map_err(|error| self.broken(&error))
+        self.database.persist(mode).map_err(|error| self.open_error(&error))
     }
 
-    fn broken(&self, error: &Error) -> EngineError {
-        let words = self.failure(error).message;
-        EngineError::failed(format!("fjall cannot write to {}: {words}", self.directory.display()))
+    fn open_error(&self, error: &Error) -> EngineError {
+        let message = self.failure(error).message;
+        EngineError::failed(format!("fjall cannot write to {}: {message}", self.directory.display()))
     }
 }
 
@@ -143,7 +143,7 @@ impl KeyValue for FjallEngine {
             return Err(ENGINE.missing_table(&directory, &options.table));
         }
         let table = database.keyspace(&options.table, KeyspaceCreateOptions::default).map_err(failed)?;
-        Ok(Self { database, table, durability: options.durability, space: Space::of(&directory), directory })
+        Ok(Self { database, table, durability: options.durability, space: Space::new(&directory), directory })
     }
 
     fn guarantee(&self) -> Guarantee {
@@ -162,22 +162,22 @@ impl KeyValue for FjallEngine {
     }
 
     #[inline]
-    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         key_fits(key)?;
         let value = self.table.get(key).map_err(|error| self.failure(&error))?;
-        Ok(value.map(|value| found(&value)).is_some())
+        Ok(value.map(|value| visit(&value)).is_some())
     }
 
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.written(key, |batch| batch.insert(&self.table, key, value))
+        self.commit(key, |batch| batch.insert(&self.table, key, value))
     }
 
     fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
-        self.written(key, |batch| batch.remove(&self.table, key))
+        self.commit(key, |batch| batch.remove(&self.table, key))
     }
 
-    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         // If the start is too long for a key, compares with its prefix, after which the first possible key follows.
         let first = match from.get(..KEY_LEN_MAX) {
             Some(part) if part.len() < from.len() => Bound::Excluded(part),
@@ -185,7 +185,7 @@ impl KeyValue for FjallEngine {
         };
         for entry in self.table.range::<&[u8], _>((first, Bound::Unbounded)).take(count) {
             let (key, value) = entry.into_inner().map_err(|error| self.failure(&error))?;
-            found(&key, &value);
+            visit(&key, &value);
         }
         Ok(())
     }
@@ -194,7 +194,7 @@ impl KeyValue for FjallEngine {
     /// compactions, and its `rotate_memtable_and_wait` never returns once its workers have failed, so this polls its
     /// counters.
     fn settle(&self) -> Result<(), EngineError> {
-        self.table.rotate_memtable().map_err(|error| self.broken(&error))?;
+        self.table.rotate_memtable().map_err(|error| self.open_error(&error))?;
         let start = Instant::now();
         let mut idle_since = start;
         let mut completed = self.database.compactions_completed();

@@ -83,7 +83,7 @@ impl Store for HBase {
         let hosted = Hosted::open(&options, "hbase", class_path, &[("durability", level)])?
             .map_err(|message| refusal(&message))?;
         let facts = hosted.facts()?;
-        let mut guarantee = guaranteed(level, &facts, buffered);
+        let mut guarantee = level_guarantee(level, &facts, buffered);
         guarantee.facts = facts;
         Ok(Self { hosted, guarantee })
     }
@@ -110,8 +110,8 @@ impl Store for HBase {
         self.hosted.collections()
     }
 
-    fn lost(&self) -> Option<String> {
-        self.hosted.lost()
+    fn describe_loss(&self) -> Option<String> {
+        self.hosted.describe_loss()
     }
 }
 
@@ -137,21 +137,21 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
 }
 
 /// The guarantee of a level; if a write has none, the table's level applies.
-fn guaranteed(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
+fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
-    let mut kept = match effective {
+    let mut guarantee = match effective {
         "SKIP_WAL" => Guarantee::new(Durability::None, "no write-ahead log"),
-        "ASYNC_WAL" => Guarantee::at_intervals("write-ahead log, written behind"),
+        "ASYNC_WAL" => Guarantee::periodic("write-ahead log, written behind"),
         "FSYNC_WAL" => Guarantee::new(Durability::Device, "write-ahead log, hsync before the answer"),
         _ => Guarantee::new(Durability::Os, "write-ahead log, hflush before the answer"),
     };
     if buffered {
-        let how = format!("kept in the client until its buffer is full, then {}", kept.how);
+        let how = format!("kept in the client until its buffer is full, then {}", guarantee.how);
         return Guarantee::new(Durability::None, how);
     }
-    kept.how = format!("{} ({level})", kept.how);
-    kept
+    guarantee.how = format!("{} ({level})", guarantee.how);
+    guarantee
 }
 
 /// The jars of the client: the named jars, or jars on the class path, or jars in the cache.
@@ -172,7 +172,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
         return Ok(Vec::new());
     }
     // The lab stores each exact list of jars in a separate directory.
-    let mut kept: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
+    let mut directories: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
         .into_iter()
         .flatten()
         .flatten()
@@ -180,8 +180,8 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
         .map(|entry| entry.path().join("lib"))
         .filter(|path| path.is_dir())
         .collect();
-    kept.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());
-    match kept.last() {
+    directories.sort_by_key(|path| fs::metadata(path).and_then(|data| data.modified()).ok());
+    match directories.last() {
         Some(newest) => class_path::entries(&format!("{}/*", newest.display()), "the cache"),
         None => Err(EngineError::failed(format!("no jars of HBase's client in {}", cache::directory().display()))
             .hint(LIBRARY_HINT)),
@@ -219,11 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn the_guarantee_is_never_more_than_the_table_does() {
+    fn guarantee_never_exceeds_the_table() {
         let table = |level: &str| [("table.durability".to_owned(), level.to_owned())];
-        assert_eq!(guaranteed("USE_DEFAULT", &table("ASYNC_WAL"), false).survives(), "interval");
-        assert_eq!(guaranteed("USE_DEFAULT", &table("USE_DEFAULT"), false).survives(), "os");
-        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), false).survives(), "device");
-        assert_eq!(guaranteed("FSYNC_WAL", &table("SKIP_WAL"), true).survives(), "none");
+        assert_eq!(level_guarantee("USE_DEFAULT", &table("ASYNC_WAL"), false).survives(), "interval");
+        assert_eq!(level_guarantee("USE_DEFAULT", &table("USE_DEFAULT"), false).survives(), "os");
+        assert_eq!(level_guarantee("FSYNC_WAL", &table("SKIP_WAL"), false).survives(), "device");
+        assert_eq!(level_guarantee("FSYNC_WAL", &table("SKIP_WAL"), true).survives(), "none");
     }
 }

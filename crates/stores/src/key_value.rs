@@ -8,7 +8,7 @@ use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use crate::about::About;
 use crate::error::{EngineError, Failure};
@@ -30,8 +30,8 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::guarantee`].
     fn guarantee(&self) -> Guarantee;
 
-    /// Passes the value of `key` to `found`; `false` if the key does not exist.
-    fn get(&self, client: &mut Self::Client, key: &[u8], found: impl FnMut(&[u8])) -> Result<bool, Failure>;
+    /// Passes the value of `key` to `visit`; `false` if the key does not exist.
+    fn get(&self, client: &mut Self::Client, key: &[u8], visit: impl FnMut(&[u8])) -> Result<bool, Failure>;
 
     /// Writes a value with the requested durability. A failure of this or of `remove` is a [refusal](Failure::refusal)
     /// if the engine documents that nothing was written.
@@ -40,13 +40,13 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// Removes a key, if it exists.
     fn remove(&self, client: &mut Self::Client, key: &[u8]) -> Result<(), Failure>;
 
-    /// Passes up to `count` keys and values to `found`, in byte order of the keys, starting at `from` (inclusive).
+    /// Passes up to `count` keys and values to `visit`, in byte order of the keys, starting at `from` (inclusive).
     fn scan(
         &self,
         client: &mut Self::Client,
         from: &[u8],
         count: usize,
-        found: impl FnMut(&[u8], &[u8]),
+        visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Failure>;
 
     /// See [`Store::settle`].
@@ -125,21 +125,27 @@ impl<K: KeyValue> KeyValueSession<K> {
 
     #[expect(clippy::inline_always, reason = "a read is much of the timing loop, which is compiled more than once")]
     #[inline(always)]
-    fn read_now(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
+    fn read_now(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Result<(), Failure> {
         row.clear();
         let mut shape = Ok(());
-        let found = self.engine.get(&mut self.client, key, |stored| shape = row.read(stored, wanted))?;
-        if !found {
-            return Err(Failure::new(Status::NotFound, not_found(key)));
+        let visit = self.engine.get(&mut self.client, key, |stored| shape = row.read(stored, projection))?;
+        if !visit {
+            return Err(Failure::new(Status::NotFound, missing_record(key)));
         }
         shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))
     }
 
-    fn scan_now(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+    fn scan_now(
+        &mut self,
+        key: &[u8],
+        count: usize,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> Result<(), Failure> {
         rows.clear();
         let mut shape = Ok(());
         self.engine.scan(&mut self.client, key, count, |key, stored| {
-            if let Err(error) = rows.push(key).read(stored, wanted) {
+            if let Err(error) = rows.push(key).read(stored, projection) {
                 shape = Err(Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))));
             }
         })?;
@@ -156,9 +162,9 @@ impl<K: KeyValue> KeyValueSession<K> {
     fn merge(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         let merged = &mut self.merged;
         let mut shape = Ok(());
-        let found = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
-        if !found {
-            return Err(Failure::new(Status::NotFound, not_found(key)));
+        let visit = self.engine.get(&mut self.client, key, |stored| shape = row.merge_into(stored, merged))?;
+        if !visit {
+            return Err(Failure::new(Status::NotFound, missing_record(key)));
         }
         shape.map_err(|error| Failure::new(Status::UnexpectedState, format!("key {}: {error}", text(key))))
     }
@@ -168,7 +174,7 @@ fn text(key: &[u8]) -> String {
     String::from_utf8_lossy(key).into_owned()
 }
 
-fn not_found(key: &[u8]) -> String {
+fn missing_record(key: &[u8]) -> String {
     format!("no record with key {}", text(key))
 }
 
@@ -183,14 +189,20 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[expect(clippy::inline_always, reason = "as `read_now`")]
     #[inline(always)]
-    fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> impl Future<Output = Status> {
-        let result = self.read_now(key, wanted, row);
+    fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status> {
+        let result = self.read_now(key, projection, row);
         ready(self.done(result))
     }
 
     #[inline]
-    fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> impl Future<Output = Status> {
-        let result = self.scan_now(key, count, wanted, rows);
+    fn scan(
+        &mut self,
+        key: &[u8],
+        count: usize,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> impl Future<Output = Status> {
+        let result = self.scan_now(key, count, projection, rows);
         ready(self.done(result))
     }
 
@@ -212,7 +224,7 @@ impl<K: KeyValue> Session for KeyValueSession<K> {
         ready(self.done(result))
     }
 
-    fn refused(&self, _status: Status) -> bool {
+    fn is_refusal(&self, _status: Status) -> bool {
         self.refused
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! A commit writes its pages with `pwrite`, so it is in the page cache and survives the process, even unsynced; only
 //! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which more than halves the time of a put,
-//! and still survives a killed process, since the map *is* the page cache. It gives up the order of writes: a crash of
+//! and still survives a killed process, since the map *is* the page cache. It does not keep the order of writes: a crash of
 //! the machine may leave the file unusable.
 
 use std::fs::File;
@@ -73,7 +73,7 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn of(env: &Env) -> Result<Self, Error> {
+    fn new(env: &Env) -> Result<Self, Error> {
         let (page_len, end) = (u64::from(env.stat().page_size), AtomicU64::new(0));
         env.try_clone_inner_file().map(|file| Self { file, page_len, end })
     }
@@ -97,8 +97,8 @@ impl Blocks {
         let error = io::Error::last_os_error();
         // A file system without fallocate (some network file systems) does not support this; LMDB then writes without
         // it.
-        let taken = done || error.raw_os_error() == Some(libc::EOPNOTSUPP);
-        taken.then_some(()).ok_or(error)
+        let is_done = done || error.raw_os_error() == Some(libc::EOPNOTSUPP);
+        is_done.then_some(()).ok_or(error)
     }
 }
 
@@ -111,16 +111,16 @@ fn flags(durability: Durability) -> EnvFlags {
 }
 
 fn map_size(options: &Options) -> Result<u64, EngineError> {
-    let asked = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
-    asked.checked_next_multiple_of(MAP_SIZE_UNIT).filter(|size| usize::try_from(*size).is_ok()).ok_or_else(|| {
-        EngineError::usage(format!("lmdb.mapsize is more than this machine can address: {asked}")).hint("try 256G")
+    let requested = options.bytes("lmdb.mapsize", MAP_SIZE_DEFAULT)?.max(MAP_SIZE_UNIT);
+    requested.checked_next_multiple_of(MAP_SIZE_UNIT).filter(|size| usize::try_from(*size).is_ok()).ok_or_else(|| {
+        EngineError::usage(format!("lmdb.mapsize is more than this machine can address: {requested}")).hint("try 256G")
     })
 }
 
 /// The cause of an error.
 fn cause(error: &Error) -> Cause {
     match error {
-        Error::Io(error) => Cause::of_io(error),
+        Error::Io(error) => Cause::from_io(error),
         Error::Mdb(MdbError::MapFull) => Cause::Full,
         _ => Cause::Other,
     }
@@ -142,8 +142,8 @@ impl LmdbEngine {
         match error {
             // Reported by mdb_page_alloc, even in a commit, which then aborts before it writes (mdb_txn_commit).
             Error::Mdb(MdbError::MapFull) => {
-                let words = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
-                Failure::new(Status::NoSpace, words).refusal()
+                let message = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
+                Failure::new(Status::NoSpace, message).refusal()
             }
             Error::Mdb(MdbError::BadValSize) => Failure::new(Status::BadRequest, error.to_string()),
             // LMDB reports a truncated write as its own I/O error.
@@ -151,7 +151,7 @@ impl LmdbEngine {
         }
     }
 
-    fn written(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn commit(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
         // A dropped transaction is aborted: mdb_txn_abort "abandons all the operations of the transaction". A failed
         // commit may have written its pages.
@@ -165,7 +165,7 @@ impl LmdbEngine {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
         let reserved = blocks.reserve((used + len as u64 + PUT_OVERHEAD).min(self.map_size));
-        reserved.map_err(|error| self.space.failure(error.to_string(), Cause::of_io(&error)))
+        reserved.map_err(|error| self.space.failure(error.to_string(), Cause::from_io(&error)))
     }
 }
 
@@ -198,7 +198,7 @@ impl KeyValue for LmdbEngine {
         // A database larger than requested gets the map that it needs.
         let map_size = env.info().map_size as u64;
         let blocks = match options.durability {
-            Durability::None => Some(Blocks::of(&env).map_err(open_failed)?),
+            Durability::None => Some(Blocks::new(&env).map_err(open_failed)?),
             Durability::Os | Durability::Device => None,
         };
         let reader = env.read_txn().map_err(open_failed)?;
@@ -218,7 +218,7 @@ impl KeyValue for LmdbEngine {
             }
             None => return Err(ENGINE.missing_table(&directory, &options.table)),
         };
-        let space = Space::of(&directory);
+        let space = Space::new(&directory);
         Ok(Self { env, table, durability: options.durability, directory, space, map_size, blocks })
     }
 
@@ -241,17 +241,17 @@ impl KeyValue for LmdbEngine {
 
     #[expect(clippy::inline_always, reason = "as `KeyValueSession::read_now`")]
     #[inline(always)]
-    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         key_fits(key)?;
         let reader = self.env.read_txn().map_err(|error| self.failure(&error))?;
         let value = self.table.get(&reader, key).map_err(|error| self.failure(&error))?;
-        Ok(value.map(&mut found).is_some())
+        Ok(value.map(&mut visit).is_some())
     }
 
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
         key_fits(key)?;
-        self.written(|writer| {
+        self.commit(|writer| {
             self.reserve(value.len())?;
             self.table.put(writer, key, value).map_err(|error| self.failure(&error))
         })
@@ -259,13 +259,13 @@ impl KeyValue for LmdbEngine {
 
     fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
         key_fits(key)?;
-        self.written(|writer| {
+        self.commit(|writer| {
             self.reserve(0)?;
             self.table.delete(writer, key).map(drop).map_err(|error| self.failure(&error))
         })
     }
 
-    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let failed = |error: Error| self.failure(&error);
         let reader = self.env.read_txn().map_err(failed)?;
         // LMDB cannot seek to an empty key, which precedes every record.
@@ -273,7 +273,7 @@ impl KeyValue for LmdbEngine {
         let range = (first, Bound::Unbounded);
         for entry in self.table.range(&reader, &range).map_err(failed)?.take(count) {
             let (key, value) = entry.map_err(failed)?;
-            found(key, value);
+            visit(key, value);
         }
         Ok(())
     }

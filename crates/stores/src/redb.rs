@@ -107,7 +107,7 @@ fn cause(error: &Error) -> Cause {
     match error {
         Error::DatabaseAlreadyOpen => Cause::Locked,
         Error::PreviousIo => Cause::Earlier,
-        Error::Io(error) => Cause::of_io(error),
+        Error::Io(error) => Cause::from_io(error),
         _ => Cause::Other,
     }
 }
@@ -124,21 +124,21 @@ impl RedbEngine {
 
     /// A failure before the commit. An aborted transaction is rolled back ("All writes performed in this transaction
     /// will be rolled back"), and a dropped one is aborted. A failed commit may have written.
-    fn uncommitted(&self, error: impl Into<Error>) -> Failure {
+    fn failure_before_commit(&self, error: impl Into<Error>) -> Failure {
         self.failure(error).refusal()
     }
 
     /// One commit with the requested durability.
-    fn written(
+    fn commit(
         &self,
         change: impl FnOnce(&mut ::redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<(), ::redb::StorageError>,
     ) -> Result<(), Failure> {
-        let mut transaction = self.database.begin_write().map_err(|error| self.uncommitted(error))?;
+        let mut transaction = self.database.begin_write().map_err(|error| self.failure_before_commit(error))?;
         if self.durability == Durability::None {
-            transaction.set_durability(::redb::Durability::None).map_err(|error| self.uncommitted(error))?;
+            transaction.set_durability(::redb::Durability::None).map_err(|error| self.failure_before_commit(error))?;
         }
-        let mut table = transaction.open_table(self.definition()).map_err(|error| self.uncommitted(error))?;
-        change(&mut table).map_err(|error| self.uncommitted(error))?;
+        let mut table = transaction.open_table(self.definition()).map_err(|error| self.failure_before_commit(error))?;
+        change(&mut table).map_err(|error| self.failure_before_commit(error))?;
         drop(table);
         transaction.commit().map_err(|error| self.failure(error))
     }
@@ -180,7 +180,7 @@ impl KeyValue for RedbEngine {
         let failed = |error: Error| ENGINE.cannot_open(&directory, &error.to_string(), cause(&error));
         let path = directory.join(ENGINE.marker);
         let file = OpenOptions::new().read(true).write(true).create(options.create).truncate(false).open(&path);
-        let file = file.map_err(|error| ENGINE.cannot_open(&directory, &error.to_string(), Cause::of_io(&error)))?;
+        let file = file.map_err(|error| ENGINE.cannot_open(&directory, &error.to_string(), Cause::from_io(&error)))?;
         let backend = FileBackend::new(file).map_err(|error| failed(error.into()))?;
         let mut builder = Builder::new();
         builder.set_cache_size(cache_bytes as usize);
@@ -194,7 +194,7 @@ impl KeyValue for RedbEngine {
             durability: options.durability,
             directory: directory.clone(),
             cache_bytes,
-            space: Space::of(&directory),
+            space: Space::new(&directory),
         };
         engine.check_table(options.create)?;
         Ok(engine)
@@ -214,28 +214,28 @@ impl KeyValue for RedbEngine {
     }
 
     #[inline]
-    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
         let table = reader.open_table(self.definition()).map_err(|error| self.failure(error))?;
         let value = table.get(key).map_err(|error| self.failure(error))?;
-        Ok(value.map(|value| found(value.value())).is_some())
+        Ok(value.map(|value| visit(value.value())).is_some())
     }
 
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.written(|table| table.insert(key, value).map(drop))
+        self.commit(|table| table.insert(key, value).map(drop))
     }
 
     fn remove(&self, (): &mut (), key: &[u8]) -> Result<(), Failure> {
-        self.written(|table| table.remove(key).map(drop))
+        self.commit(|table| table.remove(key).map(drop))
     }
 
-    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let reader = self.database.begin_read().map_err(|error| self.failure(error))?;
         let table = reader.open_table(self.definition()).map_err(|error| self.failure(error))?;
         for entry in table.range(from..).map_err(|error| self.failure(error))?.take(count) {
             let (key, value) = entry.map_err(|error| self.failure(error))?;
-            found(key.value(), value.value());
+            visit(key.value(), value.value());
         }
         Ok(())
     }

@@ -70,7 +70,7 @@ impl Server {
 
 /// The failure of an attempt to connect.
 pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
-    let why = ConnectError::of(error);
+    let why = ConnectError::from_io(error);
     let status = match why {
         ConnectError::FilesExhausted | ConnectError::PortsExhausted => Status::Error,
         _ if error.kind() == std::io::ErrorKind::TimedOut => Status::Timeout,
@@ -129,8 +129,8 @@ impl LastFailure {
         self.unsent
     }
 
-    /// The session's answer to `refused`. A write that found no record to change wrote nothing.
-    pub fn refused(&self, status: Status) -> bool {
+    /// The session's answer to `is_refusal`. A write that found no record to change wrote nothing.
+    pub fn is_refusal(&self, status: Status) -> bool {
         status == Status::NotFound || self.refused
     }
 
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_to_connect_is_followed_by_one_rest() {
+    fn failed_connection_is_followed_by_one_pause() {
         let server = Server::find("127.0.0.1", 1, "redis.host").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let waits = |last: &mut LastFailure| {
@@ -245,13 +245,13 @@ mod tests {
         let mut last = LastFailure::default();
         let failure = || Failure::new(Status::Error, "message");
         for (failure, refused) in
-            [(failure(), false), (failure().refusal(), true), (failure().refusal().in_doubt(), false)]
+            [(failure(), false), (failure().refusal(), true), (failure().refusal().mark_unresolved(), false)]
         {
             let status = last.status(Err(failure));
-            assert_eq!((status, last.refused(status)), (Status::Error, refused));
+            assert_eq!((status, last.is_refusal(status)), (Status::Error, refused));
         }
         let status = last.status(Ok(Status::NotFound));
-        assert!(last.refused(status), "there was nothing to update");
+        assert!(last.is_refusal(status), "there was nothing to update");
     }
 
     #[test]

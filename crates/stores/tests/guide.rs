@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Options, Rows, Session, Store};
 
 fn row(fields: &[(&str, &str)]) -> Row {
@@ -35,20 +35,20 @@ fn the_guide_links_to_the_examples() {
 /// Requirements on both examples.
 async fn works<S: Session>(session: &mut S, scans: bool) {
     let mut read = Row::default();
-    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::NotFound);
+    assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::NotFound);
     assert_eq!(session.update(b"user1", &row(&[("a", "1")])).await, Status::NotFound);
     assert_eq!(session.insert(b"user1", &row(&[("a", "1"), ("b", "line\r\nline")])).await, Status::Ok);
     assert_eq!(session.update(b"user1", &row(&[("a", "changed")])).await, Status::Ok);
-    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::Ok);
+    assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::Ok);
     assert_eq!(read, row(&[("a", "changed"), ("b", "line\r\nline")]));
-    assert_eq!(session.read(b"user1", Wanted::One(b"a"), &mut read).await, Status::Ok);
+    assert_eq!(session.read(b"user1", Projection::One(b"a"), &mut read).await, Status::Ok);
     assert_eq!(read, row(&[("a", "changed")]));
     let mut rows = Rows::default();
-    let scanned = session.scan(b"u", 10, Wanted::All, &mut rows).await;
+    let scanned = session.scan(b"u", 10, Projection::All, &mut rows).await;
     assert_eq!((scanned, rows.len()), if scans { (Status::Ok, 1) } else { (Status::NotImplemented, 0) });
     assert_eq!(session.delete(b"user1").await, Status::Ok);
     assert_eq!(session.delete(b"user1").await, Status::Ok);
-    assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::NotFound);
+    assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::NotFound);
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -83,7 +83,7 @@ fn the_networked_example_works() {
         serving.join().unwrap();
         // The server has ended: every request gets an answer, and none panics.
         let mut read = Row::default();
-        assert_eq!(session.read(b"user1", Wanted::All, &mut read).await, Status::ServiceUnavailable);
+        assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::ServiceUnavailable);
         assert_eq!(session.delete(b"user1").await, Status::ServiceUnavailable);
         assert!(session.last_error().is_some());
         assert!(store.session().unwrap().connect().await.unwrap_err().hint.is_some());
@@ -96,8 +96,8 @@ fn serve(stream: &TcpStream) {
     let mut table: HashMap<String, Vec<u8>> = HashMap::new();
     let mut line = String::new();
     while reader.read_line(&mut line).is_ok_and(|len| len > 0) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let answer = match words[..] {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let answer = match arguments[..] {
             ["set", key, "0", "0", len] => {
                 let mut value = vec![0; len.parse::<usize>().expect("a length") + 2];
                 reader.read_exact(&mut value).expect("a value");

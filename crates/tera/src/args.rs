@@ -31,7 +31,7 @@ impl Command {
 
     /// The usage, for `--help`.
     pub fn usage(self) -> String {
-        let (words, about) = match self {
+        let (arguments, about) = match self {
             Self::Gen => {
                 ("ROWS OUT", "writes rows of 100 bytes into the new directory OUT; ROWS may end in k, m, b (10^9) or t")
             }
@@ -42,7 +42,7 @@ impl Command {
             ),
         };
         format!(
-            "usage: loadstone {name} [options] {words}\n\n{about}\n\n  \
+            "usage: loadstone {name} [options] {arguments}\n\n{about}\n\n  \
              --memory BYTES  memory to use (512MiB, 2GB …; default: half of what is free)\n  \
              --parts N       files to write (default: one for each processor)\n  \
              --threads N     threads that compute (default: one for each processor)\n  \
@@ -105,7 +105,7 @@ const SORT_REPLICATION: &str = "mapreduce.terasort.output.replication";
 
 impl Args {
     /// Parses the words after the command.
-    pub fn parse(command: Command, words: &[String]) -> Result<Self, EngineError> {
+    pub fn parse(command: Command, arguments: &[String]) -> Result<Self, EngineError> {
         let usage = |message: String| {
             EngineError::usage(message).hint(format!("loadstone {} --help shows the options", command.name()))
         };
@@ -113,14 +113,17 @@ impl Args {
         let (mut places, mut properties) = (Vec::new(), BTreeMap::new());
         let (mut memory, mut parts, mut threads) = (None, None, processors);
         let (mut direct, mut verify, mut disk, mut print_spec, mut run_copies) = (false, false, false, false, 1);
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
+        let mut arguments = arguments.iter();
+        while let Some(word) = arguments.next() {
             let (name, attached) = match word.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (word.as_str(), None),
             };
             let mut value = || {
-                attached.clone().or_else(|| words.next().cloned()).ok_or_else(|| usage(format!("{word} needs a value")))
+                attached
+                    .clone()
+                    .or_else(|| arguments.next().cloned())
+                    .ok_or_else(|| usage(format!("{word} needs a value")))
             };
             match name {
                 "--memory" => memory = Some(bytes("--memory", &value()?)?),
@@ -159,12 +162,12 @@ impl Args {
             replication: settings.replication()?,
             run_replication: run_copies,
             block_bytes: settings.properties.remove(BLOCK).map(|value| bytes(BLOCK, &value)).transpose()?,
-            properties: settings.of_hdfs(),
+            properties: settings.take_hdfs_options(),
             direct,
             verify,
             ..Job::default()
         };
-        settings.look_at_the_others();
+        settings.check_remaining();
         let mut parsed = Self { command, job, disk, print_spec, warnings: settings.warnings };
         parsed.take(places).map_err(usage)?;
         parsed.job.check()?;
@@ -176,7 +179,7 @@ impl Args {
         let mut places = places.into_iter();
         let mut next = || places.next();
         let job = &mut self.job;
-        let wanted = match self.command {
+        let expected = match self.command {
             Command::Gen => {
                 job.rows = rows(&next().unwrap_or_default())?;
                 job.output = next();
@@ -191,15 +194,15 @@ impl Args {
                 1..=2
             }
         };
-        if wanted.contains(&count) {
+        if expected.contains(&count) {
             return Ok(());
         }
-        let words = match self.command {
+        let arguments = match self.command {
             Command::Gen => "ROWS and OUT",
             Command::Sort => "IN and OUT",
             Command::Validate => "OUT, and optionally REPORT",
         };
-        Err(format!("{} takes {words}, got {count} arguments", self.command.name()))
+        Err(format!("{} takes {arguments}, got {count} arguments", self.command.name()))
     }
 }
 
@@ -243,14 +246,15 @@ impl Settings {
     }
 
     /// The options of the HDFS client.
-    fn of_hdfs(&mut self) -> BTreeMap<String, String> {
+    fn take_hdfs_options(&mut self) -> BTreeMap<String, String> {
         let all = std::mem::take(&mut self.properties);
-        let (own, others) = all.into_iter().partition(|(name, _)| name.starts_with("dfs.") || name.starts_with("fs."));
-        self.properties = others;
+        let (own, remaining) =
+            all.into_iter().partition(|(name, _)| name.starts_with("dfs.") || name.starts_with("fs."));
+        self.properties = remaining;
         own
     }
 
-    fn look_at_the_others(&mut self) {
+    fn check_remaining(&mut self) {
         for name in self.properties.keys() {
             let idle = IDLE.contains(&name.as_str()) || IDLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
             if !idle {
@@ -343,7 +347,7 @@ mod tests {
 
     #[test]
     fn bad_lines_say_what_is_wrong() {
-        for (command, line, wanted) in [
+        for (command, line, expected) in [
             (Command::Gen, "ten out", "\"ten\""),
             (Command::Gen, "10", "ROWS and OUT"),
             (Command::Gen, "", "\"\""),
@@ -361,7 +365,7 @@ mod tests {
             (Command::Validate, "out --verify", "an option of terasort"),
         ] {
             let error = parse(command, line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.is_usage(), "{line}: {error}");
+            assert!(error.message.contains(expected) && error.is_usage(), "{line}: {error}");
             assert!(error.hint.is_some(), "{line}");
         }
     }

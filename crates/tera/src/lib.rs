@@ -27,16 +27,16 @@ use loadstone_wire::spec::VERSION;
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Runs a front end. Returns the exit code.
-pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
-    if words.is_empty() || words.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) {
+pub fn main(command: Command, arguments: &[String], controls: &Receiver<Control>) -> Result<u8, EngineError> {
+    if arguments.is_empty() || arguments.iter().any(|word| matches!(word.as_str(), "--help" | "-help" | "-h")) {
         out(&command.usage());
-        return Ok(if words.is_empty() { 2 } else { 0 });
+        return Ok(if arguments.is_empty() { 2 } else { 0 });
     }
-    let args = Args::parse(command, words)?;
+    let args = Args::parse(command, arguments)?;
     for warning in &args.warnings {
         err(&format!("warning: {warning}\n"));
     }
-    let places = Places::of(&args.job)?;
+    let places = Places::for_whole_job(&args.job)?;
     let stages = stages(&args, &places)?;
     if args.print_spec {
         for stage in stages {
@@ -47,7 +47,7 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
     let mut report = Report::new(&args);
     let ended = run(&args, &places, &stages, controls, &mut report);
     // A failed command leaves no files behind. If this removal fails too, the next job with the same output repeats it.
-    if !matches!(ended, Ok(None)) && report.prepared() {
+    if !matches!(ended, Ok(None)) && report.is_prepared() {
         let _ = sort::run((&places, &args.job), Stage::Abandon, Segment::default(), EVERY, |_| None);
     }
     if let Some(end) = ended? {
@@ -55,7 +55,7 @@ pub fn main(command: Command, words: &[String], controls: &Receiver<Control>) ->
         return Ok(end.code());
     }
     out(&report.text());
-    report.verdict().map_or(Ok(0), judged)
+    report.verdict().map_or(Ok(0), exit_code)
 }
 
 /// The stages of a command.
@@ -140,7 +140,7 @@ fn run(
 }
 
 /// The exit code of a validation.
-fn judged(verdict: &Verdict) -> Result<u8, EngineError> {
+fn exit_code(verdict: &Verdict) -> Result<u8, EngineError> {
     let faults = &verdict.faults;
     let Some(first) = faults.first.first() else { return Ok(0) };
     for fault in &faults.first {

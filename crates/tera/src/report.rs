@@ -24,7 +24,7 @@ pub struct Terminal {
     disk: Option<Speed>,
     start: Instant,
     there: bool,
-    shown: bool,
+    is_printed: bool,
 }
 
 impl Terminal {
@@ -33,7 +33,7 @@ impl Terminal {
         let there = std::io::stderr().is_terminal();
         // Without a terminal, the input need not be listed.
         let total = if there { total().unwrap_or_default() } else { 0 };
-        Self { stage, total, disk, start: Instant::now(), there, shown: false }
+        Self { stage, total, disk, start: Instant::now(), there, is_printed: false }
     }
 
     /// Displays the progress.
@@ -41,7 +41,7 @@ impl Terminal {
         if !self.there {
             return;
         }
-        self.shown = true;
+        self.is_printed = true;
         err(&format!("\r\x1b[K{}", self.line(done, self.start.elapsed())));
     }
 
@@ -66,7 +66,7 @@ impl Terminal {
 
     /// Clears the line.
     pub fn clear(&self) {
-        if self.shown {
+        if self.is_printed {
             err("\r\x1b[K");
         }
     }
@@ -118,7 +118,7 @@ impl Report {
     }
 
     /// Whether there is a scratch directory of this job. If its preparation failed, the directory may be another job's.
-    pub fn prepared(&self) -> bool {
+    pub fn is_prepared(&self) -> bool {
         self.prepared
     }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_a_bar_with_the_speed_beside_the_disks() {
+    fn progress_bar_compares_speed_with_the_disks() {
         let done = Done { rows: 5, read: 300_000_000, written: 200_000_000 };
         let disk = Some(Speed { write: 400e6, read: 500e6 });
         assert_eq!(

@@ -14,7 +14,7 @@ pub use crate::spec::work::Sections;
 pub use crate::spec::work::records::{Missed, Unsettled};
 pub use crate::spec::work::sort::{SortSummary, Sorted, Validation};
 pub use crate::spec::work::statements::{MissingRows, StatementRows};
-pub use outcome::{Latencies, Outcome, Readings, censored, encode, outcomes};
+pub use outcome::{Latencies, Outcome, Readings, censor_outcomes, encode, outcomes};
 pub use summary::{Borders, Carried, Clock, Collection, ConnectionAttempts, Executor, Pauses, ServerEvent, Summary};
 
 /// An event.

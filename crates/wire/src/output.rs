@@ -19,7 +19,7 @@ pub fn out(text: &str) {
 }
 
 /// The reason why output was lost, if any was.
-pub fn lost() -> Option<&'static str> {
+pub fn loss_reason() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 

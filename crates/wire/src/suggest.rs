@@ -30,17 +30,17 @@ const ALIASES: &[(&str, &str)] = &[
 /// most one typo per three letters (one in shorter words): a missing, extra or wrong letter, or two swapped letters.
 /// Among equally near words the first wins.
 pub fn did_you_mean<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = fold(word);
-    let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(wanted.iter().copied()));
-    let limit = (wanted.len() / 3).max(1);
+    let folded = fold(word);
+    let alias = ALIASES.iter().find(|(alias, _)| alias.chars().eq(folded.iter().copied()));
+    let limit = (folded.len() / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
     for candidate in known {
         if candidate == word {
             return None;
         }
         // Each missing character is an edit, so a name of megabytes need not be compared letter by letter.
-        let missing = wanted.len().saturating_sub(candidate.len());
-        let distance = match if missing > limit { missing } else { distance(&wanted, &fold(candidate)) } {
+        let missing = folded.len().saturating_sub(candidate.len());
+        let distance = match if missing > limit { missing } else { distance(&folded, &fold(candidate)) } {
             0 => 0,
             _ if alias.is_some_and(|(_, name)| *name == candidate) => 1,
             // A synonym is nearer than any typo.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn options_may_precede_the_store_and_values_may_contain_equals_signs() {
+    fn options_may_precede_the_store() {
         let args = parse("run -p a=b=c -threads 3 lmdb -load").unwrap();
         assert_eq!(args.store, "lmdb");
         assert_eq!(args.properties[0], ("a".to_owned(), "b=c".to_owned()));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_wrong() {
-        for (line, wanted) in [
+        for (line, expected) in [
             ("", "load, run or shell"),
             ("lod rocksdb", "\"lod\""),
             ("load", "needs a store"),
@@ -170,7 +170,7 @@ mod tests {
             ("run rocksdb lmdb", "unexpected argument \"lmdb\""),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.message.contains(wanted) && error.is_usage(), "{line}: {error}");
+            assert!(error.message.contains(expected) && error.is_usage(), "{line}: {error}");
             assert!(error.hint.is_some());
         }
     }

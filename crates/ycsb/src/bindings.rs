@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_binding_without_a_store_runs_in_the_jvm() {
+    fn binding_without_a_store_uses_the_jvm() {
         for name in ["mongodb", "s3", "accumulo1.8"] {
             assert_eq!(resolve(name).unwrap(), "jvm");
         }

@@ -56,8 +56,8 @@ pub struct Reporting {
 
 /// Interprets the properties of reporting; also returns the required sinks.
 pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<(Vec<Sink>, Reporting), EngineError> {
-    let buckets = properties.whole("histogram.buckets")?.unwrap_or(1_000) as usize;
-    let granularity_ms = properties.whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
+    let buckets = properties.parse_whole("histogram.buckets")?.unwrap_or(1_000) as usize;
+    let granularity_ms = properties.parse_whole("timeseries.granularity")?.unwrap_or(1_000).max(1);
     let kind = properties.text("measurementtype", "hdrhistogram");
     let sinks = match kind.as_str() {
         "hdrhistogram" => vec![Sink::YcsbHdrUs],
@@ -67,15 +67,15 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
         "timeseries" => vec![Sink::YcsbSeries { granularity_ms }],
         "raw" => vec![Sink::YcsbRaw],
         other => {
-            let wanted = "hdrhistogram, histogram, hdrhistogram+histogram, hdrhistogram+raw, timeseries or raw";
-            return Err(properties.bad("measurementtype", wanted, other));
+            let expected = "hdrhistogram, histogram, hdrhistogram+histogram, hdrhistogram+raw, timeseries or raw";
+            return Err(properties.invalid_value("measurementtype", expected, other));
         }
     };
     let interval = match properties.text("measurement.interval", "op").as_str() {
         "op" => Interval::Op,
         "intended" => Interval::Intended,
         "both" => Interval::Both,
-        other => return Err(properties.bad("measurement.interval", "op, intended or both", other)),
+        other => return Err(properties.invalid_value("measurement.interval", "op, intended or both", other)),
     };
     let percentiles = properties.text("hdrhistogram.percentiles", "50,95,99");
     let parsed: Option<Vec<f64>> = percentiles
@@ -96,7 +96,7 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
             Exporter::Text
         }
     };
-    let interval_seconds = properties.whole("status.interval")?.unwrap_or(10).max(1);
+    let interval_seconds = properties.parse_whole("status.interval")?.unwrap_or(10).max(1);
     let hdr_files = properties.boolean("hdrhistogram.fileoutput", false);
     let reporting = Reporting {
         sinks: sinks.clone(),
@@ -111,8 +111,8 @@ pub fn reporting(properties: &Properties, warnings: &mut Vec<String>) -> Result<
             .filter(|name| !name.is_empty())
             .collect(),
         exporter,
-        export_file: properties.trimmed("exportfile").map(str::to_owned),
-        raw_file: properties.trimmed("measurement.raw.output_file").map(str::to_owned),
+        export_file: properties.trim_value("exportfile").map(str::to_owned),
+        raw_file: properties.trim_value("measurement.raw.output_file").map(str::to_owned),
         raw_no_summary: properties.boolean("measurement.raw.no_summary", false),
         hdr_files: hdr_files.then(|| properties.text("hdrhistogram.output.path", "")),
         status_seconds: properties.boolean("status", false).then_some(interval_seconds),

@@ -12,8 +12,8 @@ use loadstone_wire::spec::{Phase, WorkSpec};
 pub const LAG_PER_CLIENT: u64 = 2;
 
 fn length(properties: &Properties) -> Result<Length, EngineError> {
-    let max = properties.whole("fieldlength")?.unwrap_or(100) as usize;
-    let min = properties.whole("minfieldlength")?.unwrap_or(1) as usize;
+    let max = properties.parse_whole("fieldlength")?.unwrap_or(100) as usize;
+    let min = properties.parse_whole("minfieldlength")?.unwrap_or(1) as usize;
     let distribution = properties.text("fieldlengthdistribution", "constant");
     Ok(match distribution.as_str() {
         "constant" => Length::Constant { bytes: max },
@@ -21,7 +21,11 @@ fn length(properties: &Properties) -> Result<Length, EngineError> {
         "zipfian" => Length::Zipfian { min, max },
         "histogram" => histogram(&properties.text("fieldlengthhistogram", "hist.txt"))?,
         other => {
-            return Err(properties.bad("fieldlengthdistribution", "constant, uniform, zipfian or histogram", other));
+            return Err(properties.invalid_value(
+                "fieldlengthdistribution",
+                "constant, uniform, zipfian or histogram",
+                other,
+            ));
         }
     })
 }
@@ -32,8 +36,8 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
         EngineError::usage(format!("cannot read {file}: {error} (fieldlengthhistogram)"))
             .hint("set fieldlengthhistogram to a text file of BlockSize and counts")
     })?;
-    let bad = |line: usize, wanted: &str| {
-        EngineError::usage(format!("{file}:{line}: expected {wanted} (fieldlengthhistogram)"))
+    let bad = |line: usize, expected: &str| {
+        EngineError::usage(format!("{file}:{line}: expected {expected} (fieldlengthhistogram)"))
             .hint("write a line BlockSize<TAB>BYTES, then lines INDEX<TAB>COUNT from 0 on")
     };
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -43,13 +47,13 @@ fn histogram(file: &str) -> Result<Length, EngineError> {
         .ok_or_else(|| bad(1, "BlockSize, a tab and a number of bytes"))?;
     let mut counts = Vec::new();
     for (at, line) in lines {
-        let wanted = format!("{}, a tab and a count", counts.len());
+        let expected = format!("{}, a tab and a count", counts.len());
         let pair = line
             .split_once(char::is_whitespace)
             .and_then(|(index, count)| Some((index.trim().parse::<usize>().ok()?, count.trim().parse::<u64>().ok()?)));
         match pair {
             Some((index, count)) if index == counts.len() => counts.push(count),
-            _ => return Err(bad(at + 1, &wanted)),
+            _ => return Err(bad(at + 1, &expected)),
         }
     }
     Ok(Length::Histogram { block, counts })
@@ -73,8 +77,8 @@ pub fn keys(properties: &Properties) -> Result<KeyDistribution, EngineError> {
         },
         "truezipfian" => KeyDistribution::TrueZipfian { theta: properties.real("zipfian.theta", 0.99)? },
         other => {
-            let wanted = "uniform, zipfian, latest, hotspot, sequential, exponential or truezipfian";
-            return Err(properties.bad("requestdistribution", wanted, other));
+            let expected = "uniform, zipfian, latest, hotspot, sequential, exponential or truezipfian";
+            return Err(properties.invalid_value("requestdistribution", expected, other));
         }
     })
 }
@@ -93,19 +97,21 @@ pub fn mix(properties: &Properties) -> Result<Mix, EngineError> {
 
 /// Number of records that a scan reads.
 pub fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
-    let (min, max) =
-        (properties.whole("minscanlength")?.unwrap_or(1), properties.whole("maxscanlength")?.unwrap_or(1_000));
+    let (min, max) = (
+        properties.parse_whole("minscanlength")?.unwrap_or(1),
+        properties.parse_whole("maxscanlength")?.unwrap_or(1_000),
+    );
     let (min, max) = (min as usize, max as usize);
     match properties.text("scanlengthdistribution", "uniform").as_str() {
         "uniform" => Ok(Length::Uniform { min, max }),
         "zipfian" => Ok(Length::Zipfian { min, max }),
-        other => Err(properties.bad("scanlengthdistribution", "uniform or zipfian", other)),
+        other => Err(properties.invalid_value("scanlengthdistribution", "uniform or zipfian", other)),
     }
 }
 
 /// Whether values name their writes, as a ledger requires.
 fn versions(properties: &Properties) -> bool {
-    properties.boolean("versions", false) || properties.trimmed("ledger").is_some()
+    properties.boolean("versions", false) || properties.trim_value("ledger").is_some()
 }
 
 /// A core workload and the number of its operations; with `occupancy`, `ConstantOccupancyWorkload`'s numbers.
@@ -116,17 +122,17 @@ pub fn core(
     occupancy: bool,
 ) -> Result<(WorkSpec, Option<u64>), EngineError> {
     let field_length = length(properties)?;
-    let field_count = properties.whole("fieldcount")?.unwrap_or(10) as usize;
-    let mut records = properties.whole("recordcount")?.unwrap_or(0);
-    let mut wanted_operations = properties.whole("operationcount")?.filter(|&n| n > 0);
-    let insert_start = properties.whole("insertstart")?.unwrap_or(0);
-    let mut insert_count = properties.whole("insertcount")?;
+    let field_count = properties.parse_whole("fieldcount")?.unwrap_or(10) as usize;
+    let mut records = properties.parse_whole("recordcount")?.unwrap_or(0);
+    let mut wanted_operations = properties.parse_whole("operationcount")?.filter(|&n| n > 0);
+    let insert_start = properties.parse_whole("insertstart")?.unwrap_or(0);
+    let mut insert_count = properties.parse_whole("insertcount")?;
     if occupancy {
-        let size = properties.whole("disksize")?.unwrap_or(100_000_000) as f64;
+        let size = properties.parse_whole("disksize")?.unwrap_or(100_000_000) as f64;
         let object = Lengths::mean(&field_length) * field_count as f64;
         records = (properties.real("occupancy", 0.9)? * (size / object.max(1.0))) as u64;
         insert_count = None;
-        let ages = properties.at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
+        let ages = properties.parse_at_most("storageages", u64::MAX >> 2 >> (64 - records.leading_zeros()))?;
         wanted_operations = Some(ages.unwrap_or(10) * records);
         if records == 0 {
             return Err(EngineError::usage("disksize is too small for one record of this shape").hint("raise disksize"));
@@ -161,10 +167,10 @@ pub fn core(
         mix: mix(properties)?,
         keys: keys(properties)?,
         insert_order: order,
-        zero_padding: properties.whole("zeropadding")?.unwrap_or(1) as usize,
+        zero_padding: properties.parse_whole("zeropadding")?.unwrap_or(1) as usize,
         scan_length: scan_length(properties)?,
         operations,
-        insert_lag: properties.whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),
+        insert_lag: properties.parse_whole("insertlag")?.unwrap_or(LAG_PER_CLIENT * clients),
     };
     Ok((WorkSpec::Records(spec), operations))
 }

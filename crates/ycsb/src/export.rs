@@ -103,8 +103,8 @@ fn probe(path: &Path, property: &str) -> Result<(), EngineError> {
         return Ok(());
     }
     let partial = partial_of(path);
-    let made = File::create(&partial).and_then(|_| fs::remove_file(&partial));
-    made.map_err(|error| {
+    let result = File::create(&partial).and_then(|_| fs::remove_file(&partial));
+    result.map_err(|error| {
         EngineError::usage(format!("cannot write {}: {error} ({property})", path.display()))
             .hint("name a file in an existing directory that you may write")
     })

@@ -51,7 +51,7 @@ fn ok(kind: Kind, points: &[(u64, u64)]) -> Vec<(Kind, Status, u64, u64)> {
 
 /// The raw points of a run of YCSB, and its report.
 #[test]
-fn a_report_of_hdrhistogram_and_raw_equals_ycsbs_exactly() {
+fn hdrhistogram_and_raw_report_equals_that_of_ycsb() {
     let sinks = vec![Sink::YcsbHdrUs, Sink::YcsbRaw];
     let mut steps = ok(
         Kind::Read,
@@ -70,12 +70,12 @@ fn a_report_of_hdrhistogram_and_raw_equals_ycsbs_exactly() {
     ));
     steps.extend(ok(Kind::Cleanup, &[(1_795_253_383_663, 1)]));
     let reporting = Reporting { raw_file: Some("raw.txt".to_owned()), ..reporting(sinks.clone()) };
-    let found = metrics(&recorder(&sinks, &steps), &reporting);
+    let measured = metrics(&recorder(&sinks, &steps), &reporting);
     let overall = Overall { measured_ns: 263_000_000, succeeded: 10, ..Overall::default() };
-    let report = render(&lines(&overall, &found, &reporting), Exporter::Text);
-    let ours = raw_announcement(&found, &reporting) + &report;
-    assert_eq!(ours, include_str!("../fixtures/ycsb/raw2.out"));
-    assert_eq!(raw_text(&found, &reporting), include_str!("../fixtures/ycsb/raw.txt"));
+    let report = render(&lines(&overall, &measured, &reporting), Exporter::Text);
+    let output = raw_announcement(&measured, &reporting) + &report;
+    assert_eq!(output, include_str!("../fixtures/ycsb/raw2.out"));
+    assert_eq!(raw_text(&measured, &reporting), include_str!("../fixtures/ycsb/raw.txt"));
 }
 
 #[test]
@@ -83,8 +83,8 @@ fn metrics_are_in_the_order_of_javas_map() {
     let order = |kinds: &[(Kind, Status)]| {
         let steps: Vec<_> = kinds.iter().map(|&(kind, status)| (kind, status, 5, 1_000)).collect();
         let sinks = [Sink::YcsbHdrUs];
-        let found = metrics(&recorder(&sinks, &steps), &reporting(sinks.to_vec()));
-        found.into_iter().map(|metric| metric.name).collect::<Vec<_>>().join(" ")
+        let measured = metrics(&recorder(&sinks, &steps), &reporting(sinks.to_vec()));
+        measured.into_iter().map(|metric| metric.name).collect::<Vec<_>>().join(" ")
     };
     let good = |kinds: &[Kind]| order(&kinds.iter().map(|&kind| (kind, Status::Ok)).collect::<Vec<_>>());
     assert_eq!(good(&[Insert, Cleanup]), "CLEANUP INSERT");
@@ -106,12 +106,12 @@ fn metrics_are_in_the_order_of_javas_map() {
 }
 
 #[test]
-fn a_kind_whose_operations_all_failed_is_listed_with_zero_operations() {
+fn failed_kind_is_listed_with_zero_operations() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
-    let found = metrics(&recorder(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
+    let measured = metrics(&recorder(&sinks, &[(Kind::Read, Status::NotFound, 7, 1_000)]), &reporting);
     let text = render(
-        &lines(&Overall { measured_ns: 1_000_000_000, succeeded: 0, ..Overall::default() }, &found, &reporting),
+        &lines(&Overall { measured_ns: 1_000_000_000, succeeded: 0, ..Overall::default() }, &measured, &reporting),
         Exporter::Text,
     );
     for line in [
@@ -133,9 +133,9 @@ fn percentiles_are_those_of_javas_library() {
     let steps: Vec<_> = (1..=10_000).map(|us| (Kind::Read, Status::Ok, us, 100_000)).collect();
     let mut reporting = reporting(sinks.to_vec());
     reporting.percentiles = vec![50.0, 95.0, 99.0, 99.9];
-    let found = metrics(&recorder(&sinks, &steps), &reporting);
+    let measured = metrics(&recorder(&sinks, &steps), &reporting);
     let text = render(
-        &lines(&Overall { measured_ns: 1, succeeded: 1, ..Overall::default() }, &found, &reporting),
+        &lines(&Overall { measured_ns: 1, succeeded: 1, ..Overall::default() }, &measured, &reporting),
         Exporter::Text,
     );
     for line in [
@@ -154,8 +154,8 @@ fn percentiles_are_those_of_javas_library() {
 fn json_is_formatted_as_by_jackson() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = reporting(sinks.to_vec());
-    let found = metrics(&recorder(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
-    let all = lines(&Overall { measured_ns: 197_000_000, succeeded: 10, ..Overall::default() }, &found, &reporting);
+    let measured = metrics(&recorder(&sinks, &ok(Kind::Read, &[(1_000, 5)])), &reporting);
+    let all = lines(&Overall { measured_ns: 197_000_000, succeeded: 10, ..Overall::default() }, &measured, &reporting);
     let array = render(&all, Exporter::JsonArray);
     assert!(array.starts_with(
         "[ {\n  \"metric\" : \"OVERALL\",\n  \"measurement\" : \"RunTime(ms)\",\n  \"value\" : 197\n}, {\n"
@@ -167,7 +167,7 @@ fn json_is_formatted_as_by_jackson() {
 }
 
 #[test]
-fn a_status_line_covers_the_interval_and_not_the_run() {
+fn status_line_covers_only_its_interval() {
     let sinks = [Sink::YcsbHdrUs];
     let reporting = Reporting { label: "LBL ".to_owned(), ..reporting(sinks.to_vec()) };
     let recorders = recorder(&sinks, &ok(Kind::Read, &[(1_000, 4_708)]));

@@ -53,7 +53,7 @@ impl HdrFiles {
                     "{:.3},{:.3},{:.3},{}",
                     seconds(interval.start_ns),
                     seconds(interval.length_ns),
-                    HdrFigures::of(&new).max as f64 / 1e6,
+                    HdrFigures::new(&new).max as f64 / 1e6,
                     encode(&new)
                 );
                 *last = now.clone();

@@ -29,7 +29,7 @@ const fn ycsb(name: &'static str, default: &'static str, meaning: &'static str) 
 const fn idle(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
     Known { name, default, meaning, source: Source::YcsbIdle }
 }
-const fn ours(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
+const fn loadstone(name: &'static str, default: &'static str, meaning: &'static str) -> Known {
     Known { name, default, meaning, source: Source::Extension }
 }
 
@@ -115,7 +115,7 @@ pub const KNOWN: &[Known] = &[
     ycsb("randomwritetimestamporder", "false", "write time steps in random order"),
     ycsb("randomtimeseriesorder", "true", "walk the series in random order"),
     ycsb("valuetype", "floats", "floats, integers or mixed"),
-    ycsb("sparsity", "0.0", "share of the points that are left out"),
+    ycsb("sparsity", "0.0", "share of omitted points"),
     ycsb("delayedseries", "0.10", "share of the series that are late"),
     ycsb("delayedintervals", "5", "their largest delay, time steps"),
     ycsb("querytimespan", "0", "length of a query, units"),
@@ -128,26 +128,26 @@ pub const KNOWN: &[Known] = &[
     ycsb("downsamplingkey", "YCSBDS", "its clause"),
     ycsb("downsamplinginterval", "0", "its interval, units"),
     // Extensions
-    ours("deleteproportion", "0", "share of deletes; they remove the oldest records"),
-    ours("seed", "drawn", "seed of everything random"),
-    ours("warmuptime", "0", "seconds before measuring"),
-    ours("arrival", "uniform", "spacing of due times: uniform or poisson"),
-    ours("rate.ramp", "", "FROM:TO:SECONDS: a rate that changes linearly, then stays at TO"),
-    ours("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: rates in steps; the last rate stays"),
-    ours("segment", "0/1", "k/n: run the k-th of n shares"),
-    ours("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
-    ours("zipfian.theta", "0.99", "exponent of truezipfian"),
-    ours("insertlag", "2 x threadcount", "how far requests stay behind the newest insert, inserts"),
-    ours(
+    loadstone("deleteproportion", "0", "share of deletes; they remove the oldest records"),
+    loadstone("seed", "drawn", "seed of everything random"),
+    loadstone("warmuptime", "0", "seconds before measuring"),
+    loadstone("arrival", "uniform", "spacing of due times: uniform or poisson"),
+    loadstone("rate.ramp", "", "FROM:TO:SECONDS: a rate that changes linearly, then stays at TO"),
+    loadstone("rate.steps", "", "RATE:SECONDS,RATE:SECONDS: rates in steps; the last rate stays"),
+    loadstone("segment", "0/1", "k/n: run the k-th of n shares"),
+    loadstone("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
+    loadstone("zipfian.theta", "0.99", "exponent of truezipfian"),
+    loadstone("insertlag", "2 x threadcount", "how far requests stay behind the newest insert, inserts"),
+    loadstone(
         "executors",
         "min(processors, clients / 32)",
         "executors, for stores that are not driven by a thread per client",
     ),
-    ours("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
-    ours("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
-    ours("runnumber", "drawn", "number of a run with versions, in every value: equal for all segments, another for each run"),
-    ours("settle", "false", "wait until the store is idle before ending"),
-    ours("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
+    loadstone("versions", "false", "values begin with the write that made them, and reads are checked; load and run need the same seed"),
+    loadstone("ledger", "", "file in which a run records its writes, so that lost ones can be found; implies versions"),
+    loadstone("runnumber", "drawn", "number of a run with versions, in every value: equal for all segments, another for each run"),
+    loadstone("settle", "false", "wait until the store is idle before ending"),
+    loadstone("failures.tolerated", "0", "share of failed operations up to which the exit code is 0"),
 ];
 
 /// Whether the YCSB front end or this store supports a property.

@@ -102,26 +102,26 @@ impl Measure {
 
     fn merge(&mut self, other: Self) {
         match (self, other) {
-            (Self::Hdr(mine), Self::Hdr(theirs)) => mine.merge(&theirs),
-            (Self::Histogram(mine), Self::Histogram(theirs)) => {
-                if mine.counts.len() < theirs.counts.len() {
-                    mine.counts.resize(theirs.counts.len(), 0);
+            (Self::Hdr(mine), Self::Hdr(added)) => mine.merge(&added),
+            (Self::Histogram(mine), Self::Histogram(added)) => {
+                if mine.counts.len() < added.counts.len() {
+                    mine.counts.resize(added.counts.len(), 0);
                 }
-                mine.counts.iter_mut().zip(&theirs.counts).for_each(|(a, b)| *a += b);
-                mine.squares += theirs.squares;
-                add_moments(&mut mine.moments, theirs.moments);
+                mine.counts.iter_mut().zip(&added.counts).for_each(|(a, b)| *a += b);
+                mine.squares += added.squares;
+                add_moments(&mut mine.moments, added.moments);
             }
-            (Self::Series(mine), Self::Series(theirs)) => {
-                for (unit, (count, sum)) in theirs.units {
+            (Self::Series(mine), Self::Series(added)) => {
+                for (unit, (count, sum)) in added.units {
                     let total = mine.units.entry(unit).or_default();
                     *total = (total.0 + count, total.1 + sum);
                 }
-                add_moments(&mut mine.moments, theirs.moments);
+                add_moments(&mut mine.moments, added.moments);
             }
-            (Self::Raw(mine), Self::Raw(theirs)) => {
-                mine.points.extend(theirs.points);
+            (Self::Raw(mine), Self::Raw(added)) => {
+                mine.points.extend(added.points);
                 mine.points.sort_by_key(|&(ms, _)| ms);
-                add_moments(&mut mine.moments, theirs.moments);
+                add_moments(&mut mine.moments, added.moments);
             }
             // All recorders have the same sinks.
             _ => {}
@@ -129,8 +129,8 @@ impl Measure {
     }
 }
 
-fn add_moments(mine: &mut Moments, theirs: Moments) {
-    mine.add((theirs.count, theirs.sum, theirs.min, theirs.max));
+fn add_moments(mine: &mut Moments, added: Moments) {
+    mine.add((added.count, added.sum, added.min, added.max));
 }
 
 /// A metric of the report: READ, UPDATE-FAILED, Intended-READ …
@@ -193,7 +193,7 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
             metric.censored += bounds.count();
             for measure in &mut metric.measures {
                 if let Measure::Hdr(reading) = measure {
-                    bounds.used().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
+                    bounds.bucket_ranges().for_each(|(least_ns, _, n)| reading.record_n(least_ns / 1_000, n));
                 }
             }
         }
@@ -202,7 +202,7 @@ pub fn add_censored(metrics: &mut [Metric], censored: &Censored, reporting: &Rep
 
 fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, intended: bool) -> Vec<Metric> {
     // By plain name: a measure per sink. YCSB's maps use the plain name; the prefix is only displayed.
-    let mut found: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
+    let mut slots_by_name: BTreeMap<String, Vec<Option<Measure>>> = BTreeMap::new();
     let mut returns: BTreeMap<Kind, BTreeMap<Status, u64>> = BTreeMap::new();
     let sinks = recorders.first().map_or(0, |recorder| recorder.ycsb.len());
     for recorder in recorders {
@@ -212,7 +212,8 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
                 if sink == 0 && !matches!(kind, Kind::Cleanup | Kind::ReadModifyWrite) {
                     *returns.entry(kind).or_default().entry(status).or_default() += measure.count();
                 }
-                let slots = found.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
+                let slots =
+                    slots_by_name.entry(metric_name(kind, status, reporting)).or_insert_with(|| vec![None; sinks]);
                 match &mut slots[sink] {
                     Some(sum) => sum.merge(measure),
                     slot => *slot = Some(measure),
@@ -222,11 +223,13 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
     }
     // If every operation of a kind failed, YCSB still lists the kind, with zero operations.
     for kind in returns.keys() {
-        found.entry(kind.name().to_owned()).or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
+        slots_by_name
+            .entry(kind.name().to_owned())
+            .or_insert_with(|| reporting.sinks.iter().map(|s| Some(empty(s))).collect());
     }
     // Names in one bin of Java's map are in the order of their first use: plain names, failures, then CLEANUP.
     let plain = |name: &String| Kind::ALL.iter().position(|kind| kind.name() == name);
-    let mut names: Vec<String> = found.keys().cloned().collect();
+    let mut names: Vec<String> = slots_by_name.keys().cloned().collect();
     names.sort_by_key(|name| match plain(name) {
         Some(at) if Kind::ALL[at] == Kind::Cleanup => (2, 0),
         Some(at) => (0, at),
@@ -241,7 +244,7 @@ fn series(recorders: &[Arc<Recorder>], reporting: &Reporting, prefix: &str, inte
             let counts = counts.filter(|_| prefix.is_empty());
             Metric {
                 // A worker that was read between its writes to two sinks may have written only one of them.
-                measures: (found.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
+                measures: (slots_by_name.remove(name).unwrap_or_default().into_iter().zip(&reporting.sinks))
                     .map(|(measure, sink)| measure.unwrap_or_else(|| empty(sink)))
                     .collect(),
                 returns: STATUS_ORDER.iter().filter_map(|s| Some((*s, *counts?.get(s)?))).collect(),
@@ -277,9 +280,9 @@ fn empty(sink: &Sink) -> Measure {
 }
 
 fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
-    fn each<T>(table: &Table<T>, read: impl Fn(&T) -> Measure) -> Vec<(Kind, Status, Measure)> {
-        let each = table.used().map(|(step, status, cell)| (Kind::ALL[usize::from(step.0)], status, read(cell)));
-        each.collect()
+    fn list_measures<T>(table: &Table<T>, read: impl Fn(&T) -> Measure) -> Vec<(Kind, Status, Measure)> {
+        let cells = table.entries().map(|(step, status, cell)| (Kind::ALL[usize::from(step.0)], status, read(cell)));
+        cells.collect()
     }
     let moments = |cell: &loadstone_measure::sink::Moments| {
         let mut all = Moments::default();
@@ -287,19 +290,19 @@ fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
         all
     };
     match table {
-        YcsbTable::Hdr(table) => each(table, |grid| {
+        YcsbTable::Hdr(table) => list_measures(table, |grid| {
             let mut reading = Reading::default();
             reading.add(grid);
             Measure::Hdr(reading)
         }),
-        YcsbTable::Histogram(_, table) => each(table, |cell| {
+        YcsbTable::Histogram(_, table) => list_measures(table, |cell| {
             Measure::Histogram(Buckets {
                 counts: cell.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
                 moments: moments(&cell.moments),
                 squares: cell.squares.load(Ordering::Relaxed),
             })
         }),
-        YcsbTable::Series(_, table) => each(table, |cell| {
+        YcsbTable::Series(_, table) => list_measures(table, |cell| {
             let mut units: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
             for &(unit, count, sum) in &*cell.units.lock().unwrap_or_else(PoisonError::into_inner) {
                 let total = units.entry(unit).or_default();
@@ -307,7 +310,7 @@ fn cells(table: &YcsbTable) -> Vec<(Kind, Status, Measure)> {
             }
             Measure::Series(Series { units, moments: moments(&cell.moments) })
         }),
-        YcsbTable::Raw(table) => each(table, |cell| {
+        YcsbTable::Raw(table) => list_measures(table, |cell| {
             let points = cell.points.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Measure::Raw(Raw { points, moments: moments(&cell.moments) })
         }),

@@ -106,7 +106,7 @@ pub fn fixed2(value: f64) -> String {
 /// The name of a percentile's line: `50thPercentileLatency(us)`, `1st…`, `11th…`, `99.9PercentileLatency(us)`.
 ///
 /// Source: `OneMeasurementHdrHistogram.ordinal` of YCSB 0.17.0. It throws an `ArrayIndexOutOfBoundsException` for a whole
-/// negative percentile unless that ends in 0; ours uses `th`.
+/// negative percentile unless that ends in 0; Loadstone uses `th`.
 #[must_use]
 pub fn percentile_label(percentile: f64) -> String {
     // NaN and infinities leave a remainder that is not zero, as in Java.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn where_jdk_17_and_19_differ_we_follow_jdk_19() {
+    fn differing_numbers_follow_jdk_19() {
         assert_eq!(double(1e23), "1.0E23");
         assert_eq!(double(2f64.powi(-44)), "5.684341886080802E-14");
         assert_eq!(double(1e-323), "9.9E-324");

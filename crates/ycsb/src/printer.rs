@@ -48,7 +48,11 @@ impl<'a> Printer<'a> {
     /// A printer; prints YCSB's banner.
     pub fn new(translated: &'a Translated, arguments: &[String], export: Export) -> Self {
         let reporting = &translated.reporting;
-        err(&format!("Command line: ycsb {}\nLoadstone {}\n\n", redacted(arguments), env!("CARGO_PKG_VERSION")));
+        err(&format!(
+            "Command line: ycsb {}\nLoadstone {}\n\n",
+            redact_passwords(arguments),
+            env!("CARGO_PKG_VERSION")
+        ));
         err("Loading workload...\n");
         Self {
             spec: &translated.spec,
@@ -97,7 +101,7 @@ impl<'a> Printer<'a> {
                 self.warnings.push(failure_text(failures, kind, *status, *count));
             }
         }
-        for (status, count) in failures.unclosed() {
+        for (status, count) in failures.list_unclosed() {
             self.unclosed += count;
             self.warnings.push(failure_text(failures, Kind::Cleanup, status, count));
         }
@@ -122,7 +126,7 @@ impl<'a> Printer<'a> {
                     }
                     TrialFailure::Operation { .. } => {
                         "set core_workload_insertion_retry_limit to retry, or \
-                         core_workload_insertion_keep_going_on_error=true to go on"
+                         core_workload_insertion_keep_going_on_error=true to continue"
                     }
                     _ => "see the messages above; the report covers the operations before the failure",
                 };
@@ -173,7 +177,7 @@ fn failure_text(failures: &Failures, kind: Kind, status: Status, count: u64) -> 
 }
 
 /// The command line for stderr, and so for logs: without the values of passwords.
-fn redacted(arguments: &[String]) -> String {
+fn redact_passwords(arguments: &[String]) -> String {
     let hidden = |argument: &String| match argument.split_once('=') {
         Some((name, _)) if name.to_ascii_lowercase().contains("passw") => format!("{name}=…"),
         _ => argument.clone(),
@@ -203,7 +207,7 @@ impl Observer for Printer<'_> {
         err("Starting test.\n");
     }
 
-    fn started(&mut self, moment: &Moment<'_>) {
+    fn begin_window(&mut self, moment: &Moment<'_>) {
         self.status_line(moment, None);
     }
 

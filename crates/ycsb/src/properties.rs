@@ -83,65 +83,69 @@ impl Properties {
 
     /// The value without surrounding blanks; `None` if it is empty. YCSB keeps trailing blanks and then cannot parse
     /// numbers.
-    pub fn trimmed(&self, name: &str) -> Option<&str> {
+    pub fn trim_value(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
     /// Text with a default.
     pub fn text(&self, name: &str, default: &str) -> String {
-        self.trimmed(name).unwrap_or(default).to_owned()
+        self.trim_value(name).unwrap_or(default).to_owned()
     }
 
     /// Java's boolean: `true` in any case is true, everything else is false.
     pub fn boolean(&self, name: &str, default: bool) -> bool {
-        self.trimmed(name).map_or(default, java::java_boolean)
+        self.trim_value(name).map_or(default, java::java_boolean)
     }
 
     /// A whole number ≥ 0, or `None` if it is not set.
-    pub fn whole(&self, name: &str) -> Result<Option<u64>, EngineError> {
-        let Some(text) = self.trimmed(name) else { return Ok(None) };
+    pub fn parse_whole(&self, name: &str) -> Result<Option<u64>, EngineError> {
+        let Some(text) = self.trim_value(name) else { return Ok(None) };
         let parsed = java::java_long(text);
         match parsed.map(u64::try_from) {
             Some(Ok(number)) => Ok(Some(number)),
-            _ => Err(self.bad(name, "a whole number", text)),
+            _ => Err(self.invalid_value(name, "a whole number", text)),
         }
     }
 
     /// A number, or the default.
     pub fn real(&self, name: &str, default: f64) -> Result<f64, EngineError> {
-        let Some(text) = self.trimmed(name) else { return Ok(default) };
+        let Some(text) = self.trim_value(name) else { return Ok(default) };
         match java::java_double(text).filter(|number| number.is_finite()) {
             Some(number) => Ok(number),
-            None => Err(self.bad(name, "a number", text)),
+            None => Err(self.invalid_value(name, "a number", text)),
         }
     }
 
     /// A number within a range, or the default.
-    pub fn within(&self, name: &str, default: f64, low: f64, high: f64) -> Result<f64, EngineError> {
+    pub fn parse_within(&self, name: &str, default: f64, low: f64, high: f64) -> Result<f64, EngineError> {
         let value = self.real(name, default)?;
         if (low..=high).contains(&value) {
             return Ok(value);
         }
-        Err(self.bad(name, &format!("between {low} and {high}"), self.trimmed(name).unwrap_or_default()))
+        Err(self.invalid_value(name, &format!("between {low} and {high}"), self.trim_value(name).unwrap_or_default()))
     }
 
     /// A whole number of at most `high`.
-    pub fn at_most(&self, name: &str, high: u64) -> Result<Option<u64>, EngineError> {
-        let value = self.whole(name)?;
+    pub fn parse_at_most(&self, name: &str, high: u64) -> Result<Option<u64>, EngineError> {
+        let value = self.parse_whole(name)?;
         if value.is_some_and(|value| value > high) {
-            return Err(self.bad(name, &format!("at most {high}"), self.trimmed(name).unwrap_or_default()));
+            return Err(self.invalid_value(
+                name,
+                &format!("at most {high}"),
+                self.trim_value(name).unwrap_or_default(),
+            ));
         }
         Ok(value)
     }
 
     /// The error for an invalid value.
-    pub fn bad(&self, name: &str, wanted: &str, got: &str) -> EngineError {
+    pub fn invalid_value(&self, name: &str, expected: &str, got: &str) -> EngineError {
         let origin = self.settings.get(name).map_or("", |setting| setting.origin.as_str());
-        let error = EngineError::usage(format!("{name} must be {wanted}, got \"{got}\" ({origin})"));
+        let error = EngineError::usage(format!("{name} must be {expected}, got \"{got}\" ({origin})"));
         // Users write scientific notation and separators: suggest the intended number.
         let plain: String = got.chars().filter(|c| !matches!(c, '_' | ',')).collect();
         match plain.parse::<f64>() {
-            Ok(number) if wanted == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
+            Ok(number) if expected == "a whole number" && number >= 0.0 && number.fract() == 0.0 && number < 1e18 => {
                 error.hint(format!("write {number:.0}"))
             }
             _ => error.hint(format!("change it, or leave {name} out for its default")),

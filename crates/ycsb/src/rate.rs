@@ -7,7 +7,7 @@ use loadstone_wire::error::EngineError;
 
 /// The property that sets the rate.
 pub fn property(properties: &Properties) -> &'static str {
-    let set = |name: &&str| properties.trimmed(name).is_some();
+    let set = |name: &&str| properties.trim_value(name).is_some();
     ["rate.ramp", "rate.steps"].into_iter().find(set).unwrap_or("target")
 }
 
@@ -16,28 +16,28 @@ pub fn pace(properties: &Properties) -> Result<PaceSpec, EngineError> {
     let arrival = match properties.text("arrival", "uniform").as_str() {
         "uniform" => Arrival::Uniform,
         "poisson" => Arrival::Poisson,
-        other => return Err(properties.bad("arrival", "uniform or poisson", other)),
+        other => return Err(properties.invalid_value("arrival", "uniform or poisson", other)),
     };
     let set: Vec<&str> =
-        ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trimmed(name).is_some()).collect();
+        ["rate.ramp", "rate.steps"].into_iter().filter(|name| properties.trim_value(name).is_some()).collect();
     let target = properties.real("target", 0.0)?;
     if set.len() + usize::from(target != 0.0) > 1 {
         return Err(EngineError::usage("target, rate.ramp and rate.steps exclude each other").hint("keep one of them"));
     }
-    let parts = |name: &str, text: &str, wanted: &str, count: usize| -> Result<Vec<f64>, EngineError> {
+    let parts = |name: &str, text: &str, expected: &str, count: usize| -> Result<Vec<f64>, EngineError> {
         let numbers: Vec<f64> = text.split(':').filter_map(|n| n.trim().parse().ok()).collect();
         if numbers.len() == count && text.split(':').count() == count {
             Ok(numbers)
         } else {
-            Err(properties.bad(name, wanted, text))
+            Err(properties.invalid_value(name, expected, text))
         }
     };
-    if let Some(text) = properties.trimmed("rate.ramp") {
+    if let Some(text) = properties.trim_value("rate.ramp") {
         let ramp = parts("rate.ramp", text, "FROM:TO:SECONDS", 3)?;
         let rate = vec![RatePiece { from: ramp[0], to: ramp[1], seconds: ramp[2] }];
         return Ok(PaceSpec::Open { rate, arrival });
     }
-    if let Some(text) = properties.trimmed("rate.steps") {
+    if let Some(text) = properties.trim_value("rate.steps") {
         let mut rate = Vec::new();
         for step in text.split(',') {
             let step = parts("rate.steps", step, "RATE:SECONDS,RATE:SECONDS", 2)?;

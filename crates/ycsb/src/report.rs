@@ -49,16 +49,16 @@ pub fn lines(overall: &Overall, metrics: &[Metric], reporting: &Reporting) -> Ve
     let rate = overall.succeeded as f64 * 1e9 / overall.measured_ns as f64;
     line("OVERALL", "Throughput(ops/sec)", Value::Real(rate));
     let share = |time_ms: u64| Value::Real(100.0 * time_ms as f64 / ms);
-    for each in &collectors(overall) {
-        let name = each.collector.replace(' ', "_");
-        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(each.count as i64));
-        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(each.time_ms as i64));
-        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(each.time_ms));
+    for collector in &collectors(overall) {
+        let name = collector.collector.replace(' ', "_");
+        line(&format!("TOTAL_GCS_{name}"), "Count", Value::Whole(collector.count as i64));
+        line(&format!("TOTAL_GC_TIME_{name}"), "Time(ms)", Value::Whole(collector.time_ms as i64));
+        line(&format!("TOTAL_GC_TIME_%_{name}"), "Time(%)", share(collector.time_ms));
     }
     let total = |part: fn(&Collections) -> u64| overall.collections.iter().map(part).sum::<u64>();
-    line("TOTAL_GCs", "Count", Value::Whole(total(|each| each.count) as i64));
-    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|each| each.time_ms) as i64));
-    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|each| each.time_ms)));
+    line("TOTAL_GCs", "Count", Value::Whole(total(|collector| collector.count) as i64));
+    line("TOTAL_GC_TIME", "Time(ms)", Value::Whole(total(|collector| collector.time_ms) as i64));
+    line("TOTAL_GC_TIME_%", "Time(%)", share(total(|collector| collector.time_ms)));
     for metric in metrics {
         for (at, measure) in metric.measures.iter().enumerate() {
             let name = format!("{}{}", part_prefix(measure, reporting), metric.name);
@@ -107,18 +107,20 @@ fn measure_lines(name: &str, measure: &Measure, returns: Vec<Line>, reporting: &
         |measurement: &str, value: Value| Line { metric: name.to_owned(), measurement: measurement.to_owned(), value };
     match measure {
         Measure::Hdr(reading) => {
-            let figures = HdrFigures::of(reading);
+            let figures = HdrFigures::new(reading);
             out.push(line("Operations", Value::Whole(figures.count as i64)));
             out.push(line("AverageLatency(us)", Value::Real(figures.mean)));
             out.push(line("MinLatency(us)", Value::Whole(figures.min as i64)));
             out.push(line("MaxLatency(us)", Value::Whole(figures.max as i64)));
             for &percentile in &reporting.percentiles {
-                let value = at_percentile(reading, percentile);
+                let value = value_at_percentile(reading, percentile);
                 out.push(line(&number::percentile_label(percentile), Value::Whole(value as i64)));
             }
             out.extend(returns);
             if reporting.verbose {
-                out.extend(reading.used().map(|(_, highest, n)| line(&highest.to_string(), Value::Real(n as f64))));
+                out.extend(
+                    reading.bucket_ranges().map(|(_, highest, n)| line(&highest.to_string(), Value::Real(n as f64))),
+                );
             }
         }
         Measure::Histogram(buckets) => histogram_lines(&line, buckets, returns, reporting, out),
@@ -170,10 +172,10 @@ fn histogram_lines(
     let (overflow, within) = buckets.counts.split_last().map_or((0, &[][..]), |(last, rest)| (*last, rest));
     // A percentile that falls into the overflow has no line.
     for (label, share) in [("95thPercentileLatency(us)", 0.95), ("99thPercentileLatency(us)", 0.99)] {
-        let mut seen = 0;
+        let mut count_so_far = 0;
         let at = within.iter().position(|n| {
-            seen += n;
-            seen as f64 / count >= share
+            count_so_far += n;
+            count_so_far as f64 / count >= share
         });
         out.extend(at.map(|ms| line(label, Value::Whole(ms as i64 * 1_000))));
     }
@@ -261,10 +263,10 @@ pub struct HdrFigures {
 
 impl HdrFigures {
     /// The figures of a reading.
-    pub fn of(reading: &Reading) -> Self {
+    pub fn new(reading: &Reading) -> Self {
         let (mut count, mut sum) = (0u64, 0f64);
         let (mut min, mut max) = (i64::MAX as u64, 0);
-        for (lowest, highest, n) in reading.used() {
+        for (lowest, highest, n) in reading.bucket_ranges() {
             count += n;
             let middle = lowest + (highest - lowest).div_ceil(2);
             sum += middle as f64 * n as f64;
@@ -277,13 +279,13 @@ impl HdrFigures {
 
 /// A percentile as in `HdrHistogram` 2.1.4: the rank is rounded to the nearest, and the result is the highest value of
 /// its bucket.
-pub fn at_percentile(reading: &Reading, percentile: f64) -> u64 {
+pub fn value_at_percentile(reading: &Reading, percentile: f64) -> u64 {
     let total = reading.count();
     let rank = ((percentile.clamp(0.0, 100.0) / 100.0 * total as f64 + 0.5) as u64).max(1);
-    let mut seen = 0;
-    for (lowest, highest, n) in reading.used() {
-        seen += n;
-        if seen >= rank {
+    let mut count_so_far = 0;
+    for (lowest, highest, n) in reading.bucket_ranges() {
+        count_so_far += n;
+        if count_so_far >= rank {
             return if percentile == 0.0 { lowest } else { highest };
         }
     }

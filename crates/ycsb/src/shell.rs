@@ -3,7 +3,7 @@
 use std::io::BufRead;
 use std::time::Instant;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_session::erased::{StoreType, VirtualSession};
 use loadstone_session::{Connection, EngineError, Options, Rows, Session};
 
@@ -60,12 +60,12 @@ fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, 
     let stdin = std::io::stdin();
     err("> ");
     for line in stdin.lock().lines().map_while(Result::ok) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.first().copied() {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        match arguments.first().copied() {
             None => {}
             Some("quit") => break,
             Some("help") => out(HELP),
-            Some("table") => match words.get(1) {
+            Some("table") => match arguments.get(1) {
                 Some(name) => {
                     next = Next::Table((*name).to_owned());
                     break;
@@ -74,7 +74,7 @@ fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, 
             },
             Some(_) => {
                 let start = Instant::now();
-                out(&tasks.block_on(&runtime, answer(&mut session, &words)));
+                out(&tasks.block_on(&runtime, answer(&mut session, &arguments)));
                 out(&format!("{} ms\n", start.elapsed().as_millis()));
             }
         }
@@ -85,33 +85,36 @@ fn answer_all(store: &StoreType, spec: &TrialSpec, table: &str) -> Result<Next, 
     Ok(next)
 }
 
-async fn answer(session: &mut VirtualSession, words: &[&str]) -> String {
-    let key = words.get(1).map(|key| key.as_bytes());
+async fn answer(session: &mut VirtualSession, arguments: &[&str]) -> String {
+    let key = arguments.get(1).map(|key| key.as_bytes());
     let (mut row, mut rows) = (Row::default(), Rows::default());
-    let from = if words[0] == "scan" { 3 } else { 2 };
-    let names: Vec<String> = words.iter().skip(from).map(|&name| name.to_owned()).collect();
-    let wanted = if names.is_empty() { Wanted::All } else { Wanted::Names(&names) };
-    let status = match (words[0], key) {
-        ("read", Some(key)) => session.read(key, wanted, &mut row).await,
-        ("scan", Some(key)) => match words.get(2).and_then(|count| count.parse().ok()) {
-            Some(count) => session.scan(key, count, wanted, &mut rows).await,
+    let from = if arguments[0] == "scan" { 3 } else { 2 };
+    let names: Vec<String> = arguments.iter().skip(from).map(|&name| name.to_owned()).collect();
+    let projection = if names.is_empty() { Projection::All } else { Projection::Names(&names) };
+    let status = match (arguments[0], key) {
+        ("read", Some(key)) => session.read(key, projection, &mut row).await,
+        ("scan", Some(key)) => match arguments.get(2).and_then(|count| count.parse().ok()) {
+            Some(count) => session.scan(key, count, projection, &mut rows).await,
             None => return "error: scan takes a key and a number of records\n".to_owned(),
         },
         ("insert" | "update", Some(key)) => {
-            for word in &words[2..] {
+            for word in &arguments[2..] {
                 match word.split_once('=') {
                     Some((name, value)) => row.push(name.as_bytes(), value.as_bytes()),
                     None => return format!("error: \"{word}\" is not NAME=VALUE\n"),
                 }
             }
-            let status =
-                if words[0] == "insert" { session.insert(key, &row).await } else { session.update(key, &row).await };
+            let status = if arguments[0] == "insert" {
+                session.insert(key, &row).await
+            } else {
+                session.update(key, &row).await
+            };
             row.clear();
             status
         }
         ("delete", Some(key)) => session.delete(key).await,
         ("read" | "scan" | "insert" | "update" | "delete", None) => {
-            return format!("error: {} takes a key\n", words[0]);
+            return format!("error: {} takes a key\n", arguments[0]);
         }
         (other, _) => return format!("error: unknown command \"{other}\"; \"help\" shows the commands\n"),
     };

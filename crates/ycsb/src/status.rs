@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::config::Reporting;
 use super::measure::{Measure, Metric};
 use super::number;
-use super::report::{HdrFigures, at_percentile, part_prefix};
+use super::report::{HdrFigures, part_prefix, value_at_percentile};
 
 /// Writes status lines; stores the figures of the last one.
 #[derive(Debug, Default)]
@@ -70,8 +70,8 @@ fn summary(name: &str, now: &Measure, earlier: Option<&Measure>) -> String {
                 Some(Measure::Hdr(old)) => now.since(old),
                 _ => now.clone(),
             };
-            let figures = HdrFigures::of(&new);
-            let at = |percentile| at_percentile(&new, percentile);
+            let figures = HdrFigures::new(&new);
+            let at = |percentile| value_at_percentile(&new, percentile);
             format!(
                 "[{name}: Count={}, Max={}, Min={}, Avg={}, 90={}, 99={}, 99.9={}, 99.99={}]",
                 figures.count,

@@ -12,13 +12,13 @@ use loadstone_wire::spec::{Phase, WorkSpec};
 /// A time series workload and the number of its operations.
 pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<(WorkSpec, Option<u64>), EngineError> {
     let base = TimeSeriesSpec::default();
-    let positive = |name: &str| properties.whole(name).map(|number| number.filter(|&n| n > 0));
+    let positive = |name: &str| properties.parse_whole(name).map(|number| number.filter(|&n| n > 0));
     let parsed = |name: &str, error: String| EngineError::usage(error).hint(format!("change {name}"));
-    let units = match properties.trimmed("timestampunits") {
+    let units = match properties.trim_value("timestampunits") {
         Some(text) => TimeUnit::parse(text).map_err(|error| parsed("timestampunits", error))?,
         None => base.units,
     };
-    let value_type = match properties.trimmed("valuetype") {
+    let value_type = match properties.trim_value("valuetype") {
         Some(text) => ValueType::parse(text).map_err(|error| parsed("valuetype", error))?,
         None => base.value_type,
     };
@@ -28,17 +28,17 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
         records: positive("recordcount")?,
         insert_count: positive("insertcount")?,
         operations: positive("operationcount")?,
-        start: properties.whole("insertstart")?.map(|start| start as i64),
-        key_count: properties.whole("fieldcount")?.unwrap_or(base.key_count),
+        start: properties.parse_whole("insertstart")?.map(|start| start as i64),
+        key_count: properties.parse_whole("fieldcount")?.unwrap_or(base.key_count),
         key_length: size(properties, "fieldlength", base.key_length)?,
         tag_count: size(properties, "tagcount", base.tag_count)?,
-        tag_cardinality: match properties.trimmed("tagcardinality") {
+        tag_cardinality: match properties.trim_value("tagcardinality") {
             Some(text) => list(properties, "tagcardinality", text)?,
             None => base.tag_cardinality.clone(),
         },
         tag_key_length: size(properties, "tagkeylength", base.tag_key_length)?,
         tag_value_length: size(properties, "tagvaluelength", base.tag_value_length)?,
-        interval: properties.whole("timestampinterval")?.unwrap_or(base.interval),
+        interval: properties.parse_whole("timestampinterval")?.unwrap_or(base.interval),
         units,
         timestamp_key: properties.text("timestampkey", &base.timestamp_key),
         value_key: properties.text("valuekey", &base.value_key),
@@ -49,8 +49,8 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
         value_type,
         sparsity: properties.real("sparsity", base.sparsity)?,
         delayed_series: properties.real("delayedseries", base.delayed_series)?,
-        delayed_intervals: properties.whole("delayedintervals")?.unwrap_or(base.delayed_intervals),
-        query_span: properties.whole("querytimespan")?.unwrap_or(base.query_span),
+        delayed_intervals: properties.parse_whole("delayedintervals")?.unwrap_or(base.delayed_intervals),
+        query_span: properties.parse_whole("querytimespan")?.unwrap_or(base.query_span),
         query_random_span: properties.boolean("queryrandomtimespan", base.query_random_span),
         query_span_delimiter: properties.text("querytimespandelimiter", &base.query_span_delimiter),
         group_by_key: properties.text("groupbykey", &base.group_by_key),
@@ -77,24 +77,24 @@ pub fn translate(properties: &Properties, phase: Phase, clients: u64) -> Result<
 }
 
 fn size(properties: &Properties, name: &str, default: usize) -> Result<usize, EngineError> {
-    Ok(properties.whole(name)?.map_or(default, |number| number as usize))
+    Ok(properties.parse_whole(name)?.map_or(default, |number| number as usize))
 }
 
 fn list(properties: &Properties, name: &str, text: &str) -> Result<Vec<u64>, EngineError> {
     let numbers: Option<Vec<u64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
-    numbers.ok_or_else(|| properties.bad(name, "whole numbers separated by commas", text))
+    numbers.ok_or_else(|| properties.invalid_value(name, "whole numbers separated by commas", text))
 }
 
 fn group_by(properties: &Properties) -> Result<Option<GroupBy>, EngineError> {
-    let Some(function) = properties.trimmed("groupbyfunction") else { return Ok(None) };
+    let Some(function) = properties.trim_value("groupbyfunction") else { return Ok(None) };
     let keys = properties.text("groupbykeys", "");
     let tags = list(properties, "groupbykeys", &keys)?.into_iter().map(|flag| flag != 0).collect();
     Ok(Some(GroupBy { function: function.to_owned(), tags }))
 }
 
 fn downsampling(properties: &Properties) -> Result<Option<Downsampling>, EngineError> {
-    let Some(function) = properties.trimmed("downsamplingfunction") else { return Ok(None) };
-    let interval = properties.whole("downsamplinginterval")?.unwrap_or(0);
+    let Some(function) = properties.trim_value("downsamplingfunction") else { return Ok(None) };
+    let interval = properties.parse_whole("downsamplinginterval")?.unwrap_or(0);
     if interval == 0 {
         return Err(EngineError::usage("downsamplingfunction needs downsamplinginterval")
             .hint("add -p downsamplinginterval=300"));
@@ -103,7 +103,7 @@ fn downsampling(properties: &Properties) -> Result<Option<Downsampling>, EngineE
 }
 
 fn scan_length(properties: &Properties) -> Result<Length, EngineError> {
-    let max = properties.whole("maxscanlength")?.unwrap_or(1_000) as usize;
+    let max = properties.parse_whole("maxscanlength")?.unwrap_or(1_000) as usize;
     Ok(match properties.text("scanlengthdistribution", "uniform").as_str() {
         "zipfian" => Length::Zipfian { min: 1, max },
         _ => Length::Uniform { min: 1, max },

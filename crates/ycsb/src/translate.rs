@@ -78,8 +78,8 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     let mut warnings = properties.warnings.clone();
     unknown_properties(args, properties, store, &mut warnings)?;
     let phase = if args.command == Command::Load { Phase::Load } else { Phase::Run };
-    let seed = properties.whole("seed")?.unwrap_or_else(loadstone_measure::clock::unix_ns);
-    let mut clients = properties.whole("threadcount")?.unwrap_or(1);
+    let seed = properties.parse_whole("seed")?.unwrap_or_else(loadstone_measure::clock::unix_ns);
+    let mut clients = properties.parse_whole("threadcount")?.unwrap_or(1);
     let class = properties.text("workload", "CoreWorkload");
     let (work, operations) = match class.rsplit('.').next().unwrap_or_default() {
         "TimeSeriesWorkload" => time_series::translate(properties, phase, clients)?,
@@ -87,11 +87,11 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         "ConstantOccupancyWorkload" => core(properties, phase, clients, true)?,
         _ => {
             return Err(properties
-                .bad("workload", "a workload class", &class)
+                .invalid_value("workload", "a workload class", &class)
                 .hint("use CoreWorkload, ConstantOccupancyWorkload or TimeSeriesWorkload"));
         }
     };
-    if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trimmed("seed").is_none() {
+    if matches!(&work, WorkSpec::Records(core) if core.versions) && properties.trim_value("seed").is_none() {
         return Err(EngineError::usage("versions and ledger need a seed: it is in every value")
             .hint("give the load and the run the same seed: -p seed=1"));
     }
@@ -110,9 +110,9 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         ));
         clients = operations;
     }
-    let seconds = properties.whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
+    let seconds = properties.parse_whole("maxexecutiontime")?.filter(|&s| s > 0).map(|s| s as f64);
     let warmup_seconds = properties.real("warmuptime", 0.0)?;
-    let segment = match properties.trimmed("segment") {
+    let segment = match properties.trim_value("segment") {
         None => Segment::default(),
         Some(text) => Segment::parse(text)
             .map_err(|error| EngineError::usage(error).hint("write segment=0/4 for the first of four"))?,
@@ -135,12 +135,12 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         segment,
         seed,
         inserts: InsertSpec {
-            retries: properties.whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
+            retries: properties.parse_whole("core_workload_insertion_retry_limit")?.unwrap_or(0),
             retry_seconds: properties.real("core_workload_insertion_retry_interval", 3.0)?,
             keep_going: properties.boolean("core_workload_insertion_keep_going_on_error", false),
         },
         spin: properties.boolean("spin.sleep", false),
-        executors: properties.whole("executors")?.unwrap_or(0),
+        executors: properties.parse_whole("executors")?.unwrap_or(0),
         deadline_ms: None,
         sinks,
         interval_ms: reporting.status_seconds.map_or(QUIET_INTERVAL_MS, |s| s.saturating_mul(1_000)),
@@ -150,12 +150,12 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         run,
         // A load has no ledger: the versions of its values are enough.
         ledger: properties
-            .trimmed("ledger")
+            .trim_value("ledger")
             .filter(|_| phase == Phase::Run)
             .map(|file| LedgerSpec { file: file.to_owned() }),
     };
     spec.validate().map_err(|refusal| refuse(&refusal, properties))?;
-    let tolerated = properties.within("failures.tolerated", 0.0, 0.0, 1.0)?;
+    let tolerated = properties.parse_within("failures.tolerated", 0.0, 0.0, 1.0)?;
     Ok(Translated { spec, reporting, warnings, tolerated })
 }
 
@@ -166,11 +166,11 @@ fn run_number(
     work: &WorkSpec,
     segment: Segment,
 ) -> Result<Option<u64>, EngineError> {
-    let number = properties.whole("runnumber")?;
+    let number = properties.parse_whole("runnumber")?;
     if phase == Phase::Load || !matches!(work, WorkSpec::Records(core) if core.versions) {
         return Ok(None);
     }
-    if number.is_none() && segment.n > 1 && properties.trimmed("ledger").is_some() {
+    if number.is_none() && segment.n > 1 && properties.trim_value("ledger").is_some() {
         return Err(EngineError::usage("segments with ledgers need the number of their run: it is in every value")
             .hint("give all segments the same new one, e.g. -p runnumber=$(date +%s)"));
     }
@@ -241,7 +241,7 @@ fn unknown_properties(
 }
 
 fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, EngineError> {
-    let text = properties.trimmed("durability");
+    let text = properties.trim_value("durability");
     if let Some(level) = text.and_then(|text| hosted::durability(text, store)) {
         return Ok(level);
     }
@@ -249,7 +249,7 @@ fn durability(properties: &Properties, store: &str) -> Result<DurabilitySpec, En
         None | Some("os") => Ok(DurabilitySpec::Os),
         Some("none") => Ok(DurabilitySpec::None),
         Some("device") => Ok(DurabilitySpec::Device),
-        Some(other) => Err(properties.bad("durability", "none, os or device", other)),
+        Some(other) => Err(properties.invalid_value("durability", "none, os or device", other)),
     }
 }
 

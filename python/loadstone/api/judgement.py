@@ -87,7 +87,7 @@ class Judgement:
 
     @cached_property
     def scenarios(self) -> pa.Table:
-        """A row for each scenario of each comparison: its ratio and interval, and the claim that it alone supports."""
+        """A row for each scenario of each comparison: its ratio and interval, and the claim in this scenario."""
         every = [(comparison, row) for comparison in self.judged.comparisons for row in comparison.scenarios]
         return self._table(
             [comparison.context for comparison, _ in every],
@@ -133,12 +133,12 @@ class Judgement:
         They contain their data. `chart.save("x.svg")` and `alt.renderers.enable("svg")` work offline.
         """
         from loadstone.report.charts.figure import interactive
-        from loadstone.report.charts.theme import picture_config
+        from loadstone.report.charts.theme import file_config
         from loadstone.report.sections import sections
         from loadstone.report.view import View
 
         figures = (figure for section in sections(View(self.judged)) for figure in section.figures)
-        return {figure.name: interactive(figure, picture_config()) for figure in figures}
+        return {figure.name: interactive(figure, file_config()) for figure in figures}
 
     def table(self, name: JudgementTable) -> pa.Table:
         """A table by its name."""

@@ -50,7 +50,7 @@ class Latencies:
         return percentile
 
     def __add__(self, other: Latencies) -> Latencies:
-        """The operations of both together. Raises ValueError if their buckets differ."""
+        """The sum of both. Raises ValueError if their buckets differ."""
         total = Population()
         total.add_population(self.population)
         total.add_population(other.population)

@@ -14,7 +14,7 @@ from rich.table import Table
 from loadstone import workloads
 from loadstone.commands import run
 from loadstone.commands.parser import CommandParser, UsageError, guard_command
-from loadstone.experiment.file import Loaded, of_command
+from loadstone.experiment.file import Loaded, load_command
 from loadstone.experiment.model.template import escape_braces
 from loadstone.format import units
 from loadstone.judge.finding import worst_verdict
@@ -59,7 +59,7 @@ def job_experiment(job: str, options: Sequence[str]) -> Loaded:
         "workload": {"fio": {"job": escape_braces(job), "options": [escape_braces(option) for option in options]}},
         "directory": escape_braces(str(Path.cwd())),
     }
-    loaded = of_command(document, "fio")
+    loaded = load_command(document, "fio")
     once = loaded.experiment.repeats.model_copy(update={"at_least": 1, "at_most": 1})
     return replace(loaded, experiment=loaded.experiment.model_copy(update={"repeats": once}))
 

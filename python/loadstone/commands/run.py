@@ -196,7 +196,7 @@ def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command:
         loaded.question_for_judge(),
         # The order of loads in a search is not random.
         interleaved=loaded.experiment.find is None,
-        experiment=loaded.resolved,
+        experiment=loaded.text_with_defaults,
         environment=describe_environment(arguments=command),
         seed=loaded.experiment.seed,
         command=shlex.join(redact_arguments(command)),
@@ -206,13 +206,13 @@ def create_folder(loaded: Loaded, planned: Plan, name: str, root: Path, command:
 
 def resume_folder(loaded: Loaded, planned: Plan, name: str, root: Path) -> Folder:
     """The folder of the latest run. Raises LoadstoneError if there is none, or the experiment has changed."""
-    from loadstone.experiment.reading.resolved import changed_keys
+    from loadstone.experiment.reading.resolved import list_changed_keys
     from loadstone.results.folder import latest_folder
 
     folder = latest_folder(root, name)
     if folder is None:
         raise LoadstoneError(f"there is no run of {name} below {root} to continue", "leave out --resume to start one")
-    changed = changed_keys((folder.path / "experiment.yaml").read_text(), loaded.resolved)
+    changed = list_changed_keys((folder.path / "experiment.yaml").read_text(), loaded.text_with_defaults)
     files = folder.header.get("workloads") or {}
     changed += [path for path, digest in file_digests(planned).items() if files.get(path, digest) != digest]
     if changed:

@@ -20,7 +20,7 @@ from loadstone.commands.parser import UsageError, guard_command
 from loadstone.engine.describe import describe_engine
 from loadstone.engine.trial import EngineError, Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.file import Loaded, of_command
+from loadstone.experiment.file import Loaded, load_command
 from loadstone.experiment.mistake import Location, Mistake
 from loadstone.experiment.model.template import escape_braces
 from loadstone.experiment.model.ycsb_properties import KEYS, OF_A_COMMAND
@@ -87,7 +87,7 @@ def make_table(spec: Spec) -> None:
     from loadstone.systems import prerequisites
 
     try:
-        if message := prerequisites.made_for_spec(spec):
+        if message := prerequisites.prepare_spec(spec):
             print(message, file=sys.stderr)
     except LoadstoneError as error:
         print(f"warning: the table was not created: {error.args[0]}; {error.hint}", file=sys.stderr)
@@ -141,7 +141,7 @@ def translate_line(line: SearchCommand) -> Spec:
 
 def line_experiment(line: SearchCommand, spec: Spec) -> Loaded:
     """The experiment of a command line. Raises ExperimentError."""
-    loaded = of_command(line_document(line, spec), COMMAND)
+    loaded = load_command(line_document(line, spec), COMMAND)
     return replace(loaded, warnings=(*loaded.warnings, *data_warning(spec["store"]["name"])))
 
 

@@ -102,7 +102,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
                 "ratio": comparison.ratio.value,
                 **read_attributes(comparison.ratio, "low", "high"),
                 **read_attributes(comparison, "p", "p_adjusted"),
-                "n": comparison.ratio.n,
+                **{"n": comparison.ratio.n, "n_unit": comparison.n_unit},
                 **read_attributes(comparison, "effect", "test", "claim", "why", "bound", "exploratory"),
                 "verdict": str(comparison.verdict),
                 "scenarios": [
@@ -110,7 +110,7 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
                         "name": row.name,
                         "ratio": row.ratio.value,
                         **read_attributes(row.ratio, "low", "high"),
-                        **read_attributes(row, "n", "reading"),
+                        **read_attributes(row, "n", "reading", "decides"),
                     }
                     for row in comparison.scenarios
                 ],

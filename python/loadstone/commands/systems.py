@@ -59,8 +59,8 @@ def choose_port(running: RunningSystem) -> dict[str, str]:
     default = next((setting.default for setting in running.system.settings if setting.name == "port"), None)
     if default is None:
         return {}
-    if running.known is not None:
-        return {"port": running.known.plan.settings["port"]}
+    if running.load_state is not None:
+        return {"port": running.load_state.plan.settings["port"]}
     used = {listener.port for listener in list_listeners()}
     return {"port": str(next(port for port in range(int(default) + 1, 65536) if port not in used))}
 

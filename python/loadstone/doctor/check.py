@@ -1,6 +1,6 @@
 """A check: the examined setting, the reason why it matters to a measurement, and the result.
 
-Its input is a machine's state as read, without any judgement; None: could not be read.
+Its input is the unjudged state of a machine, in which None means that a value could not be read.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Machine:
     swappiness: int | None = None
     memory_bytes: int | None = None
     memory_available_bytes: int | None = None
-    # The governors of all processors, each once.
+    # The distinct governors of all processors.
     governors: tuple[str, ...] = ()
     huge_pages: str = ""
     clock_source: str = ""
@@ -78,11 +78,11 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """The observation of a check; `fix` is the command that fixes the problem, empty if there is none."""
+class CheckResult:
+    """The result of a check, as text. `fix` is the command that fixes the problem; empty if there is none."""
 
     state: State
-    found: str
+    text: str
     fix: str = ""
 
 
@@ -92,20 +92,20 @@ class Check:
 
     name: str
     # The condition for ok, as text.
-    wanted: str
+    condition: str
     why: str
     # Called with a machine, and the number of clients that it must support.
-    look: Callable[[Machine, int], Seen]
+    examine: Callable[[Machine, int], CheckResult]
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A check with its observation."""
+    """A check with its result."""
 
     check: Check
-    seen: Seen
+    result: CheckResult
 
 
-def unknown_result(what: str = "not reported by this machine") -> Seen:
+def unknown_result(what: str = "not reported by this machine") -> CheckResult:
     """The result if the setting cannot be read: ok."""
-    return Seen("ok", what)
+    return CheckResult("ok", what)

@@ -15,37 +15,40 @@ CHECKS: tuple[Check, ...] = (*limits.CHECKS, *host.CHECKS, *software.CHECKS, *fa
 
 def examine_machine(machine: Machine, clients: int = CLIENTS) -> list[Diagnosis]:
     """The diagnoses of all checks, in order."""
-    return [Diagnosis(check, check.look(machine, clients)) for check in CHECKS]
+    return [Diagnosis(check, check.examine(machine, clients)) for check in CHECKS]
 
 
-def is_fit(found: Sequence[Diagnosis]) -> bool:
-    """Whether nothing fails."""
-    return all(each.seen.state != "fail" for each in found)
+def is_fit(diagnoses: Sequence[Diagnosis]) -> bool:
+    """Whether no check fails."""
+    return all(diagnosis.result.state != "fail" for diagnosis in diagnoses)
 
 
-def render_report(found: Sequence[Diagnosis]) -> str:
+def render_report(diagnoses: Sequence[Diagnosis]) -> str:
     """A line for each check, then the fixes; without a final newline."""
-    width = max(len(each.check.name) for each in found)
-    lines = [f"{each.seen.state:<4}  {each.check.name:<{width}}  {each.seen.found}" for each in found]
-    todo = [each for each in found if each.seen.fix]
+    width = max(len(diagnosis.check.name) for diagnosis in diagnoses)
+    lines = [
+        f"{diagnosis.result.state:<4}  {diagnosis.check.name:<{width}}  {diagnosis.result.text}"
+        for diagnosis in diagnoses
+    ]
+    todo = [diagnosis for diagnosis in diagnoses if diagnosis.result.fix]
     if todo:
         lines += ["", "to do:"]
-    for each in sorted(todo, key=lambda each: each.seen.state != "fail"):
-        lines += [f"  {each.check.name}: {each.check.why}", f"    {each.seen.fix}"]
+    for diagnosis in sorted(todo, key=lambda item: item.result.state != "fail"):
+        lines += [f"  {diagnosis.check.name}: {diagnosis.check.why}", f"    {diagnosis.result.fix}"]
     return "\n".join(lines)
 
 
-def report_document(found: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
-    """The same as data."""
+def report_document(diagnoses: Sequence[Diagnosis], clients: int) -> dict[str, Any]:
+    """The report as data."""
     checks = [
         {
-            "check": each.check.name,
-            "state": each.seen.state,
-            "found": each.seen.found,
-            "wanted": each.check.wanted,
-            "why": each.check.why,
-            "fix": each.seen.fix or None,
+            "check": diagnosis.check.name,
+            "state": diagnosis.result.state,
+            "found": diagnosis.result.text,
+            "wanted": diagnosis.check.condition,
+            "why": diagnosis.check.why,
+            "fix": diagnosis.result.fix or None,
         }
-        for each in found
+        for diagnosis in diagnoses
     ]
-    return {"clients": clients, "fit": is_fit(found), "checks": checks}
+    return {"clients": clients, "fit": is_fit(diagnoses), "checks": checks}

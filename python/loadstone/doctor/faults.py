@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Machine, Seen, unknown_result
+from loadstone.doctor.check import Check, CheckResult, Machine, unknown_result
 
 
-def check_faults(machine: Machine, _: int) -> Seen:
+def check_faults(machine: Machine, _: int) -> CheckResult:
     """An experiment with an unsupported fault is refused."""
     unsupported = machine.unsupported_faults
     if unsupported is None:
         return unknown_result("not tried")
     if not unsupported:
-        return Seen("ok", "all")
+        return CheckResult("ok", "all")
     reasons = "; ".join(sorted({*unsupported.values()}))
     fix = "sudo loadstone doctor" if "needs root" in reasons else ""
-    return Seen("warn", f"not {', '.join(sorted(unsupported))} ({reasons})", fix)
+    return CheckResult("warn", f"not {', '.join(sorted(unsupported))} ({reasons})", fix)
 
 
 CHECKS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from loadstone.doctor.check import Check, Machine, Seen, State, unknown_result
+from loadstone.doctor.check import Check, CheckResult, Machine, State, unknown_result
 from loadstone.format import units
 
 SWAPPINESS_MAX = 10
@@ -18,83 +18,83 @@ RESULTS = "loadstone run FILE.yaml --results /large/disk"
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
-def check_swap(machine: Machine, _: int) -> Seen:
+def check_swap(machine: Machine, _: int) -> CheckResult:
     """Swapped-out memory takes milliseconds to come back."""
     if machine.swap_bytes is None:
         return unknown_result()
     if not machine.swap_bytes:
-        return Seen("ok", "none")
+        return CheckResult("ok", "none")
     used = machine.swap_used_bytes or 0
-    found = (
+    text = (
         f"{units.format_size(used)} of {units.format_size(machine.swap_bytes)} in use, swappiness {machine.swappiness}"
     )
     if used:
-        return Seen("warn", found, "sudo swapoff -a")
+        return CheckResult("warn", text, "sudo swapoff -a")
     if machine.swappiness is not None and machine.swappiness > SWAPPINESS_MAX:
-        return Seen("warn", found, "sudo sysctl -w vm.swappiness=1")
-    return Seen("ok", found)
+        return CheckResult("warn", text, "sudo sysctl -w vm.swappiness=1")
+    return CheckResult("ok", text)
 
 
-def huge_pages(machine: Machine, _: int) -> Seen:
+def huge_pages(machine: Machine, _: int) -> CheckResult:
     """Transparent huge pages are assembled while the load runs."""
     if not machine.huge_pages:
         return unknown_result()
     if machine.huge_pages == "always":
         fix = "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
-        return Seen("warn", "always", fix)
-    return Seen("ok", machine.huge_pages)
+        return CheckResult("warn", "always", fix)
+    return CheckResult("ok", machine.huge_pages)
 
 
-def check_memory(machine: Machine, _: int) -> Seen:
-    """Servers, engine and page cache share it."""
+def check_memory(machine: Machine, _: int) -> CheckResult:
+    """Servers, engine and page cache share the memory."""
     free, whole = machine.memory_available_bytes, machine.memory_bytes
     if free is None:
         return unknown_result()
-    found = f"{units.format_size(free)} available" + (f" of {units.format_size(whole)}" if whole is not None else "")
+    text = f"{units.format_size(free)} available" + (f" of {units.format_size(whole)}" if whole is not None else "")
     if free < MEMORY_BYTES:
         state: State = "fail" if free < MEMORY_LEAST_BYTES else "warn"
-        return Seen(state, found, "ps -eo pid,rss,comm --sort=-rss | head   # then end some")
-    return Seen("ok", found)
+        return CheckResult(state, text, "ps -eo pid,rss,comm --sort=-rss | head   # then end some")
+    return CheckResult("ok", text)
 
 
-def check_governor(machine: Machine, _: int) -> Seen:
+def check_governor(machine: Machine, _: int) -> CheckResult:
     """A processor that saves power wakes up slowly."""
     if not machine.governors:
         return unknown_result(HIDDEN)
-    found = ", ".join(machine.governors)
+    text = ", ".join(machine.governors)
     if machine.governors == ("performance",):
-        return Seen("ok", found)
+        return CheckResult("ok", text)
     fix = "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
-    return Seen("warn", found, fix)
+    return CheckResult("warn", text, fix)
 
 
-def check_clock(machine: Machine, _: int) -> Seen:
+def check_clock(machine: Machine, _: int) -> CheckResult:
     """The engine reads the processor's counter only if the kernel itself does."""
     if not machine.clock_source:
         return unknown_result()
     if machine.clock_source == "tsc" or machine.architecture != "x86_64":
-        return Seen("ok", machine.clock_source)
+        return CheckResult("ok", machine.clock_source)
     if "tsc" in machine.clock_sources:
-        return Seen("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
-    found = f"{machine.clock_source}; the kernel does not offer tsc"
+        return CheckResult("warn", machine.clock_source, f"echo tsc | sudo tee {CLOCK}")
+    text = f"{machine.clock_source}; the kernel does not offer tsc"
     # No command forces tsc: the engine would then read a counter that the kernel has found unreliable.
     fix = "sudo dmesg | grep -i tsc   # shows why the kernel rejected it; measure on another host"
-    return Seen("warn", found, fix)
+    return CheckResult("warn", text, fix)
 
 
-def check_space(machine: Machine, _: int) -> Seen:
+def check_space(machine: Machine, _: int) -> CheckResult:
     """There is space in every directory to which Loadstone writes."""
     known = [directory for directory in machine.directories if directory.free_bytes is not None]
     if not known:
         return unknown_result()
-    found = ", ".join(f"{directory.name} {units.format_size(directory.free_bytes or 0)} free" for directory in known)
+    text = ", ".join(f"{directory.name} {units.format_size(directory.free_bytes or 0)} free" for directory in known)
     short = [directory for directory in known if (directory.free_bytes or 0) < DISK_BYTES]
     if not short:
-        return Seen("ok", found)
+        return CheckResult("ok", text)
     least = min(directory.free_bytes or 0 for directory in short)
     paths = ", ".join(dict.fromkeys(directory.path for directory in short))
     state: State = "fail" if least < DISK_LEAST_BYTES else "warn"
-    return Seen(state, f"{found} ({paths})", move_command([each.name for each in short]))
+    return CheckResult(state, f"{text} ({paths})", move_command([directory.name for directory in short]))
 
 
 def move_command(names: Collection[str]) -> str:
@@ -103,15 +103,15 @@ def move_command(names: Collection[str]) -> str:
     return " && ".join([*([f"export {named}"] if named else []), *([RESULTS] if "results" in names else [])])
 
 
-def check_device(machine: Machine, _: int) -> Seen:
+def check_device(machine: Machine, _: int) -> CheckResult:
     """Data in memory never reach a device."""
     directory = next((directory for directory in machine.directories if directory.name == "data"), None)
     if directory is None or not directory.file_system:
         return unknown_result()
-    found = f"{directory.path} on {directory.file_system}"
+    text = f"{directory.path} on {directory.file_system}"
     if directory.file_system in IN_MEMORY:
-        return Seen("warn", found, move_command(["data"]))
-    return Seen("ok", found)
+        return CheckResult("warn", text, move_command(["data"]))
+    return CheckResult("ok", text)
 
 
 CHECKS = (
@@ -142,7 +142,7 @@ CHECKS = (
     Check(
         "clock source",
         "`tsc`",
-        "with it the engine reads the processor's counter; any other clock is a call into the kernel, up to 1 µs each",
+        "with tsc the engine reads the processor's counter; any other clock is a call into the kernel of up to 1 µs",
         check_clock,
     ),
     Check(

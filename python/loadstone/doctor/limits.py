@@ -5,7 +5,7 @@ The limits on files and mappings are the engine's (crates/measure/src/limits.rs)
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Machine, Seen, unknown_result
+from loadstone.doctor.check import Check, CheckResult, Machine, unknown_result
 from loadstone.format import units
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
@@ -36,17 +36,17 @@ CONNECTIONS_MAX = WIDE_RANGE[1] - FIRST_PORT + 1
 QUEUE = 4096
 
 
-def open_files(machine: Machine, clients: int) -> Seen:
+def open_files(machine: Machine, clients: int) -> CheckResult:
     """Each client of a networked store has a connection, and a connection is an open file."""
     limit, needed = machine.open_files, clients + FILES_BESIDE
-    found = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {format_need(clients)} {needed:,}"
+    text = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {format_need(clients)} {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
     if limit.hard is not None and limit.hard < needed:
-        return Seen("fail", found, raise_hard_limit("nofile", wish))
+        return CheckResult("fail", text, raise_hard_limit("nofile", wish))
     if limit.soft is not None and limit.soft < needed:
         fits = wish if limit.hard is None else min(wish, limit.hard)
-        return Seen("warn", found, f"ulimit -n {fits}")
-    return Seen("ok", found)
+        return CheckResult("warn", text, f"ulimit -n {fits}")
+    return CheckResult("ok", text)
 
 
 def format_need(clients: int, kind: str = "") -> str:
@@ -54,7 +54,7 @@ def format_need(clients: int, kind: str = "") -> str:
     return f"{units.count_noun(clients, 'client')}{kind} {'needs' if clients == 1 else 'need'}"
 
 
-def check_processes(machine: Machine, clients: int) -> Seen:
+def check_processes(machine: Machine, clients: int) -> CheckResult:
     """Each client of an embedded or Java store has a thread, and threads count as processes."""
     needed = clients + THREADS_BESIDE
     hard = machine.processes.hard
@@ -71,29 +71,29 @@ def check_processes(machine: Machine, clients: int) -> Seen:
     }
     known = [(most, name, fix) for name, (most, fix) in bounds.items() if most is not None]
     if not known:
-        return Seen("ok", "unlimited")
+        return CheckResult("ok", "unlimited")
     most, name, fix = min(known)
-    found = f"{most:,} by {name}; {format_need(clients, ' in threads')} {needed:,}"
-    return Seen("ok", found) if most >= needed else Seen("warn", found, fix)
+    text = f"{most:,} by {name}; {format_need(clients, ' in threads')} {needed:,}"
+    return CheckResult("ok", text) if most >= needed else CheckResult("warn", text, fix)
 
 
 def raise_group_limit(unit: str, needed: int) -> str:
     """The command that allows a control group more threads: a systemd unit, else a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
-    return f"docker update --pids-limit {needed} CONTAINER   # or start it again with --pids-limit"
+    return f"docker update --pids-limit {needed} CONTAINER   # or restart it with --pids-limit"
 
 
-def check_mappings(machine: Machine, clients: int) -> Seen:
+def check_mappings(machine: Machine, clients: int) -> CheckResult:
     """The engine refuses to start more threads than the kernel's limit on mappings allows."""
     if machine.mappings_max is None:
         return unknown_result()
     needed = clients * MAPPINGS_PER_THREAD
     most = machine.mappings_max // MAPPINGS_PER_THREAD
-    found = f"{machine.mappings_max:,}, so at most {most:,} clients in threads; {clients:,} need {needed:,}"
+    text = f"{machine.mappings_max:,}, so at most {most:,} clients in threads; {clients:,} need {needed:,}"
     if machine.mappings_max >= needed:
-        return Seen("ok", found)
-    return Seen("warn", found, f"sudo sysctl -w vm.max_map_count={needed}")
+        return CheckResult("ok", text)
+    return CheckResult("warn", text, f"sudo sysctl -w vm.max_map_count={needed}")
 
 
 def raise_hard_limit(item: str, value: int) -> str:
@@ -107,50 +107,50 @@ def limit_text(limit: int | None) -> str:
     return "unlimited" if limit is None else f"{limit:,}"
 
 
-def check_ephemeral_ports(machine: Machine, clients: int) -> Seen:
+def check_ephemeral_ports(machine: Machine, clients: int) -> CheckResult:
     """Each connection to the same address and port needs a separate local port."""
     if machine.ephemeral_ports is None:
         return unknown_result()
     first, last = machine.ephemeral_ports
     count = last - first + 1
-    found = f"{first} to {last}: {count:,} connections to one server; {format_need(clients)} {clients:,}"
-    taken = [port for port in KNOWN_PORTS if first <= port <= last]
+    text = f"{first} to {last}: {count:,} connections to one server; {format_need(clients)} {clients:,}"
+    known_ports = [port for port in KNOWN_PORTS if first <= port <= last]
     wide = WIDE_RANGE[1] - WIDE_RANGE[0] + 1
     low = WIDE_RANGE[0] if clients * 2 <= wide else FIRST_PORT
     fix = f'sudo sysctl -w net.ipv4.ip_local_port_range="{low} {WIDE_RANGE[1]}"'
     if count < clients and clients > CONNECTIONS_MAX:
         most = f"{CONNECTIONS_MAX:,}"
         fix = f"# no sysctl helps: use several server addresses, or at most {most} clients"
-        return Seen("fail", f"{found}, and one server address takes {most} at most", fix)
+        return CheckResult("fail", f"{text}, and one server address takes {most} at most", fix)
     if count < clients:
-        return Seen("fail", found, fix)
+        return CheckResult("fail", text, fix)
     if count < 2 * clients and low < first:
-        return Seen("warn", f"{found}, twice as many right after another trial", fix)
-    if taken and low == WIDE_RANGE[0]:
-        listed = ", ".join(map(str, taken))
-        return Seen("warn", f"{found}; a connection may take a server's port: {listed}", fix)
-    return Seen("ok", found)
+        return CheckResult("warn", f"{text}, twice as many right after another trial", fix)
+    if known_ports and low == WIDE_RANGE[0]:
+        listed = ", ".join(map(str, known_ports))
+        return CheckResult("warn", f"{text}; a connection may take a server's port: {listed}", fix)
+    return CheckResult("ok", text)
 
 
-def check_accept_queue(machine: Machine, clients: int) -> Seen:
+def check_accept_queue(machine: Machine, clients: int) -> CheckResult:
     """All clients connect at once."""
     length, needed = machine.connections_waiting_max, min(clients, QUEUE)
     if length is None:
         return unknown_result()
     if length >= needed:
-        return Seen("ok", f"{length:,}")
-    return Seen("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
+        return CheckResult("ok", f"{length:,}")
+    return CheckResult("warn", f"{length:,}, {needed:,} is enough", f"sudo sysctl -w net.core.somaxconn={needed}")
 
 
-def check_ports(machine: Machine, _: int) -> Seen:
+def check_ports(machine: Machine, _: int) -> CheckResult:
     """A server cannot listen on a port already in use."""
-    held = [each for each in machine.listeners if each.port in KNOWN_PORTS]
-    if not held:
-        return Seen("ok", f"free: {', '.join(map(str, KNOWN_PORTS))}")
-    pids = sorted({each.pid for each in held if each.pid is not None})
+    listeners = [listener for listener in machine.listeners if listener.port in KNOWN_PORTS]
+    if not listeners:
+        return CheckResult("ok", f"free: {', '.join(map(str, KNOWN_PORTS))}")
+    pids = sorted({listener.pid for listener in listeners if listener.pid is not None})
     killing = f"kill {' '.join(map(str, pids))}" if pids else "sudo ss -ltnp"
     note = "or loadstone systems down NAME, if it started them" if pids else "shows the processes"
-    return Seen("warn", f"taken: {', '.join(map(port_text, held))}", f"{killing}   # {note}")
+    return CheckResult("warn", f"taken: {', '.join(map(port_text, listeners))}", f"{killing}   # {note}")
 
 
 def port_text(listener: Listener) -> str:
@@ -175,7 +175,7 @@ CHECKS = (
     Check(
         "memory mappings",
         f"`vm.max_map_count` is at least {MAPPINGS_PER_THREAD} for each client",
-        "a thread takes that many; a process that runs out of them dies, so the engine refuses to start",
+        f"a thread uses {MAPPINGS_PER_THREAD}; without free mappings a process crashes, so the engine refuses to start",
         check_mappings,
     ),
     Check(
@@ -187,7 +187,7 @@ CHECKS = (
     Check(
         "accept queue",
         f"`net.core.somaxconn` is at least the clients, or {QUEUE:,}",
-        "clients connect all at once; those that find the queue full wait for a second or more",
+        "all clients connect at once; clients that find the queue full wait for a second or more",
         check_accept_queue,
     ),
     Check(

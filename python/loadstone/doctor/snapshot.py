@@ -34,8 +34,8 @@ def take_snapshot(
     kernel = proc / "sys"
     memory = parse_fields(read_text(proc / "meminfo"))
     group = control_group(proc)
-    available = [each for each in (memory.get("MemAvailable"), group.memory_available) if each is not None]
-    whole_memory = [each for each in (memory.get("MemTotal"), group.memory_bytes) if each is not None]
+    available = [value for value in (memory.get("MemAvailable"), group.memory_available) if value is not None]
+    whole_memory = [value for value in (memory.get("MemTotal"), group.memory_bytes) if value is not None]
     ports = read_text(kernel / "net/ipv4/ip_local_port_range").split()
     processes_max, tightest = group.processes or (None, None)
     return Machine(
@@ -68,34 +68,34 @@ def take_snapshot(
 
 def read_limit(which: int) -> Limit:
     """One of this process's limits."""
-    soft, hard = (None if each == resource.RLIM_INFINITY else each for each in resource.getrlimit(which))
+    soft, hard = (None if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(which))
     return Limit(soft, hard)
 
 
 def read_governors(sys: Path) -> tuple[str, ...]:
     """The governors of all processors, each once."""
     top = sys / "devices/system/cpu"
-    found = (
+    governors = (
         read_text(top / name / "cpufreq/scaling_governor") for name in list_names(top) if re.fullmatch(r"cpu\d+", name)
     )
-    return tuple(sorted({each for each in found if each}))
+    return tuple(sorted({name for name in governors if name}))
 
 
 def list_directories(results: Path, proc: Path) -> tuple[Directory, ...]:
     """The directories to which Loadstone writes, with their free space."""
     state, cache = Path(systems_root()), cache_root()
     named = {"results": results, "data": Path(default_directory()), "state": state, "cache": cache}
-    found = []
+    directories = []
     for name, path in named.items():
         mount = mount_of(path, proc)
-        found.append(Directory(name, str(path.absolute()), free_bytes(path), mount.type if mount else ""))
-    return tuple(found)
+        directories.append(Directory(name, str(path.absolute()), free_bytes(path), mount.type if mount else ""))
+    return tuple(directories)
 
 
 def free_bytes(path: Path) -> int | None:
     """The bytes that this user may still write below a directory, or below its nearest existing parent."""
     path = path.absolute()
-    there = next((each for each in (path, *path.parents) if each.exists()), None)
+    there = next((parent for parent in (path, *path.parents) if parent.exists()), None)
     try:
         return None if there is None else shutil.disk_usage(there).free
     except OSError:
@@ -103,19 +103,19 @@ def free_bytes(path: Path) -> int | None:
 
 
 def find_programs(environment: Mapping[str, str]) -> dict[str, Program]:
-    """The programs found; Java's programs are looked up in JAVA_HOME if it is set."""
+    """The installed programs; Java's programs come from JAVA_HOME if it is set."""
     path = environment.get("PATH", os.defpath)
     home = environment.get("JAVA_HOME")
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for name in (*JAVA, *PROGRAMS):
         java = name in JAVA
         at = shutil.which(name, path=str(Path(home) / "bin") if java and home else path)
         if at is not None:
-            found[name] = Program(at, java_major(at) if java else None)
-    return found
+            programs[name] = Program(at, java_major(at) if java else None)
+    return programs
 
 
 def java_major(program: str) -> int | None:
     """The major version of a program's JDK, from the file `release` that every JDK has."""
-    found = VERSION.search(read_text(Path(program).resolve().parent.parent / "release"))
-    return parse_whole(found[1]) if found else None
+    match = VERSION.search(read_text(Path(program).resolve().parent.parent / "release"))
+    return parse_whole(match[1]) if match else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loadstone.doctor.check import Check, Machine, Seen
+from loadstone.doctor.check import Check, CheckResult, Machine
 
 JDK_MAJOR = 17
 
 
-def check_jdk(machine: Machine, _: int) -> Seen:
+def check_jdk(machine: Machine, _: int) -> CheckResult:
     """Cassandra, HBase, HDFS and the JVM store run in Java; the JVM store's host is compiled."""
     missing = [name for name in ("java", "javac") if name not in machine.programs]
     fix = install_command(machine, f"openjdk-{JDK_MAJOR}-jdk-headless", f"java-{JDK_MAJOR}-openjdk-devel")
@@ -15,28 +15,28 @@ def check_jdk(machine: Machine, _: int) -> Seen:
         # JAVA_HOME takes precedence over PATH, so the new JDK would not be found.
         fix += "   # then unset JAVA_HOME, or set it to that JDK"
     if missing:
-        return Seen("fail", f"no {' and no '.join(missing)}", fix)
+        return CheckResult("fail", f"no {' and no '.join(missing)}", fix)
     majors = {name: machine.programs[name].major for name in ("java", "javac")}
-    found = ", ".join(f"{name} {'of unknown version' if major is None else major}" for name, major in majors.items())
+    text = ", ".join(f"{name} {'of unknown version' if major is None else major}" for name, major in majors.items())
     if any(major is not None and major < JDK_MAJOR for major in majors.values()):
-        return Seen("fail", found, fix)
+        return CheckResult("fail", text, fix)
     if None in majors.values():
-        return Seen("warn", found, f"{machine.programs['java'].path} -version   # {JDK_MAJOR} or later is needed")
-    return Seen("ok", found)
+        return CheckResult("warn", text, f"{machine.programs['java'].path} -version   # {JDK_MAJOR} or later is needed")
+    return CheckResult("ok", text)
 
 
-def check_maven(machine: Machine, _: int) -> Seen:
+def check_maven(machine: Machine, _: int) -> CheckResult:
     """Servers and RocksDB come from Maven Central."""
     if "mvn" not in machine.programs:
-        return Seen("fail", "no mvn", install_command(machine, "maven", "maven"))
-    return Seen("ok", machine.programs["mvn"].path)
+        return CheckResult("fail", "no mvn", install_command(machine, "maven", "maven"))
+    return CheckResult("ok", machine.programs["mvn"].path)
 
 
-def check_fio(machine: Machine, _: int) -> Seen:
+def check_fio(machine: Machine, _: int) -> CheckResult:
     """fio's jobs are run by fio itself."""
     if "fio" not in machine.programs:
-        return Seen("warn", "no fio", install_command(machine, "fio", "fio"))
-    return Seen("ok", machine.programs["fio"].path)
+        return CheckResult("warn", "no fio", install_command(machine, "fio", "fio"))
+    return CheckResult("ok", machine.programs["fio"].path)
 
 
 def install_command(machine: Machine, debian: str, fedora: str) -> str:
@@ -53,6 +53,6 @@ CHECKS = (
         "Cassandra, HBase, HDFS and every Java client run in it",
         check_jdk,
     ),
-    Check("Maven", "`mvn`", "it fetches the servers, and RocksDB", check_maven),
+    Check("Maven", "`mvn`", "downloads the servers, and RocksDB", check_maven),
     Check("fio", "`fio`", "`loadstone fio` and workloads of the kind `fio` run it", check_fio),
 )

@@ -22,13 +22,13 @@ SECONDS = 30
 HIDDEN = "***"
 # A variable of the environment, as written in an experiment file.
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# Secrets that are in no store's description: properties of bindings, settings of systems.
+# Secrets that no store describes: properties of bindings, settings of systems.
 SECRET_NAME = re.compile(r"passw(or)?d|passphrase|secret", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class StoreInfo:
-    """A store; its properties are names, and a name that ends in `*` stands for all with that prefix."""
+    """A store. Its properties are names; a name that ends in `*` represents all names with that prefix."""
 
     name: str
     # The objects of the clients' operations: `records`, or `files`.
@@ -70,7 +70,7 @@ class Description:
         """Whether a property's value must never be written, according to a store's description or to its name."""
         return any(name in store.secrets for store in self.stores.values()) or bool(SECRET_NAME.search(name))
 
-    def without_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+    def hide_secrets(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Properties that are safe to write; the name of a variable with a secret is not itself secret."""
         return {
             name: HIDDEN if self.is_secret(name) and not VARIABLE.fullmatch(str(value)) else value
@@ -85,7 +85,7 @@ class Description:
         """Whether a store keeps files; false for an unknown store."""
         return store in self.stores and self.stores[store].keeps_files
 
-    def within_engine(self, store: str) -> bool:
+    def is_embedded(self, store: str) -> bool:
         """Whether a store is a database whose files only one process can open; false for an unknown store."""
         return self.keeps_files(store) and self.stores[store].holds == "records"
 
@@ -119,11 +119,11 @@ def describe_engine() -> Description:
 def parse_description(text: str, path: str, hint: str) -> Description:
     """Reads an engine's description. Raises LoadstoneError."""
     try:
-        found = json.loads(text)
-        if found["describe"] != VERSION:
-            raise LoadstoneError(f"{path} describes itself in version {found['describe']}, expected {VERSION}", hint)
-        stores = read_document(list[StoreInfo], found["stores"])
-        names = frozenset(str(each["name"]) for each in found["properties"])
+        document = json.loads(text)
+        if document["describe"] != VERSION:
+            raise LoadstoneError(f"{path} describes itself in version {document['describe']}, expected {VERSION}", hint)
+        stores = read_document(list[StoreInfo], document["stores"])
+        names = frozenset(str(item["name"]) for item in document["properties"])
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"cannot read the description by {path}: {error!r}", hint) from error
-    return Description({each.name: each for each in stores}, names)
+    return Description({store.name: store for store in stores}, names)

@@ -20,17 +20,17 @@ def parse_document(kind: type[Kind], text: bytes) -> Kind:
 
 
 def _validate_document(kind: type[Kind], method: str, document: Any) -> Kind:
-    # Imported late: it takes a tenth of a second.
+    # Imported late, since the import takes a tenth of a second.
     from pydantic import TypeAdapter, ValidationError
 
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     try:
-        found: Kind = getattr(_ADAPTERS[kind], method)(document)
+        validated: Kind = getattr(_ADAPTERS[kind], method)(document)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         *inside, last = ["it", *map(str, first["loc"])]
         if first["type"] == "missing":
             raise ValueError(f"{'.'.join(inside[1:]) or 'it'} has no `{last}`") from error
         raise ValueError(f"{first['input']!r:.40} is not a valid {last} ({first['msg']})") from error
-    return found
+    return validated

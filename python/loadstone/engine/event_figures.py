@@ -21,7 +21,7 @@ class OutcomeFigures:
     status: str
 
     @property
-    def failed(self) -> bool:
+    def is_failure(self) -> bool:
         """Whether these operations failed."""
         return self.status not in WELL and self.status not in (NOT_YET, CENSORED)
 
@@ -52,12 +52,12 @@ class SummaryFigures:
     measured_ns: int
 
     @property
-    def failed(self) -> int:
+    def failures(self) -> int:
         """Operations that failed; a read of a record whose insert or delete was in progress does not count."""
         return self.operations - self.succeeded - self.not_yet
 
     @property
-    def censored(self) -> int:
+    def never_ended(self) -> int:
         """Operations that never ended: sent but not answered, or never sent."""
         return self.in_flight + self.unsent
 

@@ -72,7 +72,7 @@ __all__ = [
 VERSION = 2
 # Steps that are timed, but are not operations.
 BESIDE = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
-# The engine also reports their parts, so in sums over operations they would count twice.
+# The engine also reports their parts, so they would count twice in sums over operations.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 Event = Ready | Interval | Note | Summary
 KINDS: dict[str, type[Event]] = {"ready": Ready, "interval": Interval, "note": Note, "summary": Summary}

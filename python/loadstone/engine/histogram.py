@@ -22,7 +22,7 @@ COOKIE = 0x1C849313
 COOKIE_DEFLATED = 0x1C849314
 # Cookie, bytes of counts, index offset, significant digits, lowest and highest trackable value, conversion ratio.
 HEADER = struct.Struct(">iiiiqqd")
-# A quantile with fewer samples than this above it is mostly chance (the check `too-few-samples`).
+# A quantile with fewer samples above it is mostly chance (the check `too-few-samples`).
 SAMPLES_ABOVE = 10
 
 
@@ -59,7 +59,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values."""
+        """The number of values."""
         return self.counts.total()
 
     def add_histogram(self, other: Histogram) -> None:
@@ -79,10 +79,10 @@ class Histogram:
             raise ValueError("an empty histogram has no quantiles")
         # 0.999 as a decimal, not as a rounded float: of 1,000 values it is the 999th, not the 1,000th.
         rank = max(math.ceil(Fraction(str(share)) * self.count), 1)
-        seen = 0
+        count = 0
         for index in sorted(self.counts):
-            seen += self.counts[index]
-            if seen >= rank:
+            count += self.counts[index]
+            if count >= rank:
                 return self.layout.highest_equivalent(index)
         raise ValueError(f"a quantile is a share between 0 and 1, not {share}")
 
@@ -167,8 +167,8 @@ def encode_histogram(histogram: Histogram) -> str:
 
 def encode_number(number: int) -> bytes:
     """A number in the encoding that `decode_numbers` reads."""
-    value, found = (number << 1) ^ (number >> 63), bytearray()
-    while value >= 0x80 and len(found) < 8:
-        found.append(value & 0x7F | 0x80)
+    value, encoded = (number << 1) ^ (number >> 63), bytearray()
+    while value >= 0x80 and len(encoded) < 8:
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes([*found, value])
+    return bytes([*encoded, value])

@@ -29,7 +29,7 @@ def find_engine() -> str:
             return named
         raise LoadstoneError(
             f"no program at {named} ({VARIABLE})",
-            f"name an executable file, or unset {VARIABLE} to use the one installed",
+            f"name an executable file, or unset {VARIABLE} to use the installed engine",
         )
     path = engine_beside()
     if path is None:
@@ -38,7 +38,7 @@ def find_engine() -> str:
         path = which(NAME)
     if path is None:
         raise LoadstoneError(
-            f"{NAME} not found beside {sys.argv[0]} nor on PATH",
+            f"{NAME} is neither next to {sys.argv[0]} nor on PATH",
             f"install the wheel of `make wheel`, build it with `make`, or name it in {VARIABLE}",
         )
     return path

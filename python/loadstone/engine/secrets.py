@@ -20,7 +20,7 @@ _VALUES: set[str] = set()
 
 
 def keep_secret(variable: str, value: str) -> None:
-    """Keeps a variable's value, if its name marks it as secret."""
+    """Registers a variable's value, if its name marks it as secret."""
     if value and NAME.search(variable):
         _VALUES.add(value)
 

@@ -5,7 +5,7 @@
             ...
 
 There is only one thread: while `follow_trials` waits for the engines, it also sends their heartbeats. So if the lab
-hangs or dies, the heartbeats stop, and the engines end the load by themselves.
+hangs or exits, the heartbeats stop, and the engines end the load.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Trial:
 
     def _pipe_named(self, name: str) -> IO[bytes]:
         stream: IO[bytes] | None = getattr(self._process, name)
-        assert stream is not None, "all three are pipes"
+        assert stream is not None, "all three streams are pipes"
         return stream
 
     def _send_line(self, line: str) -> None:
@@ -207,7 +207,7 @@ def follow_trials(
 
 def engine_error(status: int, log: list[str]) -> EngineError:
     """The reason why an engine ended without a result: its own error message, if it wrote one."""
-    fields = {name: text for name, found, text in (line.partition(": ") for line in log) if found}
+    fields = {name: text for name, separator, text in (line.partition(": ") for line in log) if separator}
     last = f"last line of its log: {log[-1]}" if log else "its log is empty"
     if status < 0:
         name = signal.Signals(-status).name

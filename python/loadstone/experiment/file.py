@@ -13,7 +13,7 @@ from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.values import quote_value
 from loadstone.experiment.reading import resolved
 from loadstone.experiment.reading.layers import SET_RANK, apply_settings, merge_trees
-from loadstone.experiment.reading.resolved import changed_keys
+from loadstone.experiment.reading.resolved import list_changed_keys
 from loadstone.experiment.reading.shape import shape_tree
 from loadstone.experiment.reading.short_forms import expand_tree
 from loadstone.experiment.reading.tree import MappingNode, Scalar, list_locations, read_tree, read_value
@@ -23,11 +23,12 @@ from loadstone.experiment.validation.validate import examine_tree
 from loadstone.format.suggestion import suggest_names
 from loadstone.results.result_set import Question
 
-__all__ = ["ExperimentError", "Loaded", "change_question", "changed_keys", "load_experiment"]
+__all__ = ["ExperimentError", "Loaded", "change_question", "list_changed_keys", "load_experiment"]
 
-# The keys that may change when existing results are judged again.
+# Keys that do not affect existing results, so they can change when those are judged again.
 CHANGEABLE = ("compare", "claims", "checks")
-# Experiments that do not answer a report of the mission are kept apart in this folder; scripts have their former paths.
+# Experiments that do not answer a report of the mission are kept apart in this folder; scripts may still use their
+# former paths.
 MOVED = "more"
 
 
@@ -42,7 +43,7 @@ class Loaded:
     guarantees: Mapping[str, tuple[str, ...]]
 
     @property
-    def resolved(self) -> str:
+    def text_with_defaults(self) -> str:
         """YAML with all defaults and with masked passwords; `load_experiment` reads it as an equal experiment."""
         return resolved.resolve_text(self.experiment)
 
@@ -72,11 +73,11 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
     merged, wrong = apply_settings(merged, settings)
     examined = examine_tree(merged, bases)
     mistakes += [*wrong, *examined.mistakes]
-    for name, each in scales.items():
+    for name, scale_tree in scales.items():
         if name != scale:
-            # Only mistakes in the scale itself are added: the other parts of the file have been checked above.
-            of_scale = set(list_locations(each))
-            checked = examine_tree(merge_trees(tree, each), bases)
+            # Adds only mistakes in the scale itself: the other parts of the file were checked above.
+            of_scale = set(list_locations(scale_tree))
+            checked = examine_tree(merge_trees(tree, scale_tree), bases)
             mistakes += [mistake for mistake in checked.mistakes if mistake.location in of_scale]
     return require_valid(examined, mistakes)
 
@@ -87,7 +88,7 @@ def find_moved(path: Path) -> Path:
     return new_path if not path.exists() and new_path.is_file() else path
 
 
-def of_command(document: Mapping[str, Any], command: str) -> Loaded:
+def load_command(document: Mapping[str, Any], command: str) -> Loaded:
     """The experiment that corresponds to a front end's command line. Raises ExperimentError with all mistakes."""
     tree, mistakes = read_value(json.dumps(document), Location(0, command))
     assert isinstance(tree, MappingNode), "a mapping is a table"
@@ -96,7 +97,7 @@ def of_command(document: Mapping[str, Any], command: str) -> Loaded:
 
 
 def require_valid(examined: Context, mistakes: Sequence[Mistake]) -> Loaded:
-    """The experiment, if it has no mistakes."""
+    """The validated experiment. Raises ExperimentError with all mistakes."""
     if mistakes:
         raise ExperimentError(mistakes)
     warnings = tuple(sorted(examined.warnings, key=lambda warning: warning.location))
@@ -119,15 +120,17 @@ def change_question(question: Question, settings: Sequence[str]) -> Question:
     shaped = shape_tree(tree)
     if mistakes := [*mistakes, *shaped.mistakes]:
         raise ExperimentError(mistakes)
-    asked = shaped.experiment.question_for_judge()
+    question_of_view = shaped.experiment.question_for_judge()
     # `guarantees` is stored as the question's `promises`, as in older results.
     names = {"promises" if key == "guarantees" else key for key in shaped.experiment.compare.model_fields_set}
-    changed: dict[str, Any] = {key: getattr(asked, key) for key in names}
+    changed: dict[str, Any] = {key: getattr(question_of_view, key) for key in names}
     if changed.get("by", question.by) != question.by:
-        # Facts that the former dimension sets on purpose.
+        # Facts that the previous dimension sets on purpose.
         changed = {"promises": (), **changed}
-    changed |= {key: getattr(asked, key) for key in ("claims",) if key in tree.entries}
-    checks = {check: {**question.checks.get(check, {}), **given} for check, given in asked.checks.items()}
+    changed |= {key: getattr(question_of_view, key) for key in ("claims",) if key in tree.entries}
+    checks = {
+        check: {**question.checks.get(check, {}), **settings} for check, settings in question_of_view.checks.items()
+    }
     return replace(question, **changed, checks={**question.checks, **checks})
 
 
@@ -137,13 +140,13 @@ def split_scales(tree: MappingNode, mistakes: list[Mistake]) -> tuple[MappingNod
     rest = replace(tree, entries={key: value for key, value in tree.entries.items() if key != "scales"})
     by_name: dict[str, MappingNode] = {}
     if isinstance(scales, MappingNode):
-        for name, each in scales.entries.items():
-            if isinstance(each, MappingNode):
-                by_name[name] = expand_tree(each)
-            elif isinstance(each, Scalar) and each.value is None:
-                by_name[name] = MappingNode({}, {}, each.location)
+        for name, section in scales.entries.items():
+            if isinstance(section, MappingNode):
+                by_name[name] = expand_tree(section)
+            elif isinstance(section, Scalar) and section.value is None:
+                by_name[name] = MappingNode({}, {}, section.location)
             else:
-                got = quote_value(each.value) if isinstance(each, Scalar) else "a list"
+                got = quote_value(section.value) if isinstance(section, Scalar) else "a list"
                 hint = f"write the keys that differ from the file, like `{name}: {{measure: {{duration: 2s}}}}`"
                 mistakes.append(Mistake(scales.keys[name], f"scales.{name} must be a mapping, got {got}", hint))
     elif scales is not None and not (isinstance(scales, Scalar) and scales.value is None):

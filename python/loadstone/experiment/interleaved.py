@@ -1,4 +1,4 @@
-"""The experiment that decides between two builds: both in one file, so that their trials are interleaved."""
+"""An experiment with two builds in one file, so that their trials are interleaved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadstone.statistics.estimate import REPEATS_MIN
 OLD, NEW = "old", "new"
 # Keys in which the experiments of two builds may differ.
 FREE = ("question", "systems", "seed", "compare", "expect", "directory", "timeout", "pilot")
-HEAD = "# This experiment would decide: it measures both builds interleaved.\n"
+HEAD = "# This experiment can decide: it interleaves the trials of both builds.\n"
 EQUAL = "# Both files describe one system: set what selects each build, such as its version or its hosts.\n"
 
 
@@ -55,7 +55,7 @@ def is_combinable(old: dict[str, Any], new: dict[str, Any]) -> bool:
         return False
     rest = [{key: part for key, part in document.items() if key not in (*FREE, "repeats")} for document in (old, new)]
     for part in rest:
-        # A single system is varied or not.
+        # A single system may also be a dimension.
         part["vary"] = {
             key: value for key, value in ((part.get("vary") or {}).get("matrix") or {}).items() if key != "system"
         }
@@ -67,7 +67,7 @@ def comparison_commands(old: str, new: str) -> str:
     numbers = range(1, REPEATS_MIN + 1)
     names = [",".join(f"{side}{number}" for number in numbers) for side in ("OLD", "NEW")]
     return (
-        f"# Runs of {old} and {new} would decide, six of each, alternately:\n"
+        f"# Six alternating runs of {old} and {new} can decide:\n"
         f"#     for n in {' '.join(map(str, numbers))}; do loadstone run OLD.yaml; loadstone run NEW.yaml; done\n"
         f"#     loadstone compare {' '.join(names)} --expect …"
     )

@@ -1,7 +1,7 @@
 """The interface of a workload kind. The kinds are in `loadstone.workloads`; commands register them.
 
 A kind defines its keys of the experiment file, the phases of a trial, the figures that they yield, and an estimate of
-how long they take. The rest of the lab depends on no particular kind.
+how long they take. No other part of the lab depends on a particular kind.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from loadstone.results.value import Value
 
 
-# The role of a phase: it loads data, which trials may share; it warms up, and its output does not count; it is
-# measured, with the host observed; or it checks the writes of the measured phase.
+# The role of a phase. `load`: loads data, which trials may share. `warmup`: its output does not count. `measure`:
+# measured, with the host observed. `verify`: checks the writes of the measured phase.
 Role = Literal["prepare", "warmup", "measure", "verify"]
 
 
@@ -108,7 +108,7 @@ class CommandUse:
     cpu_ns: int
     # The largest resident memory of a single process; None if it was too small to be known.
     memory_bytes: int | None
-    # Processes that were still running at its end, and were killed.
+    # Child processes that were still running at its end and were killed.
     survivors: tuple[str, ...] = ()
 
 
@@ -151,7 +151,7 @@ class Data:
 
     records: int
     record_bytes: int
-    # The workload keys that determine the loaded data.
+    # The workload keys and values that identify the loaded data.
     identity: Mapping[str, Any] = field(default_factory=dict, compare=False)
     # The table of the data on servers.
     table: str = field(default="", compare=False)
@@ -239,7 +239,7 @@ def default_metrics(experiment: Experiment) -> list[str]:
     """The figures that the workload kinds or the stages of a rate compare by default; empty: the judge's."""
     metrics = [
         metric
-        for workload in experiment.each_workload.values()
+        for workload in experiment.all_workloads.values()
         for kind in workload.kinds[:1]
         for metric in KINDS[kind].metrics(workload.keys_of_kind(kind))
     ]

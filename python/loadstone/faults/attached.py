@@ -33,7 +33,7 @@ class AttachedSite:
         self.journal = journal
 
     def servers(self) -> Sequence[str]:
-        """The hosts."""
+        """The names of all hosts."""
         return self.commands.how.hosts
 
     def roles(self) -> Mapping[str, Sequence[str]]:

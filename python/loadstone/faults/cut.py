@@ -1,4 +1,4 @@
-"""`cut`: the victims lose the network, to their peers and to all clients.
+"""`cut`: the victims lose their connections to peers and to all clients.
 
 `silence`: the cable is pulled, so that senders wait for their time-outs. `reset`: connections are aborted first, and
 further attempts are refused at once by the senders' routes.
@@ -64,13 +64,13 @@ class Cut(Fault):
         """The first victim that can still be reached, or the first other node that cannot."""
         for name, reached in self.probe_nodes():
             if reached == (name in self.victims):
-                return f"{name} is still reached" if reached else f"{name} is not reached, too"
+                return f"{name} can still be reached" if reached else f"{name} cannot be reached, either"
         return None
 
     def remaining_effect(self) -> str | None:
         """The first node that cannot be reached."""
         cut = [name for name, reached in self.probe_nodes() if not reached]
-        return f"{cut[0]} is not reached" if cut else None
+        return f"{cut[0]} cannot be reached" if cut else None
 
     def probe_nodes(self) -> Iterator[tuple[str, bool]]:
         """Whether each node accepts connections from the host."""

@@ -46,7 +46,7 @@ class Fault(ABC):
             raise FaultError(f"{', '.join(sorted(missing))} ended before the fault", "see the server's log")
 
     def journal(self) -> None:
-        """Records on disk how to undo the fault. Raises LoadstoneError."""
+        """Records the steps that undo the fault, on disk. Raises LoadstoneError."""
         name = f"{self.planned.kind} of {', '.join(self.victims)}"
         self.running.record_undo(Undo(name, tuple(self.undo_steps())))
 
@@ -55,7 +55,7 @@ class Fault(ABC):
         self.running.undo_fault()
 
     def undo_steps(self) -> Sequence[Step]:
-        """The steps that undo it; none if starting the servers again is enough."""
+        """The steps that undo it; none if a restart of the servers undoes it."""
         return ()
 
     @abstractmethod

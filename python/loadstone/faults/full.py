@@ -37,7 +37,7 @@ class Full(Fault):
             fill(path)
 
     def missing_effect(self) -> str | None:
-        """The first file system with free space, after filling space that a server has freed in the meantime."""
+        """The first file system with free space, after filling the space that servers have freed since the order."""
         for path in self.paths():
             if has_room(path):
                 fill(path)

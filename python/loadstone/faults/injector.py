@@ -8,7 +8,7 @@
         …                     # wait for the engines
     injector.records
 
-Leaving the block lifts every fault, however it is left.
+Leaving the block by any path lifts every fault.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Action(Protocol):
 
 
 class Site(Protocol):
-    """The servers of a trial, as faults need them."""
+    """The interface to a trial's servers that faults use."""
 
     def servers(self) -> Sequence[str]:
         """The names of all servers."""
@@ -79,10 +79,10 @@ class Site(Protocol):
         """The identity of the process of each running server; None for a paused server."""
 
     def find_start_ns(self, server: str) -> int | None:
-        """When the current process of a server began, on the monotonic clock; None if unknown."""
+        """The start of a server's current process, on the monotonic clock; None if unknown."""
 
     def backlog(self) -> str | None:
-        """The work that must end before every server has all writes; None: no work."""
+        """The pending work, after which every server has all writes; None: no work."""
 
     def data_bytes(self, server: str) -> int | None:
         """The size of a server's data on this host; None if unknown."""
@@ -225,7 +225,7 @@ class FaultRun:
             self._before = self._site.identities()
             sizes = {f"{name}.data_bytes": self._site.data_bytes(name) for name in self.record.servers}
             self.add_facts({name: size for name, size in sizes.items() if size is not None})
-            # Before its instant, so that a slow device does not delay the fault.
+            # Writes the journal before the instant, so that a slow device does not delay the fault.
             action.journal()
             action.aim()
             if not self._wait_until(at_ns):
@@ -268,7 +268,7 @@ class FaultRun:
             self._fail("lifted", message_of(error))
 
     def _verify(self, step: str, instant: str, check: Callable[[], str | None], lift_ns: int | None = None) -> None:
-        """Waits until a check returns None, and records the instant. A fault is not prolonged by its verification."""
+        """Waits until a check returns None, and records the instant. The verification does not prolong the fault."""
         until = time.monotonic() + EFFECT_SECONDS
         if lift_ns is not None and lift_ns > self._draw.at_ns:
             until = min(until, (self._zero_ns + lift_ns) / 1e9)
@@ -284,7 +284,7 @@ class FaultRun:
         after = self._site.identities()
         for name, identity in self._before.items():
             if name not in self.record.servers and after.get(name) != identity:
-                self._fail("bystanders", f"{name} was affected, too")
+                self._fail("bystanders", f"{name} was also affected")
 
     def _await_settled(self) -> None:
         while True:

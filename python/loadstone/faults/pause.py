@@ -24,7 +24,7 @@ class Pause(Fault):
         return [Step("resume", name) for name in self.victims]
 
     def inject(self) -> None:
-        """Stops all processes, and their children started in the meantime."""
+        """Stops all processes, and children that they start during the call."""
         sent: set[int] = set()
         while new := [member for member in self.members if member.pid not in sent]:
             for member in new:

@@ -60,19 +60,19 @@ class StartedSite:
         return FAULTS[planned.kind](self._running, victims, planned)
 
     def identities(self) -> Mapping[str, object]:
-        """Pid and start time of each running server; None for a paused one."""
+        """Pid and start time of each running server; None for a paused server."""
         return {
             server.name: None if process.is_paused(server) else (server.pid, server.started_ticks)
             for server in self._running.running_processes()
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When its current process began, on the monotonic clock (if the host was not suspended), to 10 ms."""
+        """The start of its current process on the monotonic clock, to 10 ms (if the host was not suspended)."""
         ticks = [running.started_ticks for running in self._running.running_processes() if running.name == server]
         return round(ticks[0] * 1e9 / TICKS_PER_SECOND) if ticks else None
 
     def backlog(self) -> str | None:
-        """The work that must end before every server has all writes. Raises LoadstoneError."""
+        """The pending work, after which every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:

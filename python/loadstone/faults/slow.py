@@ -1,4 +1,5 @@
-"""`slow`: less CPU time for a server, by a quota of its control group; without one, by a duty cycle of SIGSTOP."""
+"""`slow`: less CPU time for a server, by a quota of its control group or, where that is impossible, by a duty cycle of
+SIGSTOP."""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ class Slow(Fault):
             return None if halted else "no process was stopped"
         for path in self.groups():
             if not parse_fields(read_text(path / "cpu.stat")).get("nr_throttled"):
-                return f"{path.name} has not been throttled: the server needs less than its quota"
+                return f"{path.name} has not been throttled: the server uses less than its quota"
         return None
 
     def lift(self) -> None:

@@ -15,7 +15,7 @@ class Stop(Kill):
     def inject(self) -> None:
         """Sends the system's signal, and waits for its patience. Raises FaultError if a server had to be killed."""
         if not self.running.stop_servers(self.victims):
-            raise FaultError("a server did not end in order and was killed", "see the server's log")
+            raise FaultError("a server ignored the shutdown signal and was killed", "see the server's log")
 
     def facts(self) -> Mapping[str, str | int | float | bool]:
         """The exit status of each server, if it is known."""

@@ -1,8 +1,8 @@
 """The agent of a host: starts its engines, merges their events, observes the host, and answers with its clock.
 
-The lab calls `exchange` again and again. A call brings commands and returns the events since the last call; it is also
-the sign of life of the lab. Without one for the length of the lease, the agent revokes the leases of its engines. It
-knows nothing of the transport (`loadstone.fleet.ray`), and everything that it is given and returns is JSON.
+The lab calls `exchange` again and again. A call delivers commands and returns the events since the last call; it is
+also the lab's sign of life. Without one for the length of the lease, the agent revokes the leases of its engines. It
+knows nothing of the transport (`loadstone.fleet.ray`), and its arguments and results are JSON.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from loadstone.systems.base.state import boot_id
 
 # The mark of the observer's window, which begins when every engine of the host is ready.
 MEASURE = "measure"
-# The longest that a call may wait for events.
+# The longest time for which a call may wait for events.
 WAIT_SECONDS_MAX = 5.0
 DOCTOR_SECONDS = 60.0
 # Figures of the observer that describe a host of the fleet.
@@ -54,7 +54,7 @@ class Agent:
     ) -> None:
         """`carriers`: processes of the transport by name, whose cost is reported and is not interference.
 
-        `name` is the host's in the fleet.
+        `name` is the host's name in the fleet.
         """
         self._clock = clock or HostClock()
         self._carriers = dict(carriers or {})
@@ -105,7 +105,7 @@ class Agent:
         except LoadstoneError as error:
             return {"failed": {"message": str(error.args[0]), "hint": error.hint}}
         except Exception as error:
-            # The lab waits for a reply, whatever happened.
+            # The lab waits for a reply even after an internal error.
             message = f"{operation}: {type(error).__name__}: {error}"
             return {"failed": {"message": message, "hint": "report this internal error"}}
 
@@ -235,7 +235,7 @@ class Launch(threading.Thread):
                         # Nothing was measured, and the remaining engines would wait for it.
                         raise event
                     case Note():
-                        # Notes keep the names of their segments of the whole trial.
+                        # Notes name the segment of the whole trial.
                         message = f"{titles[places[trial]]}: {event.message}"
                         self._send(note=asdict(replace(event, message=message)))
                         continue
@@ -247,7 +247,7 @@ class Launch(threading.Thread):
                     case Summary():
                         starts.append(self._agent.host_ns(event.start_unix_ns))
                 for _ in merger.take(event):
-                    # Their lines were forwarded.
+                    # Already forwarded as lines.
                     pass
             observer.take_sample()
             if len(merger.lost) < len(self._specs):
@@ -305,7 +305,7 @@ def examine_host() -> dict[str, Any]:
 
 
 def shift_instants(part: Any, agent: Agent, offset_ns: int) -> Any:
-    """A part of an event whose instants since the epoch are by the lab's clock."""
+    """A part of an event, with its instants since the epoch converted to the lab's clock."""
     if isinstance(part, list):
         return [shift_instants(element, agent, offset_ns) for element in part]
     if not isinstance(part, dict):

@@ -15,7 +15,7 @@ SLEW_MAX = 500e-6
 DRIFT_SECONDS_MIN = 5.0
 # The best reading of a span this long represents it.
 SPAN_NS = 10_000_000_000
-# Scheduling can delay a reading of the clock itself.
+# Scheduling can also delay the reading of the clock.
 JUMP_NS_MIN = 1_000_000
 
 
@@ -31,11 +31,11 @@ class HostClock:
         return time.monotonic()
 
     def to_kernel_ns(self, unix_ns: int) -> int:
-        """An instant of this clock as the kernel's clock has it, which engines read."""
+        """Converts an instant of this clock to the kernel's clock, which engines read."""
         return unix_ns
 
     def from_kernel_ns(self, unix_ns: int) -> int:
-        """An instant of the kernel's clock as this clock has it."""
+        """Converts an instant of the kernel's clock to this clock."""
         return unix_ns
 
 
@@ -107,7 +107,7 @@ class ClockWatch:
         """Adds a reading; returns the size of a jump that it reveals, ns."""
         if self.latest is not None:
             if reading.bound_ns < -JUMP_NS_MIN:
-                # The clock was set ahead during the round trip. Its way back alone shows the new offset.
+                # The clock was set ahead during the round trip. Only the reply's way back shows the new offset.
                 jump_ns, way_ns = -2 * reading.bound_ns, round(2 * self.latest.bound_ns)
                 replied_ns, returned_ns = reading.replied_ns, reading.returned_ns
                 return self._restart(jump_ns, Reading(returned_ns - way_ns, replied_ns, replied_ns, returned_ns))

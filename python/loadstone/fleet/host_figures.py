@@ -13,9 +13,9 @@ from loadstone.results.value import Value
 # A host is slow if its p99 is this many times the median of all hosts, or its throughput this share.
 P99_FACTOR = 1.5
 THROUGHPUT_SHARE = 0.8
-# Figures of the generator's hosts of which the largest counts for the trial.
+# Figures of the generator's hosts whose maximum is the trial's figure.
 WORST = ("cpu.busy", "cpu.steal", "cpu.others")
-# Of these, the figures that also count on hosts of servers only.
+# The figures of these that also count on hosts with servers only.
 DISTURBANCES = ("cpu.steal", "cpu.others")
 
 
@@ -27,7 +27,7 @@ def host_values(name: str, summary: Summary | None, figures: Sequence[Value]) ->
         yield Value(f"{prefix}operations", operations, "operations", operations)
         if summary.measured_ns:
             yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
-        yield Value(f"{prefix}errors", summary.failed, "operations", operations)
+        yield Value(f"{prefix}errors", summary.failures, "operations", operations)
         yield Value(f"{prefix}late.generator", summary.late_generator, "operations", operations)
         yield Value(f"{prefix}late.client", summary.late_client, "operations", operations)
         if (p99 := p99_ns(summary)) is not None:
@@ -57,13 +57,13 @@ def p99_ns(summary: Summary) -> float | None:
     """The 99th percentile of all successful operations of a host, ns: of response times where there are any."""
     every = Histogram()
     for outcome in summary.outcomes:
-        if not outcome.failed and outcome.operation not in BESIDE | COMPOSED:
+        if not outcome.is_failure and outcome.operation not in BESIDE | COMPOSED:
             every.add_histogram(decode_histogram(outcome.response or outcome.service))
     return every.value_at_quantile(0.99) if every.count else None
 
 
 def slowest_host(summaries: Mapping[str, Summary]) -> Note | None:
-    """A note on the host that differs most from the median of all hosts, if one does."""
+    """A note on the host that deviates most from the median of all hosts, if a host deviates."""
     if len(summaries) < 2:
         return None
     is_open = any(summary.due is not None for summary in summaries.values())

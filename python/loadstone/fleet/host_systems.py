@@ -1,4 +1,4 @@
-"""The systems on a host of the fleet: started, observed, broken and stopped there by the code for this machine.
+"""The systems on a host of the fleet: starts, observes, breaks and stops them by the code for a single machine.
 
 The lab (`loadstone.fleet.spread`) names an operation of `OPERATIONS`; its arguments and its result are JSON.
 """
@@ -25,7 +25,7 @@ from loadstone.systems.base.ownership import OWNER, hold_ownership, refuse_taken
 from loadstone.systems.base.running_system import AT, RunningSystem
 from loadstone.systems.base.system import SystemPlan
 
-# Names of instances are at most this long.
+# The maximum length of the name of an instance.
 NAME_MAX = 31
 LOOK_SECONDS = 1.0
 # The steps of a fault that the lab may order.
@@ -53,7 +53,7 @@ class HostSystems:
         return OPERATIONS[operation](self, **arguments)
 
     def find_watched(self) -> list[Watched]:
-        """The servers that run here."""
+        """The servers that run on this host."""
         return [server for system in list(self._marks) for server in self._running(system).find_watched()]
 
     def start(self, system: str, plan: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ class HostSystems:
         return dict(self._running(system).read_figures())
 
     def find_backlog(self, system: str) -> str | None:
-        """Work that must end before every reachable replica has all writes."""
+        """Pending work, after which every reachable replica has all writes."""
         return self._running(system).find_backlog()
 
     def recreate_table(self, system: str, table: str, options: Mapping[str, str]) -> None:
@@ -128,7 +128,7 @@ class HostSystems:
 
     def start_times(self, system: str) -> dict[str, float]:
         """When the process of each server began, s since the epoch by this host's clock."""
-        return {server.name: process.started_at(server) for server in self._running(system).running_processes()}
+        return {server.name: process.start_time(server) for server in self._running(system).running_processes()}
 
     def data_bytes(self, system: str, server: str) -> int | None:
         """The size of a server's data."""
@@ -142,7 +142,9 @@ class HostSystems:
     def perform_fault(self, system: str, number: int, step: str) -> Any:
         """The result of a step of a fault."""
         if step not in STEPS or (system, number) not in self._faults:
-            raise LoadstoneError(f"no fault {number} can {step} here", "the agent of this host was started again")
+            raise LoadstoneError(
+                f"this host has no fault {number} to {step}", "the agent of this host was started again"
+            )
         result = getattr(self._faults[system, number], step)()
         return dict(result) if isinstance(result, Mapping) else result
 
@@ -190,7 +192,7 @@ class Observation(threading.Thread):
         self._is_over = threading.Event()
 
     def begin(self) -> None:
-        """Returns when the first sample was taken."""
+        """Returns after the first sample."""
         self._watch.__enter__()
         for name, pid in self._carriers.items():
             self._watch.watch(name, pid)

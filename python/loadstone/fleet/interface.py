@@ -22,7 +22,7 @@ from loadstone.results.value import Value
 
 # Called with a part's number and each event line, unparsed.
 LineListener = Callable[[int, str], object]
-# A part's number and its next event; an error instead of the summary if it ended without one.
+# A part's number and its next event; an error in place of the summary if it ended without a summary.
 PartEvent = tuple[int, Event | EngineError]
 
 
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Observations:
-    """Figures, facts and notes of the hosts of a launch, and segments lost there by hosts that still run."""
+    """Figures, facts and notes of the hosts of a launch, and the segments lost on hosts that still run."""
 
     values: Sequence[Value] = ()
     facts: Mapping[str, Scalar] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Fleet(Protocol):
     ) -> AbstractContextManager[Running]:
         """Starts an engine for each spec; all begin the load at the same instant.
 
-        Leaving the `with` block ends those still running. Raises LoadstoneError if an engine cannot be started.
+        Leaving the `with` block ends the running engines. Raises LoadstoneError if an engine cannot be started.
         """
 
 
@@ -103,5 +103,5 @@ def split(spec: Spec, engines: int) -> list[Spec]:
 
 
 def ledger(spec: Spec, segment: int) -> Spec:
-    """Each engine records its writes in its own file, `<file>.<segment>`."""
+    """Each engine records its writes in a separate file, `<file>.<segment>`."""
     return {"ledger": {"file": f"{spec['ledger']['file']}.{segment}"}} if spec.get("ledger") else {}

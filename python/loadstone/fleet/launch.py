@@ -23,8 +23,8 @@ from loadstone.results.value import Value
 # A host is lost after this many intervals without a reply; agents reply at least once a second.
 SILENT_INTERVALS = 3
 REPLY_SECONDS = 1.0
-# From all engines being ready to their start: the command must have reached every engine (start skew and arming cost
-# grew by 3.6 ms for each host in measurements with Ray).
+# Delay between the readiness of all engines and their start, in which the command reaches every engine (measured with
+# Ray: start skew and arming cost grow by 3.6 ms for each host).
 START_NS = 2_000_000_000
 START_NS_PER_HOST = 10_000_000
 # The share of an interval within which clocks and starts must agree.
@@ -36,7 +36,7 @@ LOST_HINT = "check the host and its network; the trial is repeated"
 
 
 class Lab(Protocol):
-    """What a launch needs of its fleet."""
+    """The parts of the fleet that a launch uses."""
 
     clock: HostClock
     transport: Transport
@@ -78,7 +78,7 @@ class Launched:
         self._lease_seconds = (first.get("lease_ms") or LEASE_MS) / 1e3
         limit = SILENT_INTERVALS * max(self._interval_seconds, REPLY_SECONDS)
         self._silence_seconds = fleet.silence_seconds or limit
-        # When hosts that still run are no longer waited for.
+        # The instant at which waiting for running hosts ends.
         self._deadline = math.inf
         self._start_ns: int | None = None
         self._started: Callable[[int], object] | None = None
@@ -238,7 +238,7 @@ class Launched:
         return place, error
 
     def _lose(self, link: Link, reason: str) -> PartEvent:
-        """Regards a host as lost, and ends the load on the remaining ones. Raises EngineError before the start."""
+        """Regards a host as lost, and ends the load on the remaining hosts. Raises EngineError before the start."""
         self._active.discard(link.number)
         link.is_open = False
         error = EngineError(f"host {link.host.name} is lost: {reason}", LOST_HINT, LOST_STATUS)
@@ -250,7 +250,7 @@ class Launched:
         return self._places[link.number], error
 
     def _start(self) -> None:
-        """Starts the load on all hosts at one instant, given to each by its own clock."""
+        """Starts the load on all hosts at one instant, which each host receives by its own clock."""
         self.check_clocks()
         self._start_ns = self._fleet.clock.unix_ns() + self._margin_ns
         if self._started is not None:
@@ -279,7 +279,8 @@ class Launched:
     def _machine_facts(self) -> Mapping[str, Scalar]:
         """The number of machines behind the hosts of engines and servers, and whether both share one.
 
-        Namespaces and containers of one kernel are hosts that share its processors. Nothing if a host does not tell.
+        Hosts that are namespaces or containers of one kernel share its processors. Empty if a host does not report its
+        machine.
         """
         servers = [self._fleet.links[number] for number in self._fleet.servers]
         boots = {link.number: link.facts.get("boot_sha256") for link in (*self._links, *servers)}

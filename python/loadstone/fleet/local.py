@@ -20,8 +20,8 @@ from loadstone.fleet.spread import SpreadSystem
 from loadstone.observe.environment import describe_environment, environment_facts
 from loadstone.results.trial_result import Scalar
 
-# The delay between all engines being ready and their start, so that each has read its command by then: a busy host
-# has paused one for 0.3 s.
+# The delay between the readiness of all engines and their start, in which each engine reads its command: a busy host
+# has paused an engine for 0.3 s.
 START_NS = 1_000_000_000
 
 
@@ -46,7 +46,7 @@ class Local:
 
     @contextmanager
     def launch(self, specs: Sequence[Spec], listener: LineListener, placement: str = "") -> Iterator[Engines]:
-        """Starts an engine for each spec. Raises LoadstoneError if no engine is found."""
+        """Starts an engine for each spec. Raises LoadstoneError if the engine is missing."""
         with ExitStack() as stack:
             trials = []
             for segment, spec in enumerate(specs):

@@ -13,7 +13,7 @@ from loadstone.engine.trial import EngineError
 
 
 class Merger:
-    """Merges the events of several parts. A single part is the whole.
+    """Merges the events of several parts. A single part needs no merging.
 
     Leaving the `with` block ends the process that merges.
     """
@@ -26,9 +26,9 @@ class Merger:
         self._ready: Ready | None = None
         self._notes: list[Note] = []
         self._summary: Summary | None = None
-        # Events of the whole that have not been taken.
+        # Merged events that the caller has not received.
         self._complete: list[Ready | Interval] = []
-        # Segments that ended without a result, and why.
+        # Segments that ended without a result, with the reasons.
         self.lost: dict[int, EngineError] = {}
 
     def __enter__(self) -> Self:

@@ -16,8 +16,8 @@ def select_hosts(
 ) -> list[int]:
     """The places of the hosts of a placement; `clients` and `servers` are labels `KEY=VALUE`.
 
-    Without a label of clients, the head is left to the lab unless it is the only host. Raises LoadstoneError if there
-    is none.
+    Without a label of clients, the head is reserved for the lab unless it is the only host. Raises LoadstoneError
+    without a matching host.
     """
     if placement == NEXT_TO_SERVERS:
         chosen = [place for place, host in enumerate(hosts) if servers is not None and has_label(host, servers)]

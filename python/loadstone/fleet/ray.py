@@ -2,7 +2,8 @@
 
 Ray terminates its driver when the head of the cluster has been unreachable for 60 s: no exception, no `finally`. So
 the driver is a child of the lab, which exchanges lines of JSON with it and survives its end. The child holds one actor
-per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted one would not have its engines.
+per host, pinned to its node. Actors are never restarted (`max_restarts=0`): a restarted actor would have lost its
+engines.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class RayTransport:
         if self._is_ended:
             self._reconnect()
         chosen = self.hosts[host]
-        # Replies of the earlier actor are errors by now.
+        # Replies of the earlier actor have become errors.
         self._generations[chosen.node] = self._generations.get(chosen.node, 0) + 1
         self._tell({"open": chosen.node, "name": chosen.name, "address": chosen.address, **self._stamp(host)})
 
@@ -169,7 +170,7 @@ class RayTransport:
 
 
 def own_address(address: str) -> str | None:
-    """The address of this machine from which a head is reached; None for a head on this machine."""
+    """The local address of connections to the head; None for a head on this machine."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host:
         return None
@@ -187,7 +188,7 @@ def clock_of(name: str) -> HostClock:
 
 
 def processes_of_ray(proc: Path = Path("/proc")) -> dict[str, int]:
-    """Ray's processes on this host by a name each: the raylet is the parent of every worker."""
+    """Ray's processes on this host, by name: the raylet is the parent of every worker."""
     own, raylet = os.getpid(), os.getppid()
     names = {"ray.actor": own, "ray.raylet": raylet}
     for path in proc.glob("[0-9]*"):
@@ -306,7 +307,7 @@ class Driver:
         strategy = NodeAffinitySchedulingStrategy(node_id=node if node in alive else alive[0], soft=False)
         remote = self._ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=CALLS_MAX)(Actor)
         variables = {CLOCKS: os.environ[CLOCKS]} if CLOCKS in os.environ else {}
-        # Named, so that `loadstone fleet stop` finds it whatever became of its lab.
+        # Named, so that `loadstone fleet stop` finds it even after the end of its lab.
         title = f"{AGENT}{name}-{os.getpid()}-{time.time_ns()}"
         options = {
             "name": title,

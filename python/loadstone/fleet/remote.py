@@ -24,15 +24,16 @@ from loadstone.fleet.spread import SpreadSystem
 from loadstone.fleet.transport import Link, Reply, Transport
 from loadstone.results.trial_result import Scalar
 
-# Round trips that compare the clocks before each launch.
+# The number of round trips that compare the clocks before each launch.
 ROUNDS = 8
 # An agent that starts imports Loadstone first; the first start on a busy host took 16 s.
 CONNECT_SECONDS = 90.0
 # Roles of hosts in tables, by placement.
 ROLES = {APART: "clients", NEXT_TO_SERVERS: "nodes"}
-# Between attempts to start an agent.
+# The interval between attempts to start an agent.
 RETRY_SECONDS = 2.0
-# During an operation on servers, which may take minutes: signs of life, and the silence after which a host is lost.
+# For operations on servers, which may take minutes: the interval between signs of life, and the silence after which a
+# host is lost.
 SIGN_SECONDS = 2.0
 CALL_SILENCE_SECONDS = 30.0
 PENDING = object()
@@ -94,7 +95,7 @@ class Remote:
         return SpreadSystem(self, name)
 
     def call(self, operations: Mapping[int, tuple[str, Mapping[str, Any]]]) -> dict[int, Any]:
-        """Performs an operation on each host at once; the results, or a LoadstoneError in the place of one.
+        """Performs an operation on all hosts concurrently; returns each result, or a LoadstoneError in its place.
 
         Any thread may call it, also during a launch. A host that gives no sign of life is lost.
         """
@@ -170,7 +171,7 @@ class Remote:
         return rows
 
     def connect(self, numbers: Sequence[int]) -> None:
-        """Starts agents where none runs, and reads the facts of hosts. Raises EngineError for a silent host."""
+        """Starts the missing agents, and reads the facts of hosts. Raises EngineError for a silent host."""
         missing = {number for number in numbers if not self.links[number].is_open}
         for number in missing:
             self._open(number)
@@ -261,7 +262,7 @@ class Remote:
                 raise EngineError(message, "install the same version everywhere", 2)
 
     def _ship(self, numbers: Iterable[int]) -> None:
-        """Sends this machine's engine to hosts that have another. Raises EngineError if it cannot run there."""
+        """Sends this machine's engine to hosts with a different engine. Raises EngineError if it cannot run there."""
         path = Path(program.find_engine())
         own = hash_file(path)
         missing = {number for number in numbers if self.links[number].facts["engine_sha256"] != own}

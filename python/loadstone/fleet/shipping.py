@@ -1,4 +1,4 @@
-"""The engine on hosts: known by its hash, sent once to each host that has another, and checked there."""
+"""The engine on hosts: identified by its hash, sent once to each host with a different engine, and checked there."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def hash_file(path: Path) -> str:
 
 
 def install_engine(data: bytes, sha256: str) -> str:
-    """Puts an engine into the cache and selects it for this process. Returns why it cannot run here, or nothing."""
+    """Puts an engine into the cache and selects it for this process. Returns the reason why it cannot run here, empty
+    if it can."""
     if hashlib.sha256(data).hexdigest() != sha256:
-        return "the engine was damaged on its way"
+        return "the engine was damaged in transit"
     if reason := elf_mismatch(data, platform.machine()):
         return reason
     folder = cache() / "engines" / sha256
@@ -58,7 +59,7 @@ def install_engine(data: bytes, sha256: str) -> str:
 
 
 def elf_mismatch(data: bytes, machine: str) -> str:
-    """Why a program is not for this processor; empty if it is, or if the processor is not in the table."""
+    """The reason why a program cannot run on this processor; empty if it can, or for a processor outside the table."""
     if data[:4] != b"\x7fELF":
         # A script, as in tests.
         return "" if data[:2] == b"#!" else "the engine is not a program for Linux"

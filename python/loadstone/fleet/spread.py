@@ -1,4 +1,4 @@
-"""A system with a node on each of several hosts of the fleet, for the lab: as `RunningSystem` is for this machine.
+"""The lab's handle on a system with a node on each of several hosts, like `RunningSystem` for this machine.
 
 The agents do the work (`loadstone.fleet.host_systems`). Addresses and properties name the hosts.
 """
@@ -45,17 +45,17 @@ Operation = tuple[str, Mapping[str, Any]]
 
 
 class ServerHosts(Protocol):
-    """The fleet, as far as servers need it."""
+    """The parts of the fleet that servers use."""
 
     links: list[Link]
     # The hosts for servers, in the order of their nodes.
     servers: Sequence[int]
 
     def connect(self, numbers: Sequence[int]) -> None:
-        """Starts agents where none runs."""
+        """Starts the missing agents."""
 
     def call(self, operations: Mapping[int, Operation]) -> dict[int, Any]:
-        """Performs an operation on each host; the results, or a LoadstoneError in the place of one."""
+        """Performs an operation on each host; returns each result, or a LoadstoneError in its place."""
 
 
 class SpreadSystem:
@@ -103,7 +103,7 @@ class SpreadSystem:
             raise
 
     def down(self) -> None:
-        """Ends every server and deletes its data. A lost host has nothing to end, or the next run ends it."""
+        """Ends every server and deletes its data. On a lost host, the next run ends remaining servers."""
         if self._plan is not None:
             results = self._try("stop")
             self._plan = None
@@ -140,7 +140,7 @@ class SpreadSystem:
         return self.hosts.servers[: self.plan.nodes]
 
     def store_properties(self) -> Mapping[str, str]:
-        """What a store needs to reach it."""
+        """The properties with which a store connects."""
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
@@ -179,7 +179,7 @@ class SpreadSystem:
         return {name: median(values) if name.endswith(PERIOD) else sum(values) for name, values in samples.items()}
 
     def find_backlog(self) -> str | None:
-        """Work that must end before every reachable replica has all writes; None: no work."""
+        """Pending work, after which every reachable replica has all writes; None: no work."""
         try:
             text = self._call_first("find_backlog")
         except LoadstoneError as error:
@@ -188,7 +188,7 @@ class SpreadSystem:
 
     @property
     def unseen_s(self) -> float:
-        """How long such work may go unreported, seconds."""
+        """The longest time for which pending work may stay unreported, seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
     def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:

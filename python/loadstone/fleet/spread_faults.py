@@ -47,7 +47,7 @@ class SpreadSite:
         return SpreadFault(self._running, planned, victims)
 
     def identities(self) -> Mapping[str, object]:
-        """What identifies the process of each running server; None for a paused one."""
+        """The identity of the process of each running server; None for a paused server."""
         return {
             name: tuple(identity) if isinstance(identity, list) else identity
             for result in self._running.call_all("identities").values()
@@ -55,7 +55,8 @@ class SpreadSite:
         }
 
     def find_start_ns(self, server: str) -> int | None:
-        """When its current process began, on the lab's monotonic clock, to 10 ms and the bound of the clocks."""
+        """The start of its current process on the lab's monotonic clock, accurate to 10 ms plus the bound of the
+        clocks."""
         number = self._running.host_of(server)
         unix_s = self._running.call_host(number, "start_times").get(server)
         if unix_s is None:
@@ -65,7 +66,7 @@ class SpreadSite:
         return round(float(unix_s) * 1e9 - offset_ns) - now_ns + time.monotonic_ns()
 
     def backlog(self) -> str | None:
-        """The work that must end before every server has all writes. Raises LoadstoneError."""
+        """The pending work, after which every server has all writes. Raises LoadstoneError."""
         return self._running.find_backlog()
 
     def data_bytes(self, server: str) -> int | None:
@@ -101,7 +102,7 @@ class SpreadFault:
         self._perform("aim")
 
     def journal(self) -> None:
-        """Records on the hosts how to undo the fault. Raises LoadstoneError."""
+        """Records the steps that undo the fault, on the hosts. Raises LoadstoneError."""
         self._perform("journal")
 
     def withdraw(self) -> None:

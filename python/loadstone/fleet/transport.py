@@ -1,4 +1,5 @@
-"""How the lab reaches the agents of hosts: requests out, replies in. Ray is one carrier, tests script others."""
+"""The transport between the lab and the agents of hosts: requests out, replies in. Ray is one carrier; tests script
+other carriers."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class Host:
 
     # Unique in the fleet, and part of file names: its host name.
     name: str
-    # The carrier's own identity of it.
+    # The carrier's identifier of the host.
     node: str
     address: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply of an agent; or why there is none."""
+    """A reply of an agent, or the reason why there is none."""
 
     # The host's place in `Transport.hosts`.
     host: int
@@ -49,7 +50,7 @@ class Reply:
 
     @property
     def reading(self) -> Reading | None:
-        """The host's clock as this round trip shows it."""
+        """The reading of the host's clock by this round trip."""
         if self.body is None:
             return None
         return Reading(self.sent_ns, self.body["received_ns"], self.body["replied_ns"], self.returned_ns)

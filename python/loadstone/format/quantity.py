@@ -14,22 +14,22 @@ SIZE = re.compile(r"([0-9]+)\s*([kKmMgGtT]?)(?:i?[bB])?")
 SHARE = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*%")
 
 
-def is_finite(given: object) -> TypeGuard[int | float]:
+def is_finite(value: object) -> TypeGuard[int | float]:
     """Whether a value is a finite number; bool is not one."""
-    return isinstance(given, int | float) and not isinstance(given, bool) and math.isfinite(given)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def parse_seconds(given: object) -> float:
+def parse_seconds(value: object) -> float:
     """Seconds of `500ms`, `1m30s`, or of a bare number of seconds. Raises ValueError."""
-    if isinstance(given, str):
-        parts = PART.findall(given)
-        if not parts or "".join(match.group() for match in PART.finditer(given)) != given:
-            raise ValueError(given)
+    if isinstance(value, str):
+        parts = PART.findall(value)
+        if not parts or "".join(match.group() for match in PART.finditer(value)) != value:
+            raise ValueError(value)
         # 100 ms are 0.1 s, but 100 × 0.001 is not exactly 0.1.
         return sum(float(number) / 1e3 if unit == "ms" else float(number) * UNITS[unit] for number, unit in parts)
-    if not is_finite(given):
-        raise ValueError(given)
-    return float(given)
+    if not is_finite(value):
+        raise ValueError(value)
+    return float(value)
 
 
 def format_seconds(length: float) -> str:
@@ -46,21 +46,21 @@ def share_written(number: float) -> str:
     return f"{number * 100:.3g}%"
 
 
-def parse_share(given: object) -> float:
+def parse_share(value: object) -> float:
     """The number of `5%` or of 0.05. Raises ValueError."""
-    if isinstance(given, str):
-        match = SHARE.fullmatch(given)
+    if isinstance(value, str):
+        match = SHARE.fullmatch(value)
         if match is None:
-            raise ValueError(given)
+            raise ValueError(value)
         return float(match[1]) / 100
-    if not is_finite(given):
-        raise ValueError(given)
-    return float(given)
+    if not is_finite(value):
+        raise ValueError(value)
+    return float(value)
 
 
-def parse_size(given: object) -> int:
+def parse_size(value: object) -> int:
     """Bytes of `128MB`, `64k`, or of a bare number of bytes. Raises ValueError."""
-    match = SIZE.fullmatch(given if isinstance(given, str) else str(given))
-    if match is None or isinstance(given, bool):
-        raise ValueError(given)
+    match = SIZE.fullmatch(value if isinstance(value, str) else str(value))
+    if match is None or isinstance(value, bool):
+        raise ValueError(value)
     return int(match[1]) << 10 * SIZES[match[2].upper()]

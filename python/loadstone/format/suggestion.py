@@ -1,23 +1,23 @@
-"""Suggestions: the known name that was probably meant by an unknown one."""
+"""Suggestions: the known names closest to an unknown name."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 
-# Below this similarity (difflib's ratio) a guess does not help.
+# Below this similarity (difflib's ratio) a suggestion does not help.
 LIKENESS = 0.6
 SHOWN_AT_MOST = 24
 
 
 def nearest_names(name: str, known: Iterable[str], most: int) -> list[str]:
-    """The known names that may have been meant, the likeliest first."""
-    folded = {each.lower(): each for each in known}
-    return [folded[each] for each in difflib.get_close_matches(name.lower(), folded, most, LIKENESS)]
+    """The known names similar to this one, the most similar first."""
+    folded = {candidate.lower(): candidate for candidate in known}
+    return [folded[match] for match in difflib.get_close_matches(name.lower(), folded, most, LIKENESS)]
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
+    """The most similar known name."""
     return next(iter(nearest_names(name, known, 1)), None)
 
 
@@ -34,7 +34,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def suggest_names(name: str, known: Sequence[str], what: str) -> str:
-    """A hint: the name that was probably meant, then all known ones. `what` is like "the keys are"."""
+    """A hint: the most similar name, then all known names. `what` is like "the keys are"."""
     listed = ", ".join(known[:SHOWN_AT_MOST]) + (" …" if len(known) > SHOWN_AT_MOST else "")
     if hint := did_you_mean(name, known):
         return f"{hint}{what[0].upper()}{what[1:]} {listed}" if len(known) > 1 else hint.strip()

@@ -15,9 +15,9 @@ TRACE = 0.1
 LEVELS = "▁▂▃▄▅▆▇█"
 # A figure with an interval has at least and at most this many digits.
 DIGITS_MIN, DIGITS_MAX = 3, 6
-# A figure is a lower or an upper bound.
+# Prefixes of a lower and of an upper bound.
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
-# For a share: the fewest that distinguish it from a related share.
+# For a share: the fewest digits that distinguish it from a related share.
 SHARE_DIGITS = range(2, 8)
 
 
@@ -49,12 +49,12 @@ def format_percent(number: float) -> str:
     return f"{number * 100:.3g} %"
 
 
-def short_percent(number: float, beside: float | None = None) -> str:
-    """A share with two digits: 2.1 %, 0.34 %; with more if it would round to the bound `beside`: 94.85 %."""
+def short_percent(number: float, limit: float | None = None) -> str:
+    """A share with two digits: 2.1 %, 0.34 %; with more digits if it would round to the bound `limit`: 94.85 %."""
     if abs(number) >= 0.995:
         return f"{number * 100:,.0f} %"
-    written = [(f"{number * 100:.{n}g}", "" if beside is None else f"{beside * 100:.{n}g}") for n in SHARE_DIGITS]
-    return f"{next((text for text, other in written if beside is not None and text != other), written[0][0])} %"
+    written = [(f"{number * 100:.{n}g}", "" if limit is None else f"{limit * 100:.{n}g}") for n in SHARE_DIGITS]
+    return f"{next((text for text, other in written if limit is not None and text != other), written[0][0])} %"
 
 
 def format_load(number: float) -> str:
@@ -125,7 +125,7 @@ def to_digit(number: float, unit: str, last: int) -> str:
     """A figure in its unit, rounded to a multiple of 10 to the power of `last`."""
     factor, name = 1.0, unit
     if unit in SCALED and (unit != "B/op" or abs(number) >= 10):
-        factor, name = next((each for each in SCALED[unit] if abs(number) >= each[0] * 0.9995), SCALED[unit][-1])
+        factor, name = next((scale for scale in SCALED[unit] if abs(number) >= scale[0] * 0.9995), SCALED[unit][-1])
         name += unit[1:] if unit.startswith("B/") else ""
     elif unit == "share":
         factor, name = 0.01, "%"
@@ -164,8 +164,8 @@ def count_noun(number: int, noun: str, plural: str = "") -> str:
 
 def list_items(items: Sequence[str], most: int = 3) -> str:
     """The first few items, and the number of further items."""
-    shown = ", ".join(items[:most])
-    return f"{shown} and {len(items) - most} more" if len(items) > most else shown
+    listed = ", ".join(items[:most])
+    return f"{listed} and {len(items) - most} more" if len(items) > most else listed
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -173,8 +173,8 @@ def join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
-    """Figures of one kind in the unit of the smallest, which has four digits; all have the same decimals.
+def format_alike(numbers: Sequence[float], unit: str, last: Sequence[int | None] = ()) -> list[str]:
+    """Figures of one kind in the unit of the smallest, which has four digits; all have the same number of decimals.
 
     Figures with an interval have the digits given by `last`, as in `format_figure`.
     """
@@ -182,7 +182,7 @@ def in_one_unit(numbers: Sequence[float], unit: str, last: Sequence[int | None] 
     least = min((abs(number) for number in numbers if number), default=0.0)
     if unit not in SCALED or not least:
         return [format_figure(number, unit, digit) for number, digit in zip(numbers, last, strict=True)]
-    factor, name = next((each for each in SCALED[unit] if least >= each[0]), SCALED[unit][-1])
+    factor, name = next((scale for scale in SCALED[unit] if least >= scale[0]), SCALED[unit][-1])
     digits = 0 if factor == 1 else 3 if least < 10 * factor else 2 if least < 100 * factor else 1
     if unit == "B/op" and least < 10:
         # As in `format_figure`: fractions of a byte if operations move few bytes.
@@ -207,7 +207,7 @@ def count_decimals(number: float) -> int:
 def scale_number(number: float, units: Sequence[tuple[float, str]]) -> str:
     """A number with three digits in the first unit that it reaches."""
     # 999.7 would be printed as 1000 with three digits.
-    factor, unit = next((each for each in units if number >= each[0] * 0.9995), units[-1])
+    factor, unit = next((scale for scale in units if number >= scale[0] * 0.9995), units[-1])
     value = number / factor
     digits = 0 if value >= 99.95 or factor == 1 else 1 if value >= 9.995 else 2
     return f"{value:,.{digits}f} {unit}"
@@ -223,7 +223,7 @@ def rough_span(low: float, high: float) -> str:
 
 def rough_duration(seconds: float) -> tuple[str, str]:
     """A duration in the largest unit that it contains at least twice."""
-    length, unit = next((each for each in LENGTHS if seconds >= 2 * each[0]), LENGTHS[-1])
+    length, unit = next((scale for scale in LENGTHS if seconds >= 2 * scale[0]), LENGTHS[-1])
     return f"{seconds / length:.0f}" if seconds >= 2 * length else f"{seconds / length:.1g}", unit
 
 
@@ -236,7 +236,9 @@ def format_clock(seconds: float) -> str:
 
 def draw_sparkline(numbers: Sequence[float], width: int) -> str:
     """A block per number, as high as its share of the largest; means of neighbours for more than `width` numbers."""
-    each = max(-(-len(numbers) // width), 1)
-    means = [sum(part) / len(part) for part in (numbers[at : at + each] for at in range(0, len(numbers), each))]
+    bucket_size = max(-(-len(numbers) // width), 1)
+    means = [
+        sum(part) / len(part) for part in (numbers[at : at + bucket_size] for at in range(0, len(numbers), bucket_size))
+    ]
     top = max(means, default=0) or 1
     return "".join(LEVELS[round(mean / top * (len(LEVELS) - 1))] for mean in means)

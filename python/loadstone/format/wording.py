@@ -31,7 +31,7 @@ LOWER_MIN = 0.01
 # For processes, the kernel counts pages, not the work of a device (`/proc/<pid>/io`).
 PROCESS_IO = re.compile(r"^((?:load )?(?:engine|server).*) (read|written)$")
 PAGES = {"read": "read from storage", "written": "pages made dirty"}
-# If the ends of an interval differ by more than this factor, each has three digits.
+# If the ends of an interval differ by more than this factor, each end has three digits.
 WIDE = 10
 
 
@@ -98,7 +98,7 @@ def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    # Shared digits would be none for one end, or noise for the other.
+    # With shared digits, one end would have none, or the other would show noise.
     last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
     return span_text(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
 
@@ -150,7 +150,7 @@ def metric_name(name: str) -> str:
     if name == "all.mean":
         return "mean latency"
     name = re.sub(r"^stage(\d+)\.(all\.)?", r"stage \1 ", name)
-    # Keeps the point of p99.9.
+    # Keeps the decimal point of p99.9.
     text = re.sub(r"\.(?!\d)", " ", name.removeprefix("all.")).replace("_", " ")
     return PROCESS_IO.sub(lambda match: f"{match[1]} {PAGES[match[2]]}", text)
 

@@ -23,6 +23,8 @@ SIGNS = re.compile(r"Stress Settings \*|total ops ?,|(?m:^\W*(?:\S+ *\| *)?[Oo]p
 RUNNING = re.compile(r"Running (?:(.{1,300}?) )?with (\d+) thread")
 SETTING = re.compile(r"\s*([A-Z][A-Za-z ()]+): +(\S.*)$")
 COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)\s+\S.*)$")
+# A column up to 2.0, where a summary averages the middle 80 % of the rows.
+OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
 SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
 EACH = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
@@ -78,11 +80,14 @@ class StressLog:
 
 def recognise_text(text: str) -> bool:
     """Whether there are settings, rows or a summary."""
-    return SIGNS.search(text) is not None
+    return SIGNS.search(text) is not None or OLDER in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
+    if OLDER in source.text:
+        message = "cassandra-stress before 2.1 wrote it, whose averages cover only a part of the run"
+        raise source.error_at(f"{message}: this version is not supported", "write its figures into a table (CSV)")
     logs = [StressLog()]
     for index, line in enumerate(source.lines):
         log = logs[-1]

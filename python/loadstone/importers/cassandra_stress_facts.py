@@ -39,24 +39,28 @@ def add_facts(settings: dict[str, str], command: str, clients: int | None, resul
 def facts_of_work(settings: dict[str, str], command: str) -> Iterator[tuple[str, Scalar]]:
     """The records, their size, the mix and the distribution of requests, if they are stated."""
     arguments = command.split()
-    kind = settings.get("Type", arguments[0] if arguments else "").lower().replace("_", "-")
+    stated = settings.get("Type") or (arguments[0] if arguments else settings.get("Running", ""))
+    kind = stated.lower().replace("_", "-")
     weights = dict(re.findall(r"(\w+)=([\d.]+)", " ".join(re.findall(r"(?:ops|ratio)\\?\(([^)\\]*)", command))))
     weights = weights or dict(re.findall(r"(\w+)=([\d.]+)", settings.get("Command Ratios", "").lower()))
-    if kind and kind not in ("mixed", "user"):
+    if kind and kind not in ("mixed", "user") and "," not in kind:
         weights = {kind: "1"}
     yield "mix", mix_fact({name: float(weight) for name, weight in weights.items()}) if weights else ""
     population = settings.get("Sequence") or find_option(command, "seq") or ""
     if match := re.search(r"\d+\.\.(\d+)([kmb]?)", population.lower()):
         yield from (("records", parse_magnitude(match[1], match[2])), ("distribution", "sequential"))
     else:
-        stated = (settings.get("Distribution") or find_option(command, "dist") or "").lower()
-        match = re.search(r"(?:max=|\.\.)(\d+)([kmb]?)", stated)
+        population = (settings.get("Distribution") or find_option(command, "dist") or "").lower()
+        match = re.search(r"(?:max=|\.\.)(\d+)([kmb]?)", population)
         count = re.match(
             r"(\d+)([kmb]?)$", (settings.get("Count") or find_option(command, "n") or "").lower().replace(",", "")
         )
         default = parse_magnitude(count[1], count[2]) if count else POPULATION
         if match:
-            yield from (("records", parse_magnitude(match[1], match[2])), ("distribution", re.split(r"\W", stated)[0]))
+            yield from (
+                ("records", parse_magnitude(match[1], match[2])),
+                ("distribution", re.split(r"\W", population)[0]),
+            )
         elif arguments and kind != "user":
             is_write = kind.endswith("write") and count is not None
             yield from (("records", default), ("distribution", "sequential" if is_write else "gaussian"))

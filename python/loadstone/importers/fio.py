@@ -24,6 +24,8 @@ DIRECTIONS = ("read", "write", "trim", UNIFIED)
 SIGN = '"fio version"'
 CUT = "run fio with --output-format=json and import its whole output"
 KIB = 1024
+# The name of the sum of all hosts' jobs, whose latencies fio merges.
+ALL_CLIENTS = "All clients"
 # Options and their facts.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
@@ -59,7 +61,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 
 def continues_run(before: Job, after: Job) -> bool:
     """Whether a report is of the same run as the previous one (`--status-interval`), whose counts it then includes."""
-    if [job_key(job) for job in before["jobs"]] != [job_key(job) for job in after["jobs"]]:
+    if [job_key(job) for job in list_jobs(before)] != [job_key(job) for job in list_jobs(after)]:
         return False
     sums = [[sum(float(way.get(key, 0)) for way in list_ways(report)) for key in ("io_bytes", "total_ios", "runtime")]
             for report in (before, after)]  # fmt: skip
@@ -72,7 +74,7 @@ def continues_run(before: Job, after: Job) -> bool:
         longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
         # The later run began before the earlier report was written.
         return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
-    elapsed = [max(float(job.get("elapsed", 0)) for job in report["jobs"]) for report in (before, after)]
+    elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
     return elapsed[1] > elapsed[0]
 
 
@@ -83,7 +85,13 @@ def job_key(job: Job) -> tuple[str, int]:
 
 def list_ways(report: Job) -> list[Job]:
     """The directions of all jobs of a report."""
-    return [job[way] for job in report["jobs"] for way in active_directions([job])]
+    return [job[way] for job in list_jobs(report) for way in active_directions([job])]
+
+
+def list_jobs(report: Job) -> list[Job]:
+    """The jobs of a report. `fio --client` reports the jobs of each host, and their sum if there are several."""
+    jobs = report["jobs"] if "jobs" in report else report["client_stats"]
+    return [job for job in jobs if job["jobname"] == ALL_CLIENTS] or list(jobs)
 
 
 def active_directions(jobs: Sequence[Job]) -> list[str]:
@@ -106,7 +114,7 @@ def count_operations(way: Job) -> int:
 def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]:
     """The runs of a report, by the names of its jobs; `earlier`: earlier reports of the run, for its series."""
     jobs: dict[tuple[str, int], list[Job]] = {}
-    for job in document["jobs"]:
+    for job in list_jobs(document):
         jobs.setdefault(job_key(job), []).append(job)
     if not jobs:
         raise KeyError("jobs")
@@ -120,7 +128,7 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         run.facts["job_name"] = key[0]
         run.facts["version"] = str(document[SIGN.strip('"')])
         run.series = series_of(
-            [[job for job in report["jobs"] if job_key(job) == key] for report in earlier], jobs[key]
+            [[job for job in list_jobs(report) if job_key(job) == key] for report in earlier], jobs[key]
         )
         # The utilisation of devices is for all jobs together.
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
@@ -182,7 +190,8 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -
     if failed:
         run.end = "failed"
         run.add_note("failed", f"fio ended with error {', '.join(failed)}", "see fio's own output")
-    run.add_figure("runtime", max((float(way["runtime"]) for way in parts), default=0.0) * NS_PER_MS, "ns", 1)
+    longest = max((float(way["runtime"]) for way in parts), default=0.0)
+    run.add_figure("runtime", longest * NS_PER_MS, "ns", 1, NS_PER_MS)
     return run
 
 
@@ -266,11 +275,10 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
             figure = float(value) * ns
+            steps = max(figure / BINS, float(lats[0].get("percentile_step", step)))
             # fio 2 and 3.1 pad their list of percentiles with `"0.00" : 0`.
             if float(share):
-                run.values.append(
-                    Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=max(figure / BINS, step))
-                )
+                run.values.append(Value(f"{name}.p{float(share):g}", figure, "ns", n, resolution=steps))
     elif len(bins) == len(lats):
         derived = {value.metric: value for value in histogram_figures(name, run.histograms[name.upper()])}
         run.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)

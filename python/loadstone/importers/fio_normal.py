@@ -22,14 +22,14 @@ WAY = re.compile(r"^\s+(read|write|trim|mixed) *: (.*)$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
-RUNTIME = re.compile(r"(?:runtime= *|/)(\d+)msec")
+RUNTIME = re.compile(r"(?:runt(?:ime)?= *|/)(\d+)msec")
 LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\) *: (min=.*)$")
 FIELD = re.compile(r"(min|max|avg)= *([\d.]+)([kMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
-PERCENTILE = re.compile(r"([\d.]+)th=\[ *([\d.]+)([kM]?)\]")
+PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[ *([\d.]+)([kM]?)\]")
 ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued *: total=r=(\d+)/w=(\d+)/d=(\d+)")
 STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
-SUM = re.compile(r"^ +(READ|WRITE|TRIM|MIXED): .*run=\d+-\d+msec")
+SUM = re.compile(r"^ +(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
 PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"
@@ -87,7 +87,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
                     lat["percentile"] |= {
                         share: scale_number(value, unit) * lat["unit"] for share, value, unit in parts
                     }
-                    lat["step"] = max(lat["step"], lat["unit"])
+                    lat["percentile_step"] = lat["unit"]
                 elif match := ISSUED.search(line):
                     set_counts(job, [int(count or 0) for count in match.groups()])
                 else:

@@ -26,7 +26,7 @@ CUT = "import fio's whole output, or run it with --output-format=json"
 
 def recognise_text(text: str) -> bool:
     """Whether a line is a job's result."""
-    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None
+    return re.search(r"(?m)^\W*\d+;fio-[^;]+;", text) is not None and fio.SIGN not in text
 
 
 def read_runs(source: Source) -> list[ImportedRun]:

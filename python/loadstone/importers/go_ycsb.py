@@ -72,8 +72,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         report = reports[-1]
         text = line.strip()
         given = parse_command(line)
-        # A run ends with the rows after `Run finished`; later lines belong to another run.
-        if report.final and (
+        # A run ends with the rows after `Run finished`, even if they are lost; later lines belong to another run.
+        if (report.final or report.finished is not None) and (
             text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
         ):
             report = GoYcsbReport(line=index)
@@ -195,7 +195,8 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
         found.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
     elif takes:
-        found.add_figure("throughput", sum(entry["OPS"] or 0.0 for entry in simple.values()), "op/s", done, 0.1)
+        rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
+        found.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))
         found.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
     found.add_figure("runtime", (report.finished or takes) * 1e9, "ns", 1)
     found.add_figure("operations", done, OPERATIONS, done)

@@ -23,10 +23,14 @@ OPTIONS = re.compile(r"test run options=(\{.*)$")
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
 OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
+# With `--valueRandom`, the statistics of the values' sizes follow, by the same names.
+SIZES = re.compile(r"\w+Test valueSize after \d+ measures")
 LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (\w+=.*)$")
 MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)")
+THREAD = re.compile(r"\[(TestClient-\d+)\]")
 FINISHED = re.compile(r"Finished (TestClient-\d+) in (\d+)ms over (\d+) rows")
-SUMMARY = re.compile(r"\[(\w+)\] Summary of timings \(ms\): \[([\d, ]*)\]")
+SUMMARY = re.compile(r"\[(\w+?)(?:Test)?\] Summary of timings \(ms\): \[([\d, ]*)\]")
+BEGIN = re.compile(r"PerformanceEvaluation(?:: Start class|: \w+Test latency log|: Latency \(us\))")
 FACTS = {
     "rows": "totalRows",
     "value_bytes": "valueSize",
@@ -50,14 +54,21 @@ class TestLog:
     latencies: dict[str, dict[str, float | None]] = field(default_factory=dict)
     measures: dict[str, int] = field(default_factory=dict)
     finished: dict[str, tuple[int, int]] = field(default_factory=dict)
-    summary: bool = False
+    # The times of all clients, of the last line; None before it.
+    summary: list[str] | None = None
+    # The name of the test in that line.
+    name: str = ""
+    # The clients whose sizes of values follow.
+    sizes: set[str] = field(default_factory=set)
+    # Whether several clients print their latencies without a name.
+    anonymous: bool = False
     # The unit of 1.x's latencies, in µs.
     us: float = 1.0
 
 
 def recognise_text(text: str) -> bool:
     """Whether a test began."""
-    return "PerformanceEvaluation" in text and "test run options=" in text
+    return "PerformanceEvaluation" in text and ("test run options=" in text or BEGIN.search(text) is not None)
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
@@ -68,7 +79,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
             with source.report_damage("the options of the test are cut", CUT, index):
                 logs.append(TestLog(dict(json.loads(match[1])), index))
             source.used.add(index)
-        elif logs:
+        elif logs or BEGIN.search(line):
+            if not logs or (logs[-1].summary is not None and BEGIN.search(line)):
+                # A log without its first lines.
+                logs.append(TestLog({}, index))
             with source.report_damage("a client's latencies are cut", CUT, index):
                 if read_line(logs[-1], line):
                     source.used.add(index)
@@ -85,13 +99,22 @@ def read_line(log: TestLog, line: str) -> bool:
     elif match := FINISHED.search(line):
         log.finished[match[1]] = int(match[2]), int(match[3])
     elif match := OLD_COUNT.search(line):
-        log.measures[match[1] or "0"], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
+        client = match[1] or "0"
+        log.sizes.discard(client)
+        # Up to 0.98 the line does not name the client.
+        log.anonymous = log.anonymous or client in log.measures
+        log.measures[client], log.us = int(match[3]), 1000.0 if match[2] == "ms" else 1.0
+    elif SIZES.search(line):
+        match = THREAD.search(line)
+        log.sizes.add(match[1] if match else "0")
+    elif (match := OLD.search(line)) and (match[1] or "0") in log.sizes:
+        return False
     elif match := OLD.search(line):
         log.latencies.setdefault(match[1] or "0", {})[OLD_NAMES.get(match[2], match[2])] = (
             parse_number(match[3]) or 0.0
         ) * log.us
-    elif SUMMARY.search(line):
-        log.summary = True
+    elif match := SUMMARY.search(line):
+        log.name, log.summary = match[1], match[2].split(",")
     else:
         return False
     return True
@@ -99,12 +122,12 @@ def read_line(log: TestLog, line: str) -> bool:
 
 def read_test(log: TestLog, source: Source) -> ImportedRun:
     """A test's figures. Raises LoadstoneError if the log ends before the test."""
-    test = str(log.options.get("cmdName") or "test").lower()
-    given = log.options.get("numClientThreads")
-    clients = given if isinstance(given, int) and given > 0 else None
-    if not log.summary or not log.finished:
+    test = str(log.options.get("cmdName") or log.name or "test").lower()
+    stated = log.options.get("numClientThreads")
+    clients = stated if isinstance(stated, int) and stated > 0 else len(log.summary or ())
+    if log.summary is None or not log.finished:
         raise source.error_at(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
-    if clients is not None and len(log.finished) != clients:
+    if len(log.finished) != clients:
         raise source.error_at(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
     found = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
     for fact, option in FACTS.items():
@@ -112,8 +135,9 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
             found.facts[fact] = value
     rows = sum(each for _, each in log.finished.values())
     longest = max(each for each, _ in log.finished.values())
-    found.add_figure("throughput", rows * 1000 / longest if longest else None, "op/s", rows)
-    found.add_figure("runtime", longest * 1e6, "ns", 1)
+    rate = rows * 1000 / longest if longest else None
+    found.add_figure("throughput", rate, "op/s", rows, rate / longest if rate else 0.0)
+    found.add_figure("runtime", longest * 1e6, "ns", 1, 1e6)
     found.add_figure("operations", rows, OPERATIONS, rows)
     add_latencies(log, test, found, source)
     return found
@@ -121,6 +145,10 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
 
 def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -> None:
     """The latencies of all clients, if they can be combined."""
+    if log.anonymous:
+        message = "its lines do not name the client, so latencies of several clients cannot be separated"
+        found.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")
+        return
     each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
     n = sum(count for _, count in each)

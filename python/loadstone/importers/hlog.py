@@ -37,7 +37,7 @@ from loadstone.importers.run import (
 )
 from loadstone.importers.source import Source, text_of
 from loadstone.results.hlog import UNIT
-from loadstone.results.trial_result import Series
+from loadstone.results.trial_result import ROUNDED_SECONDS, Series
 from loadstone.statistics.percentile import Population
 
 NAME = "hlog"
@@ -57,6 +57,8 @@ BENCH_TIMES = {"raw": SERVICE_TIME, "co-fixed": RESPONSE_TIME}
 OVERLAP = 0.02
 # Below this share of common time, a smaller load ran for a visible part of the run.
 COMMON_MIN = 0.95
+# The fact that a trial's warm-up is to be excluded, s.
+WARMUP = "warmup_s"
 UNITS = {"ns": 1, "us": 1000, "ms": 1_000_000}
 # The format of Java's HdrHistogram 2.1.4, and therefore of YCSB 0.17.0: words of 8 bytes, deflated or not.
 V1, V1_DEFLATED = 0x1C849381, 0x1C849382
@@ -193,6 +195,7 @@ def parse_log(source: Source) -> HistogramLog:
             histogram = decode_any_version(parts[3])
         lines.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
         source.used.add(index)
+    drop_warmup(lines, float(source.facts.get(WARMUP, 0)))
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
         raise source.error_at("the histogram log has no values", "was anything measured?")
     interpret_tags(log, lines, source)
@@ -200,6 +203,13 @@ def parse_log(source: Source) -> HistogramLog:
         if tag.status != CENSORED:
             check_overlap(tag, intervals, source)
     return log
+
+
+def drop_warmup(lines: dict[str, list[tuple[float, float, Histogram]]], seconds: float) -> None:
+    """Drops the intervals that begin within a number of seconds after the first one."""
+    first = min((start for intervals in lines.values() for start, _, _ in intervals), default=0.0)
+    for tag, intervals in lines.items():
+        lines[tag] = [interval for interval in intervals if interval[0] - first >= seconds - ROUNDED_SECONDS]
 
 
 def interpret_tags(

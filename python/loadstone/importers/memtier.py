@@ -144,7 +144,8 @@ def read_section(
     for name, part in parts.items():
         operation = name.lower().removesuffix("s")
         counts[operation] = int(part.get("Count", n * rates[name] / rate if rate else 0))
-        run.statuses[operation.upper()] = {"OK": counts[operation]}
+        if n:
+            run.statuses[operation.upper()] = {"OK": counts[operation]}
         run.add_text(f"{operation}.throughput", str(part["Ops/sec"]), 1.0, "op/s", counts[operation])
         add_latencies(run, operation, part, counts[operation])
         mean = next((value.value for value in run.values if value.metric == f"{operation}.mean"), None)
@@ -165,7 +166,8 @@ def read_section(
         run.add_note(
             "misses", f"{misses / (misses + hits):.0%} of its reads found no value", "load the keys before reading"
         )
-    run.facts["mix"] = mix_fact({name: float(count) for name, count in counts.items()}) if counts else ""
+    if rates:
+        run.facts["mix"] = mix_fact({name.lower().removesuffix("s"): share for name, share in rates.items()})
     return run
 
 

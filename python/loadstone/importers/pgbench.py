@@ -22,13 +22,15 @@ FIELD = re.compile(
     r"|rate limit schedule lag|total number of retries|(?:initial|average) connection time)(?: =|:) (.+?)\s*$"
 )
 TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
-PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat ([\d.]+|NaN) ms stddev ([\d.]+|NaN)")
+PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev (\S+?)(?:,|\s|$)")
 SCRIPT = re.compile(r"SQL script (\d+): (.+?)\s*$")
 SCRIPT_COUNT = re.compile(r" - (\d+) transactions \(")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
 STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
 ABORTED = "results are incomplete"
 MS = 1e6
+# The definitions of a rate, the preferred one first.
+RATES = ("without", "excluding", "including reconnection")
 # Rows of pgbench_accounts for each unit of the scale (pgbench.c).
 ROWS_PER_SCALE = 100_000
 CUT = "import pgbench's whole output, up to its tps"
@@ -104,7 +106,8 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
 def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     """A report's figures. Raises LoadstoneError if it is truncated."""
     fields = report.fields
-    rate = next((text for name, text in report.tps.items() if name.startswith(("without", "excluding"))), None)
+    # With `-C`, each transaction has its own connection: since 14 only the rate with connections is printed.
+    rate = next((text for start in RATES for name, text in report.tps.items() if name.startswith(start)), None)
     several = fields.get("transaction type", "").startswith("multiple")
     if rate is None or "number of transactions actually processed" not in fields:
         raise source.error_at("the pgbench report is cut: it has no tps without connections", CUT, report.line)

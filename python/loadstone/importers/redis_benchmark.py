@@ -29,9 +29,10 @@ SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+) requests per second\s*$")
 RATE = re.compile(r"^\s+throughput summary: ([\d.]+) requests per second")
 COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
-QUIET = re.compile(r"^([A-Z][\w ():,./-]*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
+# A test is named by its command, if the user states one.
+QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
 CSV_HEADER = '"test","rps"'
-CSV_ROW = re.compile(r'^"([A-Z][^"]*)","([\d.]+)"(,.*)?$')
+CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"(,.*)?$')
 MS = 1e6
 FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
 CUT = "import redis-benchmark's whole output"

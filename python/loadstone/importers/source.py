@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,15 +24,24 @@ MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "ut
 # The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
-# `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164) and quoted mail.
+# `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), Jenkins, Avocado, `ts` of moreutils and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+) *\| ?"),
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
     re.compile(r"(?P<origin>)\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) "),
     re.compile(r"(?P<origin>\[[\w./-]+/[\w./-]+\]) "),
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<origin>\S+ [\w./-]+(?:\[\d+\])?): "),
+    re.compile(r"(?P<origin>)\[\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)\] ?"),
+    re.compile(r"(?P<origin>)\d\d:\d\d:\d\d [A-Z]+ *\| \[std(?:out|err)\] ?"),
+    re.compile(r"(?P<origin>)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ?"),
     re.compile(r"(?P<origin>)> ?"),
 )
+# `pdsh` and `mpirun` put a host in front of every line, so a text with any other line has none of their prefixes.
+HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
+# The files of docker's logging driver `json-file`.
+JSON_LOG = '{"log":'
+# The indentation of a block of code in Markdown.
+INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
 COLLECTED_SAMPLE = 200
 
@@ -112,15 +123,48 @@ def text_of(path: Path) -> str:
     return strip_collector(text)
 
 
+def dedent_blocks(text: str) -> str:
+    """A text without the indentation of Markdown's blocks of code, or of all its lines."""
+    if text.startswith((" ", "\t")) and (whole := textwrap.dedent(text)) != text:
+        return whole
+    result: list[str] = []
+    block: list[str] = []
+    for line in text.split("\n"):
+        begins = bool(block) or not result or not result[-1].strip()
+        if (line.startswith(INDENTS) and begins) or (block and not line.strip()):
+            block.append(line)
+            continue
+        result += [*dedent_lines(block), line]
+        block.clear()
+    return "\n".join([*result, *dedent_lines(block)])
+
+
+def dedent_lines(lines: list[str]) -> list[str]:
+    """Lines without their common indentation."""
+    return textwrap.dedent("\n".join(lines)).split("\n") if lines else []
+
+
+def read_json_log(text: str) -> str:
+    """The messages of docker's `json-file`; other texts unchanged."""
+    if not text.startswith(JSON_LOG):
+        return text
+    try:
+        return "".join(str(json.loads(line)["log"]) for line in text.split("\n") if line.strip())
+    except (KeyError, TypeError, ValueError):
+        return text
+
+
 def strip_collector(text: str) -> str:
     """A text without the prefixes of a log collector, and with the lines of each origin together.
 
     The outputs of two containers that ran at the same time would otherwise be read as one.
     """
+    text = dedent_blocks(read_json_log(text))
     lines = text.split("\n")
     sample = [line for line in lines if line.strip()][:COLLECTED_SAMPLE]
-    for pattern in COLLECTORS:
-        if sum(pattern.match(line) is not None for line in sample) < COLLECTED_SHARE * len(sample) or len(sample) < 2:
+    for pattern in (*COLLECTORS, HOST):
+        share = 1.0 if pattern is HOST else COLLECTED_SHARE
+        if sum(pattern.match(line) is not None for line in sample) < share * len(sample) or len(sample) < 2:
             continue
         matches = [pattern.match(line) for line in lines]
         origins = Counter(match["origin"] for match in matches if match)

@@ -25,6 +25,10 @@ FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 END = re.compile(r"^\s*execution time \(avg/stddev\): +[\d.]+/[\d.]+")
 FACTS = {"Block size": "block_size", "total file size": "size", "Prime numbers limit": "primes"}
 TESTS = ("CPU speed", "SQL statistics", "File operations")
+# Figures of the test `fileio`, from 1.0 on.
+FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
+         "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
+MIB = 1 << 20
 MS = 1e6
 CUT = "import sysbench's whole output, up to its fairness of threads"
 
@@ -105,7 +109,9 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
         run.loop = "open"
         run.facts |= {"target": int(rate[1]), "latency": "response"}
-    events, time = int(fields["total number of events"]), fields["total time"].rstrip("s")
+    # 1.1 renamed the time, and prints it with the throughput.
+    time = (fields["total time"] if "total time" in fields else fields["time elapsed"]).rstrip("s")
+    events = int(fields["total number of events"])
     seconds = parse_number(time) or 0.0
     run.add_figure("throughput", events / seconds if seconds else None, "op/s", events,
             events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
@@ -124,6 +130,10 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
             run.add_figure(
                 "queries.throughput", counts["total"] / seconds if seconds else None, "op/s", counts["total"]
             )
+    for field_name, metric in FILES.items():
+        if field_name in fields:
+            scale, unit = (MIB, "B/s") if metric.endswith("bandwidth") else (1.0, "op/s")
+            run.add_text(metric, fields[field_name], scale, unit, events)
     for name, text in report.fields.items():
         if name[0] in ("Latency", "General statistics", "per-request statistics", "response time"):
             add_latency(run, name[1], text.removesuffix("ms"), events)

@@ -20,11 +20,14 @@ FORMATS = (("%Y-%m-%d %H:%M:%S,%f", 1e6), ("%y/%m/%d %H:%M:%S", 1e9))
 STAGE = re.compile(r"\bterasort\.(TeraGen|TeraSort|TeraValidate)\b(: done)?")
 # Printed by TeraSort after its name, and by TeraValidate without one.
 SPLITS = re.compile(r"^Spent \d+ms computing base-splits")
-RUNNING = re.compile(r"mapreduce\.Job: Running job: (\S+)")
-ENDED = re.compile(r"mapreduce\.Job: Job (\S+) (completed successfully|failed with state (\w+))")
-COUNTERS = re.compile(r"mapreduce\.Job: Counters: (\d+)\s*$")
-COUNTER = re.compile(r"^\s+([A-Z][\w :()/-]*?) *=(\d+)\s*$")
-GROUP = re.compile(r"^\s+[A-Za-z][\w .$-]*\s*$")
+# Hadoop 1 logs by JobClient, and each counter in a line with a time.
+RUNNING = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Running job: (\S+)")
+ENDED = re.compile(
+    r"mapreduce\.Job: Job \S+ (?:completed successfully|failed with state (\w+))"
+    r"|mapred\.JobClient: Job (?:complete: \S+|Failed(: .*))"
+)
+COUNTERS = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Counters: (\d+)\s*$")
+COUNTER = re.compile(r"(?:^|mapred\.JobClient:)\s+([A-Z][\w :()/-]*?) *=(\d+)\s*$")
 ROW_BYTES = 100
 CUT = "import the whole log of the job, up to its counters"
 
@@ -65,10 +68,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
         elif not jobs:
             continue
         elif match := ENDED.search(line):
-            jobs[-1].end, jobs[-1].failed = parse_time(line), match[3] or ""
+            jobs[-1].end, jobs[-1].failed = parse_time(line), (match[1] or match[2] or "").lstrip(": ")
         elif match := COUNTERS.search(line):
             jobs[-1].required = int(match[1])
-        elif jobs[-1].required > len(jobs[-1].counters) and (match := COUNTER.match(line)):
+        elif jobs[-1].required > len(jobs[-1].counters) and (match := COUNTER.search(line)):
             if index != source.last or not source.torn:
                 jobs[-1].counters.append((match[1], int(match[2])))
         else:
@@ -96,7 +99,7 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     run = ImportedRun(dimensions={"stage": job.stage.lower() or "job"}, facts={"tool": NAME, "row_bytes": ROW_BYTES})
     if job.failed:
         run.end = "failed"
-        run.add_note("failed", f"the job ended with state {job.failed}", "see the job's own log")
+        run.add_note("failed", f"the job failed: {job.failed}", "see the job's own log")
         return run
     if job.end is None or job.required != len(job.counters):
         raise source.error_at(f"the log of {job.name} is cut: it has no complete counters", CUT, job.line)

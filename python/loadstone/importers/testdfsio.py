@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from loadstone.importers.number import parse_decimal_comma
+from loadstone.importers.number import last_digit, parse_decimal_comma
 from loadstone.importers.run import ImportedRun, command_fact
 from loadstone.importers.source import Source, is_log_prefix
 
@@ -28,6 +28,8 @@ FIELDS = (
 )
 # After the number there may be a comment, which some versions and many users add.
 FIELD = re.compile(rf"(?<!Total )({'|'.join(FIELDS)}):\s*(\S+)(?:\s+(\S.*?))?\s*$")
+# It prints two decimals, or as many as a double has.
+GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 COMMAND = re.compile(r"(TestDFSIO\s+-[a-zA-Z].*)$")
 CUT = "import the file TestDFSIO_results.log, or the whole log of the job"
 
@@ -39,7 +41,7 @@ def recognise_text(text: str) -> bool:
 
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every result in the file. Raises LoadstoneError if one is truncated or missing."""
-    blocks: list[tuple[str, int, dict[str, float | None]]] = []
+    blocks: list[tuple[str, int, dict[str, tuple[float | None, float]]]] = []
     commands: list[str] = []
     comments: dict[str, None] = {}
     for index, line in enumerate(source.lines):
@@ -51,12 +53,15 @@ def read_runs(source: Source) -> list[ImportedRun]:
             source.used.add(index)
         elif blocks and (match := FIELD.search(line)) and has_log_prefix(line[: match.start()]):
             with source.report_damage(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
+                if GROUPED.fullmatch(match[2]):
+                    raise ValueError("a comma before three digits may separate decimals or thousands")
                 value = parse_decimal_comma(match[2])
-                if blocks[-1][2].setdefault(match[1], value) != value:
+                figure = value, last_digit(match[2])
+                if blocks[-1][2].setdefault(match[1], figure) != figure:
                     raise source.error_at(f"the TestDFSIO result has {match[1]} twice", CUT, index)
             if index == source.last and source.torn and match[3] is None:
                 # Its last digits may be missing.
-                blocks[-1][2][match[1]] = None
+                blocks[-1][2][match[1]] = None, 0.0
             if match[3]:
                 comments[match[3]] = None
             source.used.add(index)
@@ -75,12 +80,12 @@ def has_log_prefix(before: str) -> bool:
     return is_log_prefix(before) or "TestDFSIO" in before
 
 
-def read_result(test: str, index: int, block: dict[str, float | None], source: Source) -> ImportedRun:
+def read_result(test: str, index: int, block: dict[str, tuple[float | None, float]], source: Source) -> ImportedRun:
     """A result's figures; a figure that is not a number (no time was measured) is omitted."""
     if missing := next((name for name in FIELDS if name not in block), None):
         raise source.error_at(f'the TestDFSIO result is cut: it has no "{missing}"', CUT, index)
     operation = test.replace(" ", "_")
-    files, size, speed, rate, deviation, seconds = (block[name] for name in FIELDS)
+    files, size, speed, rate, deviation, seconds = (block[name][0] for name in FIELDS)
     n = int(files or 0)
     found = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
     found.facts["action"] = operation
@@ -88,7 +93,11 @@ def read_result(test: str, index: int, block: dict[str, float | None], source: S
         found.facts["bytes"] = int(size * MEGA)
         if n:
             found.facts["file_bytes"] = int(size * MEGA / n)
-    for name, value in (("bandwidth", speed), ("io_rate", rate), ("io_rate_stddev", deviation)):
-        found.add_figure(f"{operation}.{name}", None if value is None else value * MEGA, "B/s", n)
-    found.add_figure("runtime", None if seconds is None else seconds * 1e9, "ns", 1)
+    steps = {name: digit for name, (_, digit) in block.items()}
+    for name, label, value in zip(
+        ("bandwidth", "io_rate", "io_rate_stddev"), FIELDS[2:5], (speed, rate, deviation), strict=True
+    ):
+        figure = None if value is None else value * MEGA
+        found.add_figure(f"{operation}.{name}", figure, "B/s", n, steps[label] * MEGA)
+    found.add_figure("runtime", None if seconds is None else seconds * 1e9, "ns", 1, steps[FIELDS[5]] * 1e9)
     return found

@@ -64,9 +64,8 @@ def parse_command(line: str) -> YcsbCommand | None:
             properties[name] = value
         elif word == "-db":
             properties.setdefault("db", following)
-    return YcsbCommand(
-        clients or None, target, phase, match["binding"], properties, line[match.start() :].lstrip(" /`$")
-    )
+    command = f"ycsb {match['echo'].strip()}" if match["echo"] else line[match.start() :].lstrip(" /`$")
+    return YcsbCommand(clients or None, target, phase, match["binding"], properties, command)
 
 
 def split_command(text: str) -> list[str]:

@@ -112,7 +112,9 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
         else:
             rate, hint = throughput * well / done, "these are subtracted; see `errors`"
         found.add_note("counts-failures", message, hint)
-    found.add_totals(rate, None if runtime is None else runtime * 1e6, total)
+    # It counts whole milliseconds.
+    step = rate / runtime if rate and runtime else 0.0
+    found.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
     if throughput is None:
         found.add_note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
@@ -238,6 +240,9 @@ def check_blocks(
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
             raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+        if name in CORE and found.statuses.keys() & CORE and name not in found.statuses:
+            # Every operation prints the counts of its statuses after its latencies.
+            raise source.error_at(f"the YCSB log is cut: [{name}] has no counts of statuses", CUT, line)
         well = sum(count for status, count in found.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)
         if name not in BESIDE and name in found.statuses and count is not None and well != count:
@@ -292,8 +297,15 @@ def add_latencies(operation: str, beside: str, block: Block, found: ImportedRun)
 
 
 def is_coarse(block: Block) -> bool:
-    """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are in ms."""
-    return VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block)
+    """Whether a block has the type `histogram`, which counts in buckets of 1 ms: its percentiles are whole ms."""
+    if VARIANCE in block or any(key.startswith(">") or key.endswith("PercentileLatency(ms)") for key in block):
+        return True
+    # From 0.2 on they are printed in µs, and the buckets may have been removed from a log.
+    percentiles = [value for key, value in block.items() if key.endswith("PercentileLatency(us)") and value is not None]
+    if len(percentiles) < 2 or any(value % 1000 for value in percentiles):
+        return False
+    lowest, highest = block.get("MinLatency(us)") or 0, block.get("MaxLatency(us)") or 0
+    return highest % 1000 != 0 and max(*percentiles, lowest) > 0
 
 
 def verbose_histogram(block: Block, count: int) -> Histogram | None:

@@ -12,7 +12,7 @@ from loadstone.judge.checks.too_few_samples import too_few
 from loadstone.judge.claim import excludes_one
 from loadstone.judge.curves import CLIENTS
 from loadstone.judge.figures import is_latency, target_rate
-from loadstone.judge.finding import Severity, Verdict
+from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey
 from loadstone.judge.sweep import describe_sweep, is_sweep
 from loadstone.results.result_set import DEFAULT_METRICS, variant_key, variant_name
@@ -99,9 +99,12 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
     """The comparisons of one metric: a clause each, or comparisons with one baseline together, or only their
     numbers."""
     varying = {
-        name for each in comparisons for name, value in each.context if (name, value) not in comparisons[0].context
+        name
+        for comparison in comparisons
+        for name, value in comparison.context
+        if (name, value) not in comparisons[0].context
     }
-    contexts = {each.context for each in comparisons}
+    contexts = {comparison.context for comparison in comparisons}
     if is_sweep(comparisons):
         return "; ".join(describe_sweep(comparisons, varying)) + capacity_clause(comparisons)
     if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
@@ -137,16 +140,18 @@ def describe_knee(judgement: Judgement) -> Iterator[str]:
 def summarize_searches(searches: Sequence[Search]) -> str:
     """The searches, a clause each; empty without any."""
     clauses = []
-    for each, name in zip(searches[:PARTS_MAX], name_contexts([each.context for each in searches]), strict=False):
-        found = outcome_sentence(each.outcome) if each.outcome else "the search is not finished: continue with --resume"
-        clauses.append(f"{name}: {found}" if len(searches) > 1 else found)
+    for search, name in zip(searches[:PARTS_MAX], name_contexts([search.context for search in searches]), strict=False):
+        text = (
+            outcome_sentence(search.outcome) if search.outcome else "the search is not finished: continue with --resume"
+        )
+        clauses.append(f"{name}: {text}" if len(searches) > 1 else text)
     return "; ".join([*clauses, *count_omitted(len(searches) - PARTS_MAX)])
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
     """Each context's name, without the parts that all of them share."""
     shared = set.intersection(*map(set, contexts)) if contexts else set()
-    return [variant_name(tuple(pair for pair in each if pair not in shared)) for each in contexts]
+    return [variant_name(tuple(pair for pair in context if pair not in shared)) for context in contexts]
 
 
 def count_omitted(number: int) -> list[str]:
@@ -183,8 +188,8 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""
         return f"{metric} is undecided: {medians} (ratio {ends}{corrected})"
     if comparison.claim in UNDECIDED:
-        shown = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
-        trust = shown + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
+        ratio_clause = f"ratio {wording.ratio_text(ratio).removesuffix('×')}, " if math.isfinite(ratio.value) else ""
+        trust = ratio_clause + trust_of(comparison, ratio, judgement.coverage, wording.ratio_interval(ratio))
         what = text_without_winner(comparison.claim, matters)
         why = f"; {comparison.why}" if comparison.why else ""
         return f"{what} in {metric} between {left} and {right} ({trust}){capacity_clause([comparison])}{why}"
@@ -192,7 +197,7 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         change = wording.change_text(ratio, bound=comparison.bound)
         relation = f"{left} {'holds' if comparison.metric == THROUGHPUT else 'has'} {change} the {metric} of {right}"
         if wording.is_lower(ratio.value):
-            relation = f"{metric} of {left} is {change} than that of {right}"
+            relation = f"{metric} is {change} with {left} than with {right}"
         relation = comparison.condition + relation
         # For a latency, its value matters, not only the factor.
         figures = f"{figures}, " if is_latency(comparison.metric) else ""
@@ -204,9 +209,9 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
 def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str = "") -> str:
     """Interval, n and verdict; for an exploratory metric, without the parts stated for the first."""
     if not comparison.exploratory:
-        return f"{interval_text(ratio, ends)}n={ratio.n}, {qualify_verdict(comparison.verdict, coverage)}"
+        return f"{interval_text(ratio, ends)}{comparison.n_text}, {qualify_verdict(comparison.verdict, coverage)}"
     ends = wording.change_interval(ratio) and (ends or wording.change_interval(ratio))
-    return ", ".join(part for part in (ends, f"n={ratio.n}", str(comparison.verdict)) if part)
+    return ", ".join(part for part in (ends, comparison.n_text, str(comparison.verdict)) if part)
 
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
@@ -219,7 +224,9 @@ def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[
 
 def capacity_clause(comparisons: Sequence[Comparison]) -> str:
     """A clause for sides whose throughput is their capacity, not the rate that was set."""
-    names = dict.fromkeys(name for each in comparisons if each.claim != "refused" for name in each.capacity)
+    names = dict.fromkeys(
+        name for comparison in comparisons if comparison.claim != "refused" for name in comparison.capacity
+    )
     return f"; the rate is above the capacity of {units.join_names([*names])}" if names else ""
 
 
@@ -243,19 +250,34 @@ def merge_comparisons(
     """Several comparisons with one baseline: `letter=a: rocksdb holds 1.75× (1.6–1.9) the throughput of lmdb; …`."""
     # Statements that hold in several contexts are written once.
     same: dict[str, list[str]] = {}
-    for _, of_context in groupby(comparisons, key=lambda each: each.context):
+    # Contexts refused for one check: only the worst of them is written.
+    refused: dict[tuple[str, ...], list[list[Comparison]]] = {}
+    for _, of_context in groupby(comparisons, key=lambda comparison: comparison.context):
         every = list(of_context)
-        same.setdefault(side_by_side(judgement, every, matters), []).append(
-            context_prefix(every[0], varying).removesuffix(": ")
-        )
+        if all(comparison.claim == "refused" for comparison in every):
+            checks = (worst_finding(comparison).check for comparison in every)
+            refused.setdefault((*name_sides(every), *checks), []).append(every)
+            continue
+        text = side_by_side(judgement, every, matters)
+        same.setdefault(text, []).append(context_prefix(every[0], varying).removesuffix(": "))
+    for contexts in refused.values():
+        worst = max(contexts, key=lambda every: max(worst_finding(comparison).size for comparison in every))
+        text = side_by_side(judgement, worst, matters)
+        text += f" (the worst of {len(contexts)} contexts)" if len(contexts) > 1 else ""
+        same[text] = [context_prefix(every[0], varying).removesuffix(": ") for every in contexts]
     parts = [f"{units.join_names(names)}: {text}" if any(names) else text for text, names in same.items()]
-    least, most = min(each.ratio.n for each in comparisons), max(each.ratio.n for each in comparisons)
-    level = next((each.ratio.level for each in comparisons if each.ratio.level is not None), None)
+    least, most = (
+        min(comparison.ratio.n for comparison in comparisons),
+        max(comparison.ratio.n for comparison in comparisons),
+    )
+    unit = f" {comparisons[0].n_unit}".rstrip()
+    level = next((comparison.ratio.level for comparison in comparisons if comparison.ratio.level is not None), None)
     trust = [
         "" if level is None else f"{level * 100:.3g} % intervals",
-        too_few_text(least) if least < REPEATS_MIN else f"n={least}" if least == most else f"n={least} to {most}",
+        too_few_text(least) if least < REPEATS_MIN else f"n={least if least == most else f'{least} to {most}'}{unit}",
         qualify_verdict(
-            max(each.verdict for each in comparisons), "" if comparisons[0].exploratory else judgement.coverage
+            max(comparison.verdict for comparison in comparisons),
+            "" if comparisons[0].exploratory else judgement.coverage,
         ),
     ]
     return f"{comparisons[0].condition}{'; '.join(parts)} ({', '.join(part for part in trust if part)})"
@@ -265,25 +287,25 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     """All contenders of one context."""
     first = comparisons[0]
     baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric_name(first.metric)
-    if all(each.claim == "impossible" for each in comparisons):
-        cells = [*(each.contender for each in comparisons), first.baseline]
+    if all(comparison.claim == "impossible" for comparison in comparisons):
+        cells = [*(comparison.contender for comparison in comparisons), first.baseline]
         texts = (wording.estimate_text(cell.estimate, cell.unit, judgement.bound_of_cell(cell)) for cell in cells)
         named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
     less_than: list[tuple[str, str]] = []
     # By claim, and refused comparisons by their reason.
-    others: dict[tuple[Claim, str], list[str]] = {}
+    unclaimed: dict[tuple[Claim, str], list[str]] = {}
     verb = "holds" if first.metric == THROUGHPUT else "has"
-    for each in comparisons:
-        name = str(dict(each.contender.variant)[each.by])
-        if each.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(each.ratio.value):
-            why = refusal_reason(each) if each.claim in ("refused", "unranked") else ""
-            others.setdefault((each.claim, why), []).append(name)
+    for comparison in comparisons:
+        name = str(dict(comparison.contender.variant)[comparison.by])
+        if comparison.claim in (*UNDECIDED, "refused", "unranked") or not math.isfinite(comparison.ratio.value):
+            why = refusal_reason(comparison, brief=True) if comparison.claim in ("refused", "unranked") else ""
+            unclaimed.setdefault((comparison.claim, why), []).append(name)
         else:
-            ends = wording.change_interval(each.ratio)
-            change = f"{wording.change_text(each.ratio, bound=each.bound)}{f' ({ends})' if ends else ''}"
-            (less_than if wording.is_lower(each.ratio.value) else more_than).append((name, change))
+            ends = wording.change_interval(comparison.ratio)
+            change = f"{wording.change_text(comparison.ratio, bound=comparison.bound)}{f' ({ends})' if ends else ''}"
+            (less_than if wording.is_lower(comparison.ratio.value) else more_than).append((name, change))
     sentences = []
     if more_than:
         # The verb is written once, with the first part.
@@ -292,7 +314,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     if less_than:
         parts = [f"{change} with {name}" for name, change in less_than]
         sentences.append(f"{metric} is {units.join_names(parts)}{'' if more_than else f' than with {baseline}'}")
-    for (claim, why), names in others.items():
+    for (claim, why), names in unclaimed.items():
         if claim in ("refused", "unranked"):
             sentences.append(f"{units.join_names(names)} not ranked with {baseline}: {why}")
         elif claim in UNDECIDED:
@@ -310,12 +332,23 @@ def context_prefix(comparison: Comparison, varying: set[str]) -> str:
     return f"{variant_name(context)}: " if context else ""
 
 
-def refusal_reason(comparison: Comparison) -> str:
-    """The first cause that makes it invalid, or the reason why it has no rank."""
+def name_sides(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """The compared values of the contenders in one context."""
+    return (str(dict(comparison.contender.variant)[comparison.by]) for comparison in comparisons)
+
+
+def worst_finding(comparison: Comparison) -> Finding:
+    """The first of the most severe findings."""
+    return max(comparison.findings, key=lambda finding: finding.severity)
+
+
+def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:
+    """The first cause that makes it invalid, or the reason why it has no rank; if `brief` without details."""
     if comparison.why and comparison.claim == "unranked":
         return comparison.why
-    worst = max(comparison.findings, key=lambda finding: finding.severity)
-    return f"{worst.message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
+    worst = worst_finding(comparison)
+    message = worst.message.partition("; ")[0] if brief else worst.message
+    return f"{message} ({worst.check})" if worst.severity == Severity.INVALID else "a side is invalid"
 
 
 def too_few_text(n: int) -> str:
@@ -326,8 +359,8 @@ def too_few_text(n: int) -> str:
 def interval_text(estimate: Estimate, ends: str = "") -> str:
     """`95 % interval 2.1–2.5, `, or an empty text; `ends`: the text of the interval, if it is not a change."""
     change = wording.change_interval(estimate)
-    shown = change and (ends or change)
-    return f"{estimate.level * 100:.3g} % interval {shown}, " if shown and estimate.level is not None else ""
+    content = change and (ends or change)
+    return f"{estimate.level * 100:.3g} % interval {content}, " if content and estimate.level is not None else ""
 
 
 def inverse_ratio(ratio: Estimate) -> Estimate:
@@ -339,20 +372,20 @@ def inverse_ratio(ratio: Estimate) -> Estimate:
 def count_claims(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Many comparisons: for each contender the number of each claim, and the range of the claimed ratios."""
     contenders: dict[object, list[Comparison]] = {}
-    for each in comparisons:
-        contenders.setdefault(dict(each.contender.variant)[each.by], []).append(each)
+    for comparison in comparisons:
+        contenders.setdefault(dict(comparison.contender.variant)[comparison.by], []).append(comparison)
     baseline = dict(comparisons[0].baseline.variant)[comparisons[0].by]
     for contender, every in list(contenders.items())[:CLAUSES_MAX]:
         parts = []
         for claim, name in CLAIMS.items():
-            found = [each.ratio.value for each in every if each.claim == claim]
-            if found:
-                ends = dict.fromkeys(wording.short_change(end) for end in (min(found), max(found)))
+            ratios = [comparison.ratio.value for comparison in every if comparison.claim == claim]
+            if ratios:
+                ends = dict.fromkeys(wording.short_change(end) for end in (min(ratios), max(ratios)))
                 between = f" ({' to '.join(ends)})" if claim in ("better", "worse") else ""
-                parts.append(f"{name} in {len(found)}{between}")
+                parts.append(f"{name} in {len(ratios)}{between}")
         contexts = "1 context" if len(every) == 1 else f"{len(every)} contexts"
-        for name in dict.fromkeys(name for each in every for name in each.capacity):
-            over = sum(name in each.capacity for each in every)
+        for name in dict.fromkeys(name for comparison in every for name in comparison.capacity):
+            over = sum(name in comparison.capacity for comparison in every)
             parts.append(f"the rate is above the capacity of {name} in {over}")
         metric = wording.metric_name(comparisons[0].metric)
         yield f"{metric} of {contender} against {baseline} in {contexts}: {', '.join(parts)}"

@@ -35,15 +35,15 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
     def __getitem__(self, key: tuple[VariantKey, str]) -> Cell:
         if key not in self._made:
             variant, metric = key
-            found = [trial.values[metric] for trial in self._trials[key]]
-            fewest = min((value.n for value in found if value.n), default=0)
+            values = [trial.values[metric] for trial in self._trials[key]]
+            fewest = min((value.n for value in values if value.n), default=0)
             bounds = [bound_of(trial, metric) for trial in self._trials[key]]
             bound = weakest_bound(bounds)
-            estimate = summarize_samples([value.value for value in found])
+            estimate = summarize_samples([value.value for value in values])
             self._made[key] = Cell(
                 variant,
                 metric,
-                found[0].unit,
+                values[0].unit,
                 # A median of lower bounds is a lower bound; an interval around it would not be one.
                 Estimate(estimate.value, estimate.n) if bound else estimate,
                 tuple((trial.repeat, trial.values[metric].value) for trial in self._trials[key]),
@@ -51,7 +51,7 @@ class Cells(Mapping[tuple[VariantKey, str], Cell]):
                 or percentile_derivation(metric, self._variants[variant]),
                 bound,
                 bounds.count(bound) if bound else 0,
-                max(map(relative_resolution, found)),
+                max(map(relative_resolution, values)),
             )
         return self._made[key]
 

@@ -73,22 +73,19 @@ def decide_claim(tested: Tested, matters: float, tests: int) -> Comparison:
     if comparison.claim != "none" or comparison.p_adjusted is None:
         return comparison
     measured = readings[0]
-    lost = [
-        scenario.scenario
-        for scenario, reading in zip(weighed, readings, strict=True)
-        if not claims_agree(reading, measured)
-    ]
+    lost = [at for at, reading in enumerate(readings) if not claims_agree(reading, measured)]
     if measured not in CLAIMS:
-        return explain_undecided(comparison, tested, matters, tests)
+        return explain_undecided(mark_deciding(comparison, 0), tested, matters, tests)
     if not lost:
         # The certainty of a difference too small to matter is limited by the weakest scenario.
         return replace(comparison, claim="same" if "same" in readings else measured)
     equal = measured in ("same", "slight")
-    for scenario in lost:
+    for at in lost:
+        scenario = weighed[at].scenario
         claim = TABLE[scenario.kind].equality if equal else TABLE[scenario.kind].difference
         if claim is not None and not (equal and claim == "none"):
-            return refuse_claim(comparison, tested, scenario, claim, weighed[0])
-    return explain_undecided(comparison, tested, matters, tests)
+            return refuse_claim(mark_deciding(comparison, at), tested, scenario, claim, weighed[0])
+    return explain_undecided(mark_deciding(comparison, lost[0]), tested, matters, tests)
 
 
 def read_scenario(weighed: Weighed, comparison: Comparison, matters: float, scale: float) -> Claim:
@@ -119,6 +116,14 @@ def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRo
     side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
     return ScenarioRow(f"{TABLE[kind].name}{side}", ratio, weighed.evidence.n, reading)
+
+
+def mark_deciding(comparison: Comparison, at: int) -> Comparison:
+    """The comparison with the scenario that decides it, by its number; a second mark is not set."""
+    rows = list(comparison.scenarios)
+    if not any(row.decides for row in rows):
+        rows[at] = replace(rows[at], decides=True)
+    return replace(comparison, scenarios=tuple(rows))
 
 
 def refuse_claim(
@@ -228,6 +233,7 @@ def count_failures(
     comparison = replace(comparison, scenarios=(*comparison.scenarios, rows))
     if stands:
         return comparison
+    comparison = mark_deciding(comparison, -1)
     message += "; counted as the worst, they leave no such difference"
     finding = Finding(attempts.RETRIED, Severity.INVALID, message, attempts.RETRIED_HINT, pair.trials)
     claim: Claim = comparison.claim if rank_invalid else "refused"
@@ -254,7 +260,8 @@ def shift_ratio(
             replace(alike, low=(low or 0.0) / factor, high=(high or 0.0) * factor), matters
         )
     row = ScenarioRow(TABLE[kind].name, wider, ratio.n, comparison.claim if stands else "none")
-    return replace(comparison, scenarios=(*comparison.scenarios, row)), stands
+    comparison = replace(comparison, scenarios=(*comparison.scenarios, row))
+    return (comparison if stands else mark_deciding(comparison, -1)), stands
 
 
 def excludes_one(ratio: Estimate) -> bool:

@@ -65,9 +65,9 @@ class Comparer:
     def compare_matches(self, matches: Sequence[Match], metrics: Sequence[str]) -> list[Comparison]:
         """All comparisons.
 
-        The first metric is confirmatory: its p are corrected after Holm over its own pairs. The others are exploratory:
-        their p are corrected over all tests. Metrics that are not in the recorded question are
-        corrected over all that were measured, as any of them could have been chosen.
+        The first metric is confirmatory: its p are corrected after Holm over its own pairs. All further metrics are
+        exploratory: their p are corrected over all tests. Metrics outside the recorded question are corrected over all
+        measured metrics, as any of them could have been chosen.
         """
         every = (self.assess_match(match, metric) for metric in metrics for match in matches)
         open_tests = [tested for tested in every if tested is not None]
@@ -143,7 +143,7 @@ class Comparer:
         if comparison.why:
             return Tested(comparison, pair)
         lows = lower_samples(keys, metric, self.cells)
-        samples = self.side_samples(pair, metric, baseline, contender)
+        samples, n_unit = self.side_samples(pair, metric, baseline, contender)
         possible = build_scenarios(pair, metric, samples, way, doubtful, disturbed, lows)
         weighed = [evaluate_scenario(scenario, way, pair.blocks) for scenario in possible]
         (ratio, p, bound), measured = combine_scenarios(weighed), weighed[0].evidence
@@ -159,14 +159,18 @@ class Comparer:
             effect=measured.effect,
             bound=bound,
             why=missing_repeats_text(findings, pair) if refused else "",
+            n_unit=n_unit,
         )
         return Tested(comparison, pair, weighed, disturbed)
 
-    def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> Sides:
-        """The samples of both sides: the repeats, or if both have several runs, the median of each run."""
+    def side_samples(self, pair: Pair, metric: str, baseline: Cell, contender: Cell) -> tuple[Sides, str]:
+        """The samples of both sides: the repeats, or if both have several runs, the median of each run.
+
+        Between runs also the unit of their number: `runs` or `repeats`.
+        """
         repeats = dict(baseline.samples), dict(contender.samples)
         if pair.is_one_run:
-            return repeats
+            return repeats, ""
         medians: list[dict[int, float]] = []
         for trials in pair.sides:
             runs: dict[str, list[float]] = {}
@@ -174,7 +178,7 @@ class Comparer:
                 if (figure := trial.value(metric)) is not None:
                     runs.setdefault(self.results.run_of(trial.trial), []).append(figure)
             medians.append({at: median(figures) for at, figures in enumerate(runs.values(), 1)})
-        return (medians[0], medians[1]) if min(map(len, medians)) > 1 else repeats
+        return ((medians[0], medians[1]), "runs") if min(map(len, medians)) > 1 else (repeats, "repeats")
 
     def count_failures(self, comparison: Comparison, pair: Pair) -> list[tuple[list[float], int]]:
         """Each side's trustworthy figures, and the number of attempts and trials that have none."""
@@ -182,7 +186,7 @@ class Comparer:
         for trials, cell in ((pair.baselines, comparison.baseline), (pair.contenders, comparison.contender)):
             bad = find_discarded(trials, self.against.get(cell.variant, ()), comparison.metric)
             # A trial that failed after its window has figures, which the worst figure replaces.
-            excluded = bad | {trial.repeat for trial in trials if trial.failed}
+            excluded = bad | {trial.repeat for trial in trials if trial.is_failure}
             known = [value for repeat, value in cell.samples if repeat not in excluded]
             sides.append((known, attempts.count_failed_attempts(trials) + len(bad)))
         return sides
@@ -248,7 +252,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
         return ""
     return (
         f"{units.count_noun(missing_repeats(alone, pair), 'more repeat')} could "
-        f"decide it if {units.list_items(bad)} were left out"
+        f"decide it if {units.list_items(bad)} were excluded"
     )
 
 

@@ -21,15 +21,15 @@ def fit_curves(variants: Mapping[VariantKey, Sequence[TrialResult]], *, interlea
 
     The caller excludes trials that do not count. With `interleaved`, trials of one repeat belong to one block.
     """
-    found: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
+    points_of: dict[VariantKey, dict[float, list[tuple[int, float]]]] = {}
     for key, trials in variants.items():
         context = tuple(pair for pair in key if pair[0] != CLIENTS)
         for trial in trials:
             clients, throughput = figures.client_count(trial), trial.value(THROUGHPUT)
             # With a rate, throughput is the requested rate.
             if clients is not None and throughput and trial.loop != "open":
-                found.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
-    enough = {context: points for context, points in found.items() if len(points) >= COUNTS_MIN}
+                points_of.setdefault(context, {}).setdefault(clients, []).append((trial.repeat, throughput))
+    enough = {context: points for context, points in points_of.items() if len(points) >= COUNTS_MIN}
     for context, points in list(enough.items())[:CURVES_MAX]:
         yield fit_curve(context, points, interleaved=interleaved)
 
@@ -39,7 +39,8 @@ def fit_curve(context: VariantKey, points: Mapping[float, Sequence[tuple[int, fl
     # Results of several experiments can contain the same repeat number twice.
     blocks = interleaved and all(len(dict(every)) == len(every) for every in points.values())
     cells = {
-        clients: dict(every if blocks else enumerate(each for _, each in every)) for clients, every in points.items()
+        clients: dict(every if blocks else enumerate(figure for _, figure in every))
+        for clients, every in points.items()
     }
-    law = fit_law([(clients, each) for clients, every in points.items() for _, each in every])
+    law = fit_law([(clients, figure) for clients, every in points.items() for _, figure in every])
     return Curve(context, find_knee(cells, blocks=blocks), law)

@@ -11,7 +11,7 @@ import numpy as np
 
 from loadstone.format import units
 from loadstone.judge.checks import interference, not_steady
-from loadstone.judge.checks.not_steady import HALVES, Levels, courses_of
+from loadstone.judge.checks.not_steady import HALVES, Levels, series_of
 from loadstone.judge.figures import is_latency
 from loadstone.judge.finding import Finding, Pair, Severity
 from loadstone.judge.settings import Settings
@@ -36,7 +36,7 @@ def trial_drift(
     ]
     own = metric_statistic(metric)
     known = all((own, HALVES) in time_series.get(trial, {}) for finding in drifting for trial in finding.trials)
-    if not drifting or not known or own not in courses_of(metric):
+    if not drifting or not known or own not in series_of(metric):
         return 1.0, []
     sides = pair.ids
     largest = [
@@ -56,7 +56,7 @@ def ratio_drift(
     # The mean of a line is at its middle; a percentile can be at its worst end.
     reach = 2 if is_latency(metric) else 1
     drifts: list[tuple[float, Finding]] = []
-    for name in courses_of(metric):
+    for name in series_of(metric):
         for part, alpha in not_steady.window_tests(settings):
             baseline, contender = (levels_by_repeat(trials, time_series, name, part) for trials in pair.sides)
             both = baseline.keys() & contender.keys()
@@ -89,7 +89,7 @@ def levels_by_repeat(
 
 def unequal_processors(pair: Pair, metric: str, settings: Settings) -> Iterator[tuple[float, Finding]]:
     """The factor by which one side may be slower because other processes used more of its host."""
-    for name, (text, hint) in interference.SHARES.items() if courses_of(metric) else ():
+    for name, (text, hint) in interference.SHARES.items() if series_of(metric) else ():
         baseline, contender = (
             {trial.repeat: share for trial in trials if (share := trial.value(name)) is not None}
             for trials in pair.sides

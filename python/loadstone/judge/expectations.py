@@ -100,7 +100,7 @@ def count_errors(text: str, term: Term, trials: Sequence[TrialResult]) -> Expect
     known = [count for count in counts if count is not None]
     most = max(known, default=math.nan)
     estimate = Estimate(most, len(known), min(known, default=math.nan), most) if known else None
-    failing = [trial for trial in trials if trial.failed or trial.failures]
+    failing = [trial for trial in trials if trial.is_failure or trial.failures]
     violating = sum(not term.is_met_by(count) for count in known)
     if violating or failing:
         reason = f"in {violating} of {units.count_noun(len(trials), 'trial')}" if violating else ""
@@ -166,8 +166,8 @@ def ends_of(trial: TrialResult, term: Term) -> tuple[float, float]:
     """The lowest and the highest possible figure of a trial. A trial or operation that failed has the worst one."""
     value = trial.values.get(term.metric)
     worst = 0.0 if better_direction(term.metric, value.unit if value else "") == "higher" else math.inf
-    if trial.failed or value is None:
-        return (worst, worst) if trial.failed else UNKNOWN
+    if trial.is_failure or value is None:
+        return (worst, worst) if trial.is_failure else UNKNOWN
     if term.share:
         every = figures.count_operations(trial)
         return (value.value / every,) * 2 if every else UNKNOWN

@@ -40,8 +40,8 @@ def percentile_rank(last: str) -> float | None:
     """A statistic's rank among the percentiles, from 0 (`min`) to 1 (`max`); None for other statistics."""
     if last in ("min", "max"):
         return float(last == "max")
-    found = PERCENTILE.fullmatch(last)
-    return float(found[1]) / 100 if found else None
+    match = PERCENTILE.fullmatch(last)
+    return float(match[1]) / 100 if match else None
 
 
 @cache
@@ -79,10 +79,10 @@ def lower_name(metric: str) -> str:
 
 def client_count(trial: TrialResult) -> float | None:
     """The number of clients, from the trial or its config."""
-    found = trial.clients if trial.clients is not None else trial.config.get("clients")
-    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < CLIENTS_MAX:
+    clients = trial.clients if trial.clients is not None else trial.config.get("clients")
+    if not isinstance(clients, int | float) or isinstance(clients, bool) or not 0 < clients < CLIENTS_MAX:
         return None
-    return float(found)
+    return float(clients)
 
 
 def window_seconds(trial: TrialResult) -> float | None:
@@ -100,7 +100,7 @@ def bytes_in_window(trial: TrialResult, metric: str) -> float | None:
 
 
 def list_outcomes(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
-    """The number of operations by kind (in lower case) and status, without operations BESIDE the load."""
+    """The number of operations by kind (in lower case) and status, without operations outside the load."""
     for operation, counts in trial.statuses.items():
         if operation.lower() not in BESIDE:
             yield from ((operation.lower(), status, count) for status, count in counts.items())
@@ -140,8 +140,8 @@ def count_due_operations(trial: TrialResult) -> float | None:
 
 def count_censored(trial: TrialResult) -> float:
     """Operations that never ended: sent and not answered, or due and never sent."""
-    found = trial.value("censored")
-    return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if found is None else found
+    censored = trial.value("censored")
+    return sum(counts.get(CENSORED, 0) for counts in trial.statuses.values()) if censored is None else censored
 
 
 def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
@@ -149,8 +149,8 @@ def count_operations(trial: TrialResult, prefix: str = "") -> float | None:
     if (value := trial.value(f"{prefix}operations")) is not None:
         return value
     for metric in (f"{prefix}errors", f"{prefix}throughput"):
-        if (found := trial.values.get(metric)) is not None and found.n > 1:
-            return found.n
+        if (counted := trial.values.get(metric)) is not None and counted.n > 1:
+            return counted.n
     return None
 
 

@@ -87,7 +87,7 @@ class NotLooked:
     # The missing data, as a text that follows "could not run: ".
     reason: str
     # Whether every trial that Loadstone ran has the data, so that a trial without it is suspect.
-    ours: bool = False
+    always_known: bool = False
     # The figures that it could not examine.
     about: About = "all"
 

@@ -1,6 +1,6 @@
 """Every check, by the object that it examines, and the findings on a trial and on a variant.
 
-The names of the checks are those of loadstone.judge.settings.DEFAULTS.
+The names of the checks are the keys of loadstone.judge.settings.DEFAULTS.
 """
 
 from __future__ import annotations
@@ -95,15 +95,15 @@ NOTE_CHECKS = {
 }
 
 
-def note_findings(trial: TrialResult, found: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
+def note_findings(trial: TrialResult, checks: Collection[str], decided: Collection[str]) -> Iterator[Finding]:
     """The notes as findings, unless a check has `found` the same, or has `decided` from figures that there is no
     fault."""
     notes = (note for note in trial.notes if note.name not in OF_OUTAGES or not faults.has_fault(trial))
     for note in notes:
         name = RENAMED.get(note.name, note.name)
         check = NOTE_CHECKS.get(name, name)
-        known = name == check and (check in found or check in decided)
-        is_cause = attempts.INCOMPLETE in found and note == attempts.find_cause(trial)
+        known = name == check and (check in checks or check in decided)
+        is_cause = attempts.INCOMPLETE in checks and note == attempts.find_cause(trial)
         # The fact, or the trial's end, already covers it.
         if known or is_cause or (note.name == "debug-build" and "profile" in trial.facts) or note.name == trial.end:
             continue
@@ -122,20 +122,20 @@ def check_trial(
     trial: TrialResult, series: Series | None, settings: Settings
 ) -> tuple[tuple[Finding, ...], tuple[NotLooked, ...]]:
     """Every finding on one trial, and the checks that could not examine it."""
-    every = [each for check in TRIAL for each in check(trial, settings)]
+    every = [result for check in TRIAL for result in check(trial, settings)]
     if series is None:
-        every = [*(NotLooked(name, NO_SERIES, ours=True) for name in COURSE[trial.loop != "open" :]), *every]
+        every = [*(NotLooked(name, NO_SERIES, always_known=True) for name in COURSE[trial.loop != "open" :]), *every]
     else:
-        every += [each for course in SERIES for each in course(trial, series, settings)]
-    found = [each for each in every if isinstance(each, Finding)]
+        every += [result for check_series in SERIES for result in check_series(trial, series, settings)]
+    findings = [result for result in every if isinstance(result, Finding)]
     # A failed trial has no data to examine, and is reported itself.
-    lacking = [each for each in every if isinstance(each, NotLooked) and trial.values]
+    lacking = [result for result in every if isinstance(result, NotLooked) and trial.values]
     if "engine" in trial.facts:
-        found += attempts.find_unavailable_checks(trial, [each for each in lacking if each.ours])
+        findings += attempts.find_unavailable_checks(trial, [result for result in lacking if result.always_known])
     if trial.notes:
         decided = {name for name, has in DECIDED.items() if has(trial)}
-        found += list(note_findings(trial, {finding.check for finding in found}, decided))
-    return tuple(found), tuple(lacking)
+        findings += list(note_findings(trial, {finding.check for finding in findings}, decided))
+    return tuple(findings), tuple(lacking)
 
 
 def judge_variant(
@@ -144,31 +144,31 @@ def judge_variant(
     """Findings on a variant, given the cells whose intervals must be narrow, and the planned trials missing."""
     # A failed trial is not a repeat.
     ended = [trial for trial in trials if trial.values]
-    found = [
+    findings = [
         *too_few_samples.check_samples(ended, settings),
         *impossible.check_mean(trials, settings),
         *impossible.find_duplicate_repeats(ended),
         *impossible.find_constant_figures(ended),
     ]
-    found += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]
+    findings += [*rate.check_driver_time(trials, settings), *attempts.find_interrupted(trials)]
     for cell, until in limits:
-        found += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
+        findings += noisy.check_noise(ended, cell.estimate, cell.metric, until, settings)
     figures, most = [[value for _, value in cell.samples] for cell, _ in limits], settings.at_most or settings.at_least
     # If no more repeats were needed, an unfinished block is not missing.
     if limits and stopping_reason(figures, settings.at_least, most, [until for _, until in limits]) is not None:
-        return tuple(found)
+        return tuple(findings)
     if missing:
-        found += attempts.find_missing_repeats(trials, missing)
+        findings += attempts.find_missing_repeats(trials, missing)
     elif limits:
-        found += attempts.find_early_end(ended, min(map(len, figures)), settings)
-    return tuple(found)
+        findings += attempts.find_early_end(ended, min(map(len, figures)), settings)
+    return tuple(findings)
 
 
 def missing_trials(results: ResultSet) -> dict[VariantKey, list[str]]:
     """The planned trials that are missing, by variant."""
     there = {trial.trial for trial in results.trials}
-    found: dict[VariantKey, list[str]] = {}
+    missing: dict[VariantKey, list[str]] = {}
     for trial, config in results.planned.items():
         if trial not in there:
-            found.setdefault(variant_key(config), []).append(trial)
-    return found
+            missing.setdefault(variant_key(config), []).append(trial)
+    return missing

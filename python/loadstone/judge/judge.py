@@ -28,7 +28,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "no more than a third of the repeats have it: the interval covers its effect"
+MINORITY_HINT = "{} disturbed, limit one third: the interval covers the effect"
+MAJORITY_HINT = "{}; {} disturbed, limit one third"
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:
@@ -46,7 +47,7 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
     trials: dict[str, tuple[Finding, ...]] = {}
     unseen: dict[str, Sequence[NotLooked]] = {}
     runs: dict[str, Estimate] = {}
-    courses: dict[str, not_steady.Levels] = {}
+    levels: dict[str, not_steady.Levels] = {}
     for trial in results.trials:
         # Read once, and not kept: ten thousand time series take more memory than all figures.
         series = results.series(trial.trial)
@@ -59,40 +60,42 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
         if series is not None and not stages_of(trial):
             # A requested fault is not a drift, nor is a rate that changes.
             series = faults.trim_to_before(trial, series)
-            courses[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
+            levels[trial.trial] = not_steady.window_levels(series, own.settings_of(trial.trial))
             # The precision of one run's own throughput, the only one available for a single run.
-            if (run := run_mean(series.whole_rates)).low is not None:
+            if (run := run_mean(series.complete_rates)).low is not None:
                 runs[trial.trial] = run
     missing = missing_trials(results)
-    wanted = results.question.metrics
-    main = first_metric(results.trials, wanted)
-    jumps = {trial for trial, every in trials.items() if any(one.effect.drifts > 1 for one in every)}
+    requested = results.question.metrics
+    main = first_metric(results.trials, requested)
+    jumps = {trial for trial, every in trials.items() if any(finding.effect.drifts > 1 for finding in every)}
     departures = view.departure_findings(results, loosened)
     asked_for = read_rule(results.question)
     # The loads of a search are not alternatives.
-    loads = asked_for is not None and results.compared == asked_for.over
+    loads = asked_for is not None and results.comparison_dimension == asked_for.over
     pairs = [] if loads else match_variants(results, variants, settings)
-    found = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
-    there = list_paired(found)
+    matches = [replace(match, findings=(*match.findings, *departures)) for match in pairs]
+    there = list_paired(matches)
     of_variants = {}
     for key, trials_of in variants.items():
         mine = own.settings_of(trials_of[0].trial)
         # The run also decides by the variant's own figures whether it has been repeated often enough.
-        asked = deciding_metrics(trials_of, wanted, mine.until).items()
-        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in asked]
+        deciding = deciding_metrics(trials_of, requested, mine.until).items()
+        cells_of = [(cells.get((key, metric)) or cells.get((key, main)), share) for metric, share in deciding]
         of_variants[key] = (
             *judge_variant(trials_of, [(cell, share) for cell, share in cells_of if cell], missing.get(key, ()), mine),
-            *not_steady.find_common_drift(trials_of, courses, jumps, mine),
+            *not_steady.find_common_drift(trials_of, levels, jumps, mine),
             *(() if key in there else sides_differ.variant_changes(trials_of, mine)),
         )
         if results.is_one_run:
             trials |= note_minority(trials_of, trials, unseen)
-    held = {key: (*of_variants[key], *effective_findings(trials_of, trials)) for key, trials_of in variants.items()}
-    comparer = Comparer(cells, held, courses, results, rank_invalid, settings)
-    comparisons = comparer.compare_matches(found, metrics)
+    effective = {
+        key: (*of_variants[key], *effective_findings(trials_of, trials)) for key, trials_of in variants.items()
+    }
+    comparer = Comparer(cells, effective, levels, results, rank_invalid, settings)
+    comparisons = comparer.compare_matches(matches, metrics)
     for key, trials_of in variants.items():
         for trial in trials_of:
-            trials[trial.trial] = tuple(settle_finding(key, one, comparisons) for one in trials[trial.trial])
+            trials[trial.trial] = tuple(settle_finding(key, finding, comparisons) for finding in trials[trial.trial])
     counted = {
         key: [trial for trial in trials_of if rank_invalid or worst_verdict(trials[trial.trial]) != Verdict.INVALID]
         for key, trials_of in variants.items()
@@ -109,11 +112,11 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
         curves=by_clients,
         searches=found_loads,
         outages=summarize_outages(variants, trials, settings),
-        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, variants, found, missing)))),
-        not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in found))),
+        findings=tuple(dict.fromkeys((*departures, *overall_findings(results, variants, matches, missing)))),
+        not_looked=Counter(chain(*unseen.values(), *(match.not_looked for match in matches))),
         notes={"curves": f"only the first {CURVES_MAX} curves were fitted"} if len(by_clients) == CURVES_MAX else {},
     )
-    judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, found, comparer)))
+    judgement = replace(judgement, expectations=tuple(examine_expectations(judgement, matches, comparer)))
     sentences = (
         [summarize_searches(found_loads)]
         if found_loads
@@ -125,58 +128,69 @@ def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgemen
 
 
 def note_minority(
-    trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
+    trials: Sequence[TrialResult], findings: Mapping[str, Sequence[Finding]], unseen: Mapping[str, Sequence[NotLooked]]
 ) -> dict[str, tuple[Finding, ...]]:
     """A variant's findings by trial; disturbances are notes if only a minority of its repeats has any.
 
     A claim must then also hold without these repeats (the scenario `clean`). Most of the repeats must be known to be
-    free of them: one that a check could not examine (`unseen`) is not. One about all figures covers latencies.
+    free of them: a repeat that a check could not examine (`unseen`) is not. A finding on all figures covers latencies.
     """
-    ended = [trial.trial for trial in trials if trial.values and worst_verdict(found[trial.trial]) != Verdict.INVALID]
-    minor = set()
+    ended = [
+        trial.trial for trial in trials if trial.values and worst_verdict(findings[trial.trial]) != Verdict.INVALID
+    ]
+    # By the figures concerned: the number of disturbed repeats as text, and whether they are a minority.
+    counted: dict[str, tuple[str, bool]] = {}
     for abouts in (("all",), ("all", "latencies")):
         had = {
-            trial: {one.check for one in found[trial] if one.effect.disturbs and one.about in abouts} for trial in ended
+            trial: {finding.check for finding in findings[trial] if finding.effect.disturbs and finding.about in abouts}
+            for trial in ended
         }
-        checks = {check for each in had.values() for check in each}
-        blind = {trial for trial in ended if any(one.check in checks and one.about in abouts for one in unseen[trial])}
+        checks = {check for item in had.values() for check in item}
+        blind = {
+            trial
+            for trial in ended
+            if any(finding.check in checks and finding.about in abouts for finding in unseen[trial])
+        }
         count = sum(bool(had[trial]) or trial in blind for trial in ended)
-        if len(ended) >= REPEATS_MIN and MINORITY * len(ended) >= count:
-            minor.add(abouts[-1])
-    return {
-        trial.trial: tuple(
-            replace(each, severity=Severity.NOTE, hint=MINORITY_HINT)
-            if each.effect.disturbs and each.about in minor
-            else each
-            for each in found[trial.trial]
-        )
-        for trial in trials
-    }
+        if len(ended) >= REPEATS_MIN:
+            text = f"{count} of {len(ended)} repeats {'is' if count == 1 else 'are'}"
+            counted[abouts[-1]] = text, MINORITY * len(ended) >= count
+
+    def state_count(finding: Finding) -> Finding:
+        text, is_minority = counted.get(finding.about, ("", False)) if finding.effect.disturbs else ("", False)
+        if is_minority:
+            return replace(finding, severity=Severity.NOTE, hint=MINORITY_HINT.format(text))
+        return replace(finding, hint=MAJORITY_HINT.format(finding.hint, text)) if text else finding
+
+    return {trial.trial: tuple(map(state_count, findings[trial.trial])) for trial in trials}
 
 
-def effective_findings(trials: Sequence[TrialResult], found: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
+def effective_findings(trials: Sequence[TrialResult], findings: Mapping[str, Sequence[Finding]]) -> Iterator[Finding]:
     """The findings that count against a variant: notes do not, unless they are disturbances."""
     return (
-        each for trial in trials for each in found[trial.trial] if each.severity > Severity.NOTE or each.effect.disturbs
+        finding
+        for trial in trials
+        for finding in findings[trial.trial]
+        if finding.severity > Severity.NOTE or finding.effect.disturbs
     )
 
 
 def overall_findings(
-    results: ResultSet, variants: Variants, found: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
+    results: ResultSet, variants: Variants, matches: Sequence[Match], missing: Mapping[VariantKey, Sequence[str]]
 ) -> Iterator[Finding]:
     """Findings on the whole: on missing data, and on pairs, which their comparisons contain as well."""
     yield from attempts.find_empty(results.trials)
     planned = len({variant_key(config) for config in results.planned.values()})
     yield from attempts.find_missing_points({key: ids for key, ids in missing.items() if key not in variants}, planned)
-    yield from dict.fromkeys(finding for match in found for finding in match.findings)
+    yield from dict.fromkeys(finding for match in matches for finding in match.findings)
     yield from attempts.find_missing_counterparts(
-        [variant_name(key) for key in list_unpaired(variants, found)], len(variants)
+        [variant_name(key) for key in list_unpaired(variants, matches)], len(variants)
     )
     if results.trials:
         yield from attempts.find_missing_metrics(results.question.metrics, results.metrics)
     find = results.question.find
     if find is not None and read_rule(results.question) is None:
         yield from attempts.find_unreadable_objective(str(find.get("such_that")))
-    by, wanted = results.compared, results.question.baseline
-    if by is not None and wanted is not None and results.trials:
-        yield from attempts.find_replaced_baseline(by, wanted, choose_baseline(results, by))
+    by, baseline = results.comparison_dimension, results.question.baseline
+    if by is not None and baseline is not None and results.trials:
+        yield from attempts.find_replaced_baseline(by, baseline, choose_baseline(results, by))

@@ -61,6 +61,8 @@ class ScenarioRow:
     ratio: Estimate
     n: int
     reading: Claim
+    # Whether the claim fails here first: the verdict rests on this scenario.
+    decides: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ class Comparison:
     exploratory: bool = False
     # The evidence in each scenario, as measured first; empty if nothing was tested.
     scenarios: tuple[ScenarioRow, ...] = ()
+    # The unit of n if the sides are separate runs: `runs`, or `repeats` if a side has only one run.
+    n_unit: str = ""
+
+    @property
+    def n_text(self) -> str:
+        """`n=6`; between runs with its unit, `n=6 runs`."""
+        return f"n={self.ratio.n} {self.n_unit}".rstrip()
 
     @property
     def verdict(self) -> Verdict:
@@ -211,14 +220,14 @@ class Judgement:
     def verdict(self) -> Verdict:
         """The verdict on all claims: on comparisons, on variants without a counterpart, and on the whole."""
         compared = {cell.variant for pair in self.comparisons for cell in (pair.baseline, pair.contender)}
-        found = [self.findings, *(comparison.findings for comparison in self.comparisons)]
+        groups = [self.findings, *(comparison.findings for comparison in self.comparisons)]
         if any(search.outcome for search in self.searches):
             # A search also tries loads that do not hold: only its answer is claimed.
-            return worst_verdict(chain.from_iterable([*found, *(search.findings for search in self.searches)]))
+            return worst_verdict(chain.from_iterable([*groups, *(search.findings for search in self.searches)]))
         for key, trials in self.results.variants.items():
             if key not in compared:
-                found += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
-        return worst_verdict(chain.from_iterable(found))
+                groups += [self.variants.get(key, ()), *(self.trials.get(trial.trial, ()) for trial in trials)]
+        return worst_verdict(chain.from_iterable(groups))
 
     @property
     def trust(self) -> str:
@@ -235,11 +244,11 @@ class Judgement:
 
     def lower_bounds(self, cell: Cell) -> Cell:
         """The lower bounds of a latency that the engine's lateness increased; the cell itself if they do not differ."""
-        found = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
-        if found is None or found.bound or found.withheld or cell.bound:
+        lower = self.cells.get((cell.variant, lower_name(cell.metric))) if is_latency(cell.metric) else None
+        if lower is None or lower.bound or lower.withheld or cell.bound:
             return cell
-        wider = (1 + cell.resolution) * (1 + found.resolution)
-        return found if found.estimate.value * wider < cell.estimate.value else cell
+        wider = (1 + cell.resolution) * (1 + lower.resolution)
+        return lower if lower.estimate.value * wider < cell.estimate.value else cell
 
     def bound_of_cell(self, cell: Cell) -> str | None:
         """A cell's bound; `at_most` for a latency that the engine's lateness increased."""

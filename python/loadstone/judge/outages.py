@@ -12,6 +12,7 @@ from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import VariantKey
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
+from loadstone.results.value import THROUGHPUT
 from loadstone.statistics.centre import summarize_samples
 from loadstone.statistics.estimate import Estimate
 
@@ -34,6 +35,9 @@ class Outage:
     # The median difference from the twin of the same block, and the number of blocks.
     excess_ns: float | None
     blocks: int
+    # Median throughput of the whole window, with the fault and of the twin, op/s; None if unknown.
+    throughput: float | None
+    twin_throughput: float | None
     # Times of the repeats that recovered and were observed long enough; further repeats are counted.
     recovered_ns: tuple[float, ...]
     # Observation times of the repeats without a recovery.
@@ -116,10 +120,20 @@ def summarize_outage(
         outage=summarize_samples(outages) if outages else None,
         excess_ns=median(differences) if differences else None,
         blocks=len(differences),
+        throughput=median_throughput(counted),
+        twin_throughput=median_throughput(
+            [trial for trial in (twins[twin] if twin is not None else ()) if is_evidence(trial, findings)]
+        ),
         recovered_ns=tuple(recovered),
         censored_ns=tuple(censored),
         losses=loss.count_losses(counted, settings),
     )
+
+
+def median_throughput(trials: Sequence[TrialResult]) -> float | None:
+    """The median throughput of some trials, op/s; None without any."""
+    rates = [rate for trial in trials if (rate := trial.value(THROUGHPUT)) is not None]
+    return median(rates) if rates else None
 
 
 def split_recoveries(trials: Sequence[TrialResult]) -> tuple[list[float], list[float]]:
@@ -186,9 +200,17 @@ def throughput_text(outage: Outage) -> str:
     if not shares or outage.outage is not None:
         return ""
     longest = f", longest gap {units.format_duration(max(gaps))}" if gaps else ""
+    whole = ""
+    if outage.throughput is not None and outage.twin_throughput is not None:
+        rates = [
+            units.format_figure(rate, "op/s", units.digit_carried(rate, rate))
+            for rate in (outage.throughput, outage.twin_throughput)
+        ]
+        whole = f"; over the whole window {rates[0]}, without the fault {rates[1]}"
     return (
-        f"throughput during the fault {units.format_percent(median(shares))} of that before (n={len(shares)}{longest};"
-        " closed loop: stalls count once per client, so there is no outage in seconds)"
+        f"throughput during the fault is {units.format_percent(median(shares))} of the throughput before it"
+        f" (n={len(shares)}{longest}; closed loop: stalls count once per client, so there is no outage in seconds)"
+        f"{whole}"
     )
 
 

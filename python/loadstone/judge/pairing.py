@@ -31,14 +31,14 @@ class Match:
 def choose_baseline(results: ResultSet, by: str) -> Scalar | None:
     """The value with which other values are compared; the first one found unless the question names an existing one."""
     values = results.dimensions.get(by, [])
-    wanted = results.question.baseline
+    name = results.question.baseline
     # A command line's `2` is the file's 2.
-    return next((value for value in values if wanted in (value, str(value))), values[0] if values else None)
+    return next((value for value in values if name in (value, str(value))), values[0] if values else None)
 
 
 def match_variants(results: ResultSet, variants: Variants, settings: Settings) -> list[Match]:
     """Every contender with the baseline of its context. A context without the baseline has no comparison."""
-    by = results.compared
+    by = results.comparison_dimension
     if by is None:
         return []
     contexts: dict[VariantKey, dict[Scalar, VariantKey]] = {}
@@ -49,9 +49,9 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
     # Trials are in the order in which they were run, which is random.
     contexts = {context: contexts[context] for context in sorted(contexts, key=natural_key)}
     # Several dimensions may be compared as one: `system,cl`.
-    of_dimensions = [each for name in by.split(",") for each in results.question.guarantees.get(name, ())]
+    of_dimensions = [fact for name in by.split(",") for fact in results.question.guarantees.get(name, ())]
     groups = frozenset((*results.question.promises, *of_dimensions))
-    blocks, found, orders = results.interleaved and not results.pooled, [], []
+    blocks, matches, orders = results.interleaved and not results.pooled, [], []
     for context, keys in contexts.items():
         if base is None or base not in keys:
             continue
@@ -59,35 +59,35 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
             if value != base:
                 sides = variants[keys[base]], variants[key]
                 pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
-                found.append(Match(context, keys[base], key, pair))
+                matches.append(Match(context, keys[base], key, pair))
                 orders.append(order)
-    return attach_findings(found, orders, settings)
+    return attach_findings(matches, orders, settings)
 
 
-def attach_findings(found: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
+def attach_findings(matches: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:
     """The matches with their findings; equal messages on several matches become one finding on all their trials."""
     every = [
-        [*order, *(each for check in PAIR for each in check(match.pair, settings))]
-        for match, order in zip(found, orders, strict=True)
+        [*order, *(item for check in PAIR for item in check(match.pair, settings))]
+        for match, order in zip(matches, orders, strict=True)
     ]
-    findings_of = [[each for each in each_pair if isinstance(each, Finding)] for each_pair in every]
-    silent = [tuple(each for each in each_pair if isinstance(each, NotLooked)) for each_pair in every]
+    findings_of = [[item for item in results if isinstance(item, Finding)] for results in every]
+    silent = [tuple(item for item in results if isinstance(item, NotLooked)) for results in every]
     trials: dict[Finding, dict[str, None]] = {}
-    for finding in (each for findings in findings_of for each in findings):
+    for finding in (item for findings in findings_of for item in findings):
         trials.setdefault(replace(finding, trials=()), {}).update(dict.fromkeys(finding.trials))
-    made = {each: replace(each, trials=tuple(ids)) for each, ids in trials.items()}
+    merged = {item: replace(item, trials=tuple(ids)) for item, ids in trials.items()}
     return [
-        replace(match, findings=tuple(made[replace(each, trials=())] for each in findings), not_looked=blind)
-        for match, findings, blind in zip(found, findings_of, silent, strict=True)
+        replace(match, findings=tuple(merged[replace(item, trials=())] for item in findings), not_looked=blind)
+        for match, findings, blind in zip(matches, findings_of, silent, strict=True)
     ]
 
 
-def list_paired(found: Sequence[Match]) -> set[VariantKey]:
+def list_paired(matches: Sequence[Match]) -> set[VariantKey]:
     """The variants that are compared with another."""
-    return {key for match in found for key in (match.baseline, match.contender)}
+    return {key for match in matches for key in (match.baseline, match.contender)}
 
 
-def list_unpaired(variants: Variants, found: Sequence[Match]) -> list[VariantKey]:
+def list_unpaired(variants: Variants, matches: Sequence[Match]) -> list[VariantKey]:
     """The variants without a counterpart, although other variants have one."""
-    there = list_paired(found)
-    return [key for key in variants if key not in there] if found else []
+    there = list_paired(matches)
+    return [key for key in variants if key not in there] if matches else []

@@ -158,7 +158,7 @@ def find_discarded(trials: Sequence[TrialResult], findings: Sequence[Finding], m
         if is_single(finding) and finding.check != errors.NAME and concerns_metric(finding, metric)
     ]
     bad = {trial for finding in alone for trial in finding.trials}
-    return {trial.repeat for trial in trials if trial.trial in bad and not trial.failed}
+    return {trial.repeat for trial in trials if trial.trial in bad and not trial.is_failure}
 
 
 def repeats_of(pair: Pair, findings: Iterable[Finding]) -> tuple[set[int], set[int]]:

@@ -43,16 +43,16 @@ def judge_searches(
     contexts: Iterable[VariantKey] = (),
 ) -> list[Search]:
     """Every search, including `contexts` without a trial; `findings` are the trials' own, by their id."""
-    asked = read_rule(question)
-    if asked is None:
+    rule = read_rule(question)
+    if rule is None:
         return []
-    found: dict[VariantKey, dict[float, list[TrialResult]]] = {context: {} for context in contexts}
+    trials_of: dict[VariantKey, dict[float, list[TrialResult]]] = {context: {} for context in contexts}
     for trial in trials:
-        load = trial.config.get(asked.over)
+        load = trial.config.get(rule.over)
         if isinstance(load, int | float):
-            found.setdefault(context_of(trial.config, asked.over), {}).setdefault(float(load), []).append(trial)
-    made = []
-    for context, probes in found.items():
+            trials_of.setdefault(context_of(trial.config, rule.over), {}).setdefault(float(load), []).append(trial)
+    searches = []
+    for context, probes in trials_of.items():
         samples: dict[float, list[ProbeSample]] = {}
         valid_findings: dict[float, list[Finding]] = {}
         for load, tried in probes.items():
@@ -63,21 +63,21 @@ def judge_searches(
             for trial in ordered:
                 every = [*findings[trial.trial], *together]
                 # Earlier failed attempts also count against the load.
-                tries += [failure_sample(reason) for reason in trial.failures] if asked.objective else []
-                tries.append(sample_load(trial, every, asked, settings))
+                tries += [failure_sample(reason) for reason in trial.failures] if rule.objective else []
+                tries.append(sample_load(trial, every, rule, settings))
                 if not tries[-1].invalid and not tries[-1].failed:
                     valid_findings.setdefault(load, []).extend(
-                        relevant_findings(trial, every, asked.objective, settings)
+                        relevant_findings(trial, every, rule.objective, settings)
                     )
             # If no trial ever ran, the load generator may have refused the load, which is not the system's limit.
             if any(not (entry.failed and entry.invalid) for entry in tries):
                 tries = [replace(entry, invalid="") if entry.failed else entry for entry in tries]
             samples[load] = tries
-        end = next_step(asked, samples)
+        end = next_step(rule, samples)
         load_held = end.load if isinstance(end, SearchOutcome) else None
         behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
-        made.append(Search(context, asked, samples, end, behind))
-    return made
+        searches.append(Search(context, rule, samples, end, behind))
+    return searches
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
@@ -85,41 +85,41 @@ def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:
     return tuple(sorted((name, value) for name, value in config.items() if name != over))
 
 
-def sample_load(trial: TrialResult, findings: Sequence[Finding], asked: Rule, settings: Settings) -> ProbeSample:
+def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, settings: Settings) -> ProbeSample:
     """A trial's sample of its load."""
-    if asked.objective is not None and any(finding.check == attempts.DIED for finding in findings):
+    if rule.objective is not None and any(finding.check == attempts.DIED for finding in findings):
         return failure_sample("")
     throughput = trial.value(THROUGHPUT) or 0.0
     figures: dict[str, float] = {}
     bounds: dict[str, Bound] = {}
     lacking = ""
-    for term in () if asked.objective is None else asked.objective.terms:
+    for term in () if rule.objective is None else rule.objective.terms:
         value = term_figure(trial, term)
         if value is None:
             lacking = lacking or f"{term.metric} was not measured"
             continue
         figures[term.key] = value
-        kept = trial.values[term.metric]
-        if kept.bound is not None:
-            bounds[term.key] = kept.bound
+        figure = trial.values[term.metric]
+        if figure.bound is not None:
+            bounds[term.key] = figure.bound
         if too_few_samples.has_few_samples(
-            kept.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
+            figure.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
         ):
-            lacking = lacking or f"{kept.n:,} operations are too few for {term.metric}: measure longer"
+            lacking = lacking or f"{figure.n:,} operations are too few for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
-    meets = None if asked.objective is None or lacking else asked.objective.is_met_by(figures) and not bounds
+    meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
     bad = [
         finding
-        for finding in relevant_findings(trial, findings, asked.objective, settings)
+        for finding in relevant_findings(trial, findings, rule.objective, settings)
         if finding.severity == Severity.INVALID
     ]
     reason = f"{bad[0].check}: {bad[0].message}" if bad else ""
-    if asked.over == "clients" and trial.loop == "open":
+    if rule.over == "clients" and trial.loop == "open":
         reason = reason or "the loop is open: the workload file sets a rate"
     if not reason and not throughput:
         reason = "no operation succeeded"
-    failed = trial.end == "failed" and asked.objective is not None
+    failed = trial.end == "failed" and rule.objective is not None
     return (
         failure_sample(reason) if failed else ProbeSample(throughput, meets, reason or lacking, figures, bounds, missed)
     )
@@ -140,7 +140,7 @@ def term_figure(trial: TrialResult, term: Term) -> float | None:
 
 
 def relevant_findings(
-    trial: TrialResult, findings: Sequence[Finding], asked: Objective | None, settings: Settings
+    trial: TrialResult, findings: Sequence[Finding], objective: Objective | None, settings: Settings
 ) -> Sequence[Finding]:
     """A trial's findings, without findings that are an answer of the search.
 
@@ -149,7 +149,7 @@ def relevant_findings(
     and possible losses, still count.
     """
     findings = [finding for finding in findings if finding.check != rate.RATE_NOT_HELD]
-    if asked is None or not asked.about_errors:
+    if objective is None or not objective.about_errors:
         return findings
-    others = [finding for finding in findings if finding.check != errors.NAME]
-    return [*others, *errors.check_phase(trial, errors.LOAD, settings), *errors.find_unclosed_sessions(trial)]
+    remaining = [finding for finding in findings if finding.check != errors.NAME]
+    return [*remaining, *errors.check_phase(trial, errors.LOAD, settings), *errors.find_unclosed_sessions(trial)]

@@ -16,7 +16,7 @@ from loadstone.live.catalogue import identify_folder
 from loadstone.report import html
 from loadstone.report.charts import theme
 from loadstone.report.charts.figure import RATE_LABEL, TIME_LABEL
-from loadstone.report.markup import Markup, data, joined, tag
+from loadstone.report.markup import Markup, data, join_markup, tag
 from loadstone.report.sections import sections
 from loadstone.report.view import View
 from loadstone.results.folder import Folder
@@ -91,7 +91,7 @@ def index_row(row: Mapping[str, Any]) -> Markup:
     """One run. The page's script fills in verdicts as results are judged."""
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
-    name = joined(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
+    name = join_markup(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
     cells = (row["question"], badge, row["expectations"], row["systems"], row["metrics"])
     box = tag("input", type="checkbox", aria_label=f"compare {row['id']}", value=row["id"])
     return tag(

@@ -64,7 +64,7 @@ class FollowedRun:
 
     def _take_result(self, result: TrialResult) -> None:
         self.version += 1
-        if result.interrupted:
+        if result.was_interrupted:
             return
         self.results[result.trial] = result
         series = self.folder.load_series(result.trial, result.attempt)

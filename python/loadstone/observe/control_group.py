@@ -26,12 +26,12 @@ class ControlGroup:
     def processors(self) -> float | None:
         """The number of processors it may use at once, None without limit; the tightest limit of its ancestors
         applies."""
-        return min((found for found in map(read_quota, self.cpu) if found is not None), default=None)
+        return min((quota for quota in map(read_quota, self.cpu) if quota is not None), default=None)
 
     @property
     def memory_bytes(self) -> int | None:
         """The memory it may use, including page cache; None without limit."""
-        return min((found for found in map(memory_limit, self.memory) if found is not None), default=None)
+        return min((limit for limit in map(memory_limit, self.memory) if limit is not None), default=None)
 
     @property
     def processes(self) -> tuple[int, Path] | None:
@@ -41,7 +41,9 @@ class ControlGroup:
         """
         # `max` is not a number.
         limits = ((read_number(path / "pids.max"), path) for path in self.pids)
-        return min(((most, path) for most, path in limits if most is not None), key=lambda each: each[0], default=None)
+        return min(
+            ((most, path) for most, path in limits if most is not None), key=lambda limit: limit[0], default=None
+        )
 
     @property
     def memory_available(self) -> int | None:
@@ -51,14 +53,14 @@ class ControlGroup:
             most, used = memory_limit(path), read_first(path, "memory.current", "memory.usage_in_bytes")
             if most is not None and used is not None:
                 stat = parse_fields(read_text(path / "memory.stat"))
-                # v1 has both; there the usage, like the `total_` fields, includes all groups below.
+                # v1 has both fields; its usage, like the `total_` fields, includes all groups below.
                 idle = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                 rooms.append(max(most - used + idle, 0))
         return min(rooms, default=None)
 
     @property
-    def throttled_ns(self) -> int | None:
-        """The time for which an exhausted quota kept it off processors, summed over all processors."""
+    def cpu_wait_ns(self) -> int | None:
+        """The time for which an exhausted quota kept the group off processors, ns, summed over all processors."""
         units = {"throttled_usec": 1000, "throttled_time": 1}
         stats = (parse_fields(read_text(path / "cpu.stat")) for path in self.cpu)
         totals = [stat[name] * unit for stat in stats for name, unit in units.items() if name in stat]
@@ -72,17 +74,17 @@ def control_group(proc: Path = PROC) -> ControlGroup:
         # hierarchy:controllers:path; v2 has no controllers.
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         paths.update(dict.fromkeys(controllers.split(","), path))
-    found: dict[str, tuple[Path, ...]] = {}
+    chains: dict[str, tuple[Path, ...]] = {}
     for mount in list_mounts(proc):
         if mount.type == "cgroup2" and "" in paths:
             chain = list_ancestors(mount.root, mount.point, paths[""])
             for controller in CONTROLLERS:
-                found.setdefault(controller, chain)
+                chains.setdefault(controller, chain)
         for controller in CONTROLLERS:
-            # A controller belongs to one version: if v1 has it, v2 does not.
+            # A controller belongs to either v1 or v2, never to both.
             if mount.type == "cgroup" and controller in mount.super_options and controller in paths:
-                found[controller] = list_ancestors(mount.root, mount.point, paths[controller])
-    return ControlGroup(**found)
+                chains[controller] = list_ancestors(mount.root, mount.point, paths[controller])
+    return ControlGroup(**chains)
 
 
 def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
@@ -91,7 +93,7 @@ def list_ancestors(root: str, point: str, path: str) -> tuple[Path, ...]:
     inside = path[len(root.rstrip("/")) :] if is_within(path, root) else ""
     top = Path(point)
     here = top / inside.strip("/")
-    return tuple(each for each in (here, *here.parents) if each.is_relative_to(top)) if here.is_dir() else (top,)
+    return tuple(folder for folder in (here, *here.parents) if folder.is_relative_to(top)) if here.is_dir() else (top,)
 
 
 def read_quota(path: Path) -> float | None:
@@ -110,5 +112,5 @@ def memory_limit(path: Path) -> int | None:
 
 
 def read_first(path: Path, *names: str) -> int | None:
-    """The first number in some files."""
+    """The first number found in these files."""
     return next((value for name in names if (value := read_number(path / name)) is not None), None)

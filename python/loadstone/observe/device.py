@@ -1,7 +1,7 @@
 """Devices: the storage of a directory's bytes, found by its mount (/proc/self/mountinfo, proc(5)).
 
-Bytes are counted on the block device that holds the file system (a partition, a logical volume): the bytes of this
-file system, not of its neighbours. The utilisation is read from the whole disks below it.
+Bytes are counted on the block device that holds the file system (a partition, a logical volume): only this file
+system's bytes. The utilisation is read from the whole disks below it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Mount:
 
 @dataclass(frozen=True)
 class Device:
-    """Block devices by their kernel names: `parts` hold the file system (one, except for btrfs), `disks` are below."""
+    """Block devices by their kernel names: `parts` hold the file system (a single part, except for btrfs) on the
+    `disks`."""
 
     parts: tuple[str, ...]
     disks: tuple[str, ...]
@@ -66,7 +67,7 @@ class Backing:
 
 def list_mounts(proc: Path = PROC) -> list[Mount]:
     """All mounts that are visible to this process, in order; none if they cannot be read."""
-    found = []
+    mounts = []
     for line in read_text(proc / "self/mountinfo").splitlines():
         # Any number of tags can come between the sixth field and the dash.
         head, dash, tail = line.partition(" - ")
@@ -74,8 +75,8 @@ def list_mounts(proc: Path = PROC) -> list[Mount]:
         if dash and len(left) >= 6 and len(right) >= 2:
             options = tuple(unescape_word(option) for option in right[-1].split(",")) if len(right) > 2 else ()
             paths = (unescape_word(left[3]), unescape_word(left[4]))
-            found.append(Mount(left[2], *paths, right[0], unescape_word(right[1]), tuple(left[5].split(",")), options))
-    return found
+            mounts.append(Mount(left[2], *paths, right[0], unescape_word(right[1]), tuple(left[5].split(",")), options))
+    return mounts
 
 
 def mount_of(directory: Path, proc: Path = PROC) -> Mount | None:
@@ -96,7 +97,7 @@ def is_within(path: str, point: str) -> bool:
 
 def unescape_word(word: str) -> str:
     """A word of mountinfo, which encodes space, tab, newline and backslash in octal."""
-    return ESCAPE.sub(lambda found: chr(int(found[1], 8)), word)
+    return ESCAPE.sub(lambda match: chr(int(match[1], 8)), word)
 
 
 def file_system_of(directory: Path, proc: Path = PROC) -> str:
@@ -114,7 +115,7 @@ def backing_of(directory: Path, proc: Path = PROC, sys: Path = SYS) -> Backing:
         return Backing(mount, None, f"no device ({mount.type})")
     if mount.type in REMOTE:
         return Backing(mount, None, f"over the network ({mount.type})")
-    nodes = [found for found in _list_nodes(mount, sys) if found is not None]
+    nodes = [node for node in _list_nodes(mount, sys) if node is not None]
     if not nodes:
         return Backing(mount, None, f"unknown ({mount.type})")
     disks = dict.fromkeys(disk.name for node in nodes for disk in _list_disks(node))
@@ -129,7 +130,7 @@ def _list_nodes(mount: Mount, sys: Path) -> list[Path | None]:
         return [_resolve_node(sys / "dev/block" / mount.number)]
     if mount.type != "btrfs":
         return []
-    # It has a separate number, and names one of its devices as source.
+    # btrfs has a separate device number, and names one of its devices as source.
     source = os.path.basename(os.path.realpath(mount.source))
     pools = [sys / "fs/btrfs" / pool / "devices" for pool in list_names(sys / "fs/btrfs")]
     return [_resolve_node(pool / member) for pool in pools if source in list_names(pool) for member in list_names(pool)]
@@ -148,7 +149,7 @@ def _device_of_partition(node: Path) -> Path:
 def _list_disks(node: Path) -> list[Path]:
     """The disks below a device: through partitions, device mapper (LVM, LUKS) and md."""
     node = _device_of_partition(node)
-    slaves = [found for name in list_names(node / "slaves") if (found := _resolve_node(node / "slaves" / name))]
+    slaves = [child for name in list_names(node / "slaves") if (child := _resolve_node(node / "slaves" / name))]
     return [disk for slave in slaves for disk in _list_disks(slave)] or [node]
 
 
@@ -180,8 +181,8 @@ def flush_file_system(directory: Path) -> float:
 def drop_cache(directories: Iterable[Path]) -> None:
     """Evicts the files below directories from the page cache; data that is not yet on its device is written first.
 
-    Unlike `/proc/sys/vm/drop_caches` it only needs the right to read the files. Files that are deleted meanwhile, or
-    that may not be read, are left alone.
+    Unlike `/proc/sys/vm/drop_caches` it only needs the right to read the files. Skips files that are deleted during the
+    call, or that may not be read.
     """
     for directory in directories:
         if not directory.exists():

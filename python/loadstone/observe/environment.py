@@ -32,7 +32,8 @@ PACKAGES = ("altair", "numpy", "psutil", "pyarrow", "pydantic", "pyyaml", "rich"
 ENGINE_SECONDS = 2.0
 GIT_SECONDS = 0.3
 
-# In the command lines of any program, more than passwords (SECRET_NAME) is hidden. `num_tokens=256` is not.
+# Arguments to hide in the command line of any program, in addition to passwords (SECRET_NAME), but not
+# `num_tokens=256`.
 SECRET = (
     r"(?:pass(?:word|wd|phrase)?|pwd|token|user(?:[-_.]?name)?|login|auth"
     r"|(?:api|access|private)[-_.]?key|(?:secret|credential)[\w-]*)"
@@ -67,7 +68,9 @@ def list_versions() -> dict[str, Any]:
             "loadstone": __version__,
             "engine": engine_version(),
             "python": platform.python_version(),
-            "packages": {name: found.version for name in PACKAGES for found in metadata.distributions(name=name)},
+            "packages": {
+                name: distribution.version for name in PACKAGES for distribution in metadata.distributions(name=name)
+            },
         }
     )
 
@@ -114,9 +117,9 @@ def redact_arguments(arguments: Sequence[str]) -> list[str]:
         argument = ADDRESS.sub(rf"\1{HIDDEN}@", argument)
         if SECRET_FLAG.fullmatch(before):
             shared.append(HIDDEN)
-        elif found := SECRET_VALUE.search(argument):
-            # Everything that follows may be part of the secret.
-            shared.append(hide_home(argument[: found.end()]) + HIDDEN)
+        elif match := SECRET_VALUE.search(argument):
+            # All following arguments may be part of the secret.
+            shared.append(hide_home(argument[: match.end()]) + HIDDEN)
         else:
             shared.append(hide_home(argument))
     return shared
@@ -133,18 +136,18 @@ def hide_home(word: str) -> str:
 def environment_facts(environment: Mapping[str, Any]) -> dict[str, Scalar]:
     """The facts of a trial that must be equal for figures to be compared (the check `sides-differ`).
 
-    `cpus` and `memory_bytes` are what one host's processes may use, limits of containers included; several hosts that
-    differ are named with a `+`.
+    `cpus` and `memory_bytes` are available to the processes of one host, within the limits of containers. Different
+    values of several hosts are joined by `+`.
     """
     hosts = environment.get("hosts", ())
-    found: dict[str, list[Scalar | None]] = {
+    values_by_fact: dict[str, list[Scalar | None]] = {
         "cpu_model": [host.get("cpu", {}).get("model") for host in hosts],
         "cpus": [usable_processors(host) for host in hosts],
         "memory_bytes": [usable_memory(host) for host in hosts],
         "kernel": [host.get("kernel") for host in hosts],
     }
     facts: dict[str, Scalar] = {"hosts": len(hosts)} if hosts else {}
-    for name, values in found.items():
+    for name, values in values_by_fact.items():
         known = list(dict.fromkeys(value for value in values if value is not None))
         if known:
             facts[name] = known[0] if len(known) == 1 else " + ".join(str(value) for value in known)

@@ -18,7 +18,7 @@ from loadstone.observe.kernel_file import PROC, SYS, list_names, parse_fields, p
 
 # Block devices without hardware: memory, and files behind a loop device.
 NO_DISKS = ("loop", "ram", "zram", "fd", "sr")
-# Options of mounts whose values are sizes, modes and the like; other options may contain addresses, paths and names.
+# Mount options with harmless values, such as sizes and modes; other options may contain addresses, paths and names.
 OPTIONS = (
     frozenset({"allocsize", "barrier", "cache", "commit", "compress", "compress-force", "data", "dax", "discard"})
     | {"errors", "fsync_mode", "jqfmt", "logbsize", "logbufs", "max_batch_time", "min_batch_time", "mode"}
@@ -51,33 +51,33 @@ def describe_host(directory: Path | None = None, *, proc: Path = PROC, sys: Path
             "architecture": platform.machine(),
             "distribution": distribution_name(),
             "clock_source": read_text(sys / "devices/system/clocksource/clocksource0/current_clocksource"),
-            "settings": {each.replace("/", "."): read_number(proc / "sys" / each) for each in SETTINGS},
+            "settings": {name.replace("/", "."): read_number(proc / "sys" / name) for name in SETTINGS},
             "virtualisation": describe_virtualisation(proc, sys),
         }
     )
 
 
-def drop_unknown(found: dict[str, Any]) -> dict[str, Any]:
+def drop_unknown(document: dict[str, Any]) -> dict[str, Any]:
     """A description without unknown values: None, empty texts, empty parts."""
-    cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in found.items()}
+    cleaned = {name: drop_unknown(value) if isinstance(value, dict) else value for name, value in document.items()}
     return {name: value for name, value in cleaned.items() if value is not None and value not in ("", {}, [])}
 
 
 def describe_processor(proc: Path, sys: Path) -> dict[str, Any]:
     """The processors: their model, and the number of online processors."""
     blocks = [dict(parse_pairs(block)) for block in read_text(proc / "cpuinfo").split("\n\n") if "processor" in block]
-    one = blocks[0] if blocks else {}
+    first = blocks[0] if blocks else {}
     # Machines without socket numbers (most of ARM) do not distinguish cores from threads here.
-    cores = {(each["physical id"], each["core id"]) for each in blocks if {"physical id", "core id"} <= each.keys()}
+    cores = {(block["physical id"], block["core id"]) for block in blocks if {"physical id", "core id"} <= block.keys()}
     smt = read_number(sys / "devices/system/cpu/smt/active")
     return {
-        "model": one.get("model name") or arm_model(one) or platform.processor(),
+        "model": first.get("model name") or arm_model(first) or platform.processor(),
         "processors": len(blocks) or os.cpu_count(),
         "usable": len(os.sched_getaffinity(0)),
         "cores": len(cores) or None,
         "sockets": len({socket for socket, _ in cores}) or None,
         "smt": None if smt is None else bool(smt),
-        "microcode": one.get("microcode"),
+        "microcode": first.get("microcode"),
         "governor": read_text(sys / "devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "caches": list_caches(sys),
     }
@@ -98,23 +98,23 @@ def arm_model(block: dict[str, str]) -> str:
 
 def list_caches(sys: Path) -> dict[str, int]:
     """The first processor's caches by name (`L1d`, `L2`), in bytes."""
-    found: dict[str, int] = {}
+    caches: dict[str, int] = {}
     top = sys / "devices/system/cpu/cpu0/cache"
     for index in list_names(top):
         size, kind = read_text(top / index / "size"), read_text(top / index / "type")
         scale = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 0)
         if scale and (count := parse_whole(size[:-1])) is not None:
             suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
-            found[f"L{read_text(top / index / 'level')}{suffix}"] = count * scale
-    return found
+            caches[f"L{read_text(top / index / 'level')}{suffix}"] = count * scale
+    return caches
 
 
 def describe_memory(proc: Path, sys: Path) -> dict[str, Any]:
     """Memory and swap, and whether huge pages are used without a request."""
-    found = parse_fields(read_text(proc / "meminfo"))
+    meminfo = parse_fields(read_text(proc / "meminfo"))
     return {
-        "bytes": found.get("MemTotal"),
-        "swap_bytes": found.get("SwapTotal"),
+        "bytes": meminfo.get("MemTotal"),
+        "swap_bytes": meminfo.get("SwapTotal"),
         "transparent_huge_pages": choice_in_brackets(read_text(sys / "kernel/mm/transparent_hugepage/enabled")),
     }
 
@@ -126,7 +126,7 @@ def choice_in_brackets(choices: str) -> str:
 
 def describe_disks(sys: Path) -> list[dict[str, Any]]:
     """The disks and arrays of this host, with the settings of their kernel queues."""
-    found = []
+    disks = []
     for name in list_names(sys / "block"):
         top = sys / "block" / name
         sectors = read_number(top / "size")
@@ -142,8 +142,8 @@ def describe_disks(sys: Path) -> list[dict[str, Any]]:
             "scheduler": choice_in_brackets(read_text(top / "queue/scheduler")) or read_text(top / "queue/scheduler"),
             "write_cache": read_text(top / "queue/write_cache"),
         }
-        found.append(drop_unknown(disk))
-    return found
+        disks.append(drop_unknown(disk))
+    return disks
 
 
 def describe_data(directory: Path, proc: Path, sys: Path) -> dict[str, Any]:
@@ -168,11 +168,11 @@ def mount_options(mount: Mount) -> list[str]:
 def describe_limits(proc: Path) -> dict[str, Any]:
     """The limits of this process: its control group's, if any, and its own (`unlimited`, or soft)."""
     group = control_group(proc)
-    found: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
+    limits: dict[str, Any] = {"processors": group.processors, "memory_bytes": group.memory_bytes}
     for name, which in LIMITS.items():
         soft, _ = resource.getrlimit(which)
-        found[name] = "unlimited" if soft == resource.RLIM_INFINITY else soft
-    return found
+        limits[name] = "unlimited" if soft == resource.RLIM_INFINITY else soft
+    return limits
 
 
 def distribution_name() -> str:

@@ -13,7 +13,7 @@ from loadstone.observe.kernel_file import PROC, parse_fields, read_text
 PROCESSOR = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
-# The kernel's unit, whatever the device's sector size is.
+# The unit of the kernel's counters, for any sector size of the device.
 SECTOR_BYTES = 512
 TOTAL = re.compile(r"^(some|full) .*total=(\d+)", re.MULTILINE)
 
@@ -38,7 +38,7 @@ MEMORY = {
 
 def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
     """Ticks of all processors together (`cpu`) and of each (`cpu0`), which are missing while it is offline."""
-    found: dict[str, Ticks] = {}
+    processors: dict[str, Ticks] = {}
     for line in read_text(proc / "stat").splitlines():
         if not line.startswith("cpu"):
             break
@@ -46,46 +46,46 @@ def read_processors(proc: Path = PROC) -> dict[str, Ticks]:
         with suppress(ValueError):
             ticks = tuple(int(word) for word in fields[: len(PROCESSOR)])
             if len(ticks) == len(PROCESSOR):
-                found[name] = ticks
-    return found
+                processors[name] = ticks
+    return processors
 
 
 def read_memory(proc: Path = PROC) -> dict[str, int]:
     """Bytes by the names in MEMORY, if the kernel reports them."""
-    found = parse_fields(read_text(proc / "meminfo"))
-    return {name: found[line] for name, line in MEMORY.items() if line in found}
+    meminfo = parse_fields(read_text(proc / "meminfo"))
+    return {name: meminfo[line] for name, line in MEMORY.items() if line in meminfo}
 
 
 def read_disks(proc: Path = PROC) -> dict[str, Disk]:
     """Every block device's counters by its name: whole disks, partitions, logical volumes (admin-guide/iostats)."""
-    found: dict[str, Disk] = {}
+    disks: dict[str, Disk] = {}
     for line in read_text(proc / "diskstats").splitlines():
         fields = line.split()
         with suppress(IndexError, ValueError):
             reads, read, written, busy, discarded = (int(fields[at]) for at in (3, 5, 9, 12, 16))
-            found[fields[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
-    return found
+            disks[fields[2]] = (read * SECTOR_BYTES, written * SECTOR_BYTES, discarded * SECTOR_BYTES, busy, reads)
+    return disks
 
 
 def read_network(proc: Path = PROC) -> dict[str, tuple[int, int]]:
     """Bytes received and sent by interface, including the loopback (`lo`)."""
-    found: dict[str, tuple[int, int]] = {}
+    interfaces: dict[str, tuple[int, int]] = {}
     for line in read_text(proc / "net/dev").splitlines():
         name, _, rest = line.partition(":")
         with suppress(IndexError, ValueError):
             received, sent = (int(rest.split()[at]) for at in (0, 8))
             # Container hosts have many interfaces that never carried a byte; they are omitted.
             if received + sent > 0:
-                found[name.strip()] = (received, sent)
-    return found
+                interfaces[name.strip()] = (received, sent)
+    return interfaces
 
 
 def read_pressure(proc: Path = PROC) -> dict[str, tuple[int, int]]:
     """µs in which some, and all, tasks waited for `cpu`, `io`, `memory` (Documentation/accounting/psi)."""
-    found: dict[str, tuple[int, int]] = {}
+    pressure: dict[str, tuple[int, int]] = {}
     for name in ("cpu", "io", "memory"):
         totals = dict(TOTAL.findall(read_text(proc / "pressure" / name)))
         # Kernels before 5.13 have no `full` for the processors.
         if "some" in totals:
-            found[name] = (int(totals["some"]), int(totals.get("full", 0)))
-    return found
+            pressure[name] = (int(totals["some"]), int(totals.get("full", 0)))
+    return pressure

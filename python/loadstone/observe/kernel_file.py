@@ -41,10 +41,10 @@ def parse_whole(word: str) -> int | None:
         return None
 
 
-def parse_fields(found: str) -> dict[str, int]:
+def parse_fields(text: str) -> dict[str, int]:
     """Lines of `name: number [kB]` or `name number`, by name; kB become bytes. Other lines are omitted."""
     read: dict[str, int] = {}
-    for line in found.splitlines():
+    for line in text.splitlines():
         name, *rest = line.replace(":", " ", 1).split()[:3] or [""]
         if rest and (value := parse_whole(rest[0])) is not None:
             read[name] = value * 1024 if rest[1:] == ["kB"] else value

@@ -24,28 +24,28 @@ class Listener:
 def list_listeners(proc: Path = PROC) -> tuple[Listener, ...]:
     """The listener of every open port; if several processes share a port, the first."""
     sockets = listening_sockets(proc)
-    held = find_owners(set(sockets), proc) if sockets else {}
-    found = {port: Listener(port, *held.get(inode, ("", None))) for inode, port in sorted(sockets.items())}
-    return tuple(found[port] for port in sorted(found))
+    owners = find_owners(set(sockets), proc) if sockets else {}
+    listeners = {port: Listener(port, *owners.get(inode, ("", None))) for inode, port in sorted(sockets.items())}
+    return tuple(listeners[port] for port in sorted(listeners))
 
 
 def listening_sockets(proc: Path) -> dict[int, int]:
-    """Ports by the inode of the socket that listens there."""
-    found: dict[int, int] = {}
+    """Ports by the inode of their listening socket."""
+    ports: dict[int, int] = {}
     for name in ("tcp", "tcp6"):
         for line in read_text(proc / "net" / name).splitlines()[1:]:
             fields = line.split()
             # Number, own address, other address, state, queues, timer, retransmits, user, timeout, inode.
             if len(fields) > 9 and fields[3] == LISTENING and (inode := parse_whole(fields[9])):
-                found[inode] = int(fields[1].rpartition(":")[2], 16)
-    return found
+                ports[inode] = int(fields[1].rpartition(":")[2], 16)
+    return ports
 
 
-def find_owners(wanted: set[int], proc: Path) -> dict[int, tuple[str, int]]:
+def find_owners(inodes: set[int], proc: Path) -> dict[int, tuple[str, int]]:
     """Name and pid of the process that owns these sockets, if /proc shows it."""
-    found: dict[int, tuple[str, int]] = {}
+    owners: dict[int, tuple[str, int]] = {}
     for pid in list_pids(proc):
         if list_names(proc / str(pid) / "fd"):
-            for inode in wanted & set(list_inodes(pid, proc)):
-                found.setdefault(inode, (read_text(proc / str(pid) / "comm"), pid))
-    return found
+            for inode in inodes & set(list_inodes(pid, proc)):
+                owners.setdefault(inode, (read_text(proc / str(pid) / "comm"), pid))
+    return owners

@@ -6,7 +6,7 @@
         observer.mark("flush")
         values = observer.summary("measure")
 
-It has no thread: the loop that waits for the engine's events calls it, and a look costs 0.5 to 2 ms.
+It has no thread: the loop that waits for the engine's events calls it, and a sample costs 0.5 to 2 ms.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Observer:
 
     def watch_process(self, name: str, pid: int) -> None:
         """Observes one more process, which may have ended already. A name already in use gets the new process."""
-        found = read_stat(pid, self._proc)
-        if found is not None:
-            self._watched[name] = found.key
+        stat = read_stat(pid, self._proc)
+        if stat is not None:
+            self._watched[name] = stat.key
         else:
             self._watched.pop(name, None)
 
@@ -84,7 +84,8 @@ class Observer:
 
     def begin_phase(self, name: str) -> HostSample:
         """Takes a sample that begins the phase `name` and ends the previous one, with a census of all processes."""
-        # Before the sample: a child of a server that ends in between then counts twice for the lab, and not for others.
+        # The census precedes the sample: a server's child that ends between the two counts twice for the lab, and not
+        # as another program.
         counted = take_census((pid for pid, _ in self._watched.values()), self._proc)
         sample = replace(self._read_sample(), mark=name, census=counted)
         self._store_sample(sample)
@@ -111,8 +112,10 @@ class Observer:
             # Its pid may belong to another process by now.
             if name not in sample.processes or sample.processes[name].key != key:
                 del self._watched[name]
-        kept = {name: found for name, found in sample.processes.items() if name in self._watched or name == LAB}
-        return replace(sample, processes=kept)
+        processes = {
+            name: process for name, process in sample.processes.items() if name in self._watched or name == LAB
+        }
+        return replace(sample, processes=processes)
 
     def _store_sample(self, sample: HostSample) -> HostSample:
         if self._phase is not None:

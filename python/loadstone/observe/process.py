@@ -1,7 +1,7 @@
 """The kernel's counters of a process, /proc/<pid>/stat and /proc/<pid>/io (proc(5)), and a census of all of them.
 
-A census separates our work from the kernel's and from others'. It costs about 30 µs per process, so it is taken at the
-boundaries of a phase and not with each sample.
+A census separates the work of the lab, of the kernel and of other programs. It costs about 30 µs per process, so it is
+taken at the borders of a phase and not with each sample.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ class ProcessCounters:
 
 def read_process(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
     """A process, None if it has ended or is hidden; `self` is this process."""
-    found = read_stat(pid, proc)
-    if found is None:
+    stat = read_stat(pid, proc)
+    if stat is None:
         return None
     read, written = bytes_of(pid, proc) or (None, None)
-    return replace(found, read_bytes=read, written_bytes=written)
+    return replace(stat, read_bytes=read, written_bytes=written)
 
 
 def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
     """A process without its bytes, which need rights to read."""
-    found = read_text(f"{proc}/{pid}/stat")
+    text = read_text(f"{proc}/{pid}/stat")
     # The fields follow the program's name, which may contain any characters.
-    head, _, tail = found.rpartition(")")
+    head, _, tail = text.rpartition(")")
     fields = tail.split()
     try:
         return ProcessCounters(
@@ -99,11 +99,11 @@ def read_stat(pid: int | str, proc: Path = PROC) -> ProcessCounters | None:
 
 def bytes_of(pid: int | str, proc: Path = PROC) -> tuple[int, int] | None:
     """Bytes read from and written towards storage; None if they must not be read."""
-    found = parse_fields(read_text(f"{proc}/{pid}/io"))
-    if "read_bytes" not in found or "write_bytes" not in found:
+    counters = parse_fields(read_text(f"{proc}/{pid}/io"))
+    if "read_bytes" not in counters or "write_bytes" not in counters:
         return None
     # Dirty pages of a deleted file are never written.
-    return found["read_bytes"], max(found["write_bytes"] - found.get("cancelled_write_bytes", 0), 0)
+    return counters["read_bytes"], max(counters["write_bytes"] - counters.get("cancelled_write_bytes", 0), 0)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Census:
     kernel: Mapping[Key, int]
     # Ticks of the lab, the observed processes and all their descendants, including ended children.
     family: Mapping[Key, int]
-    # Members of the family whose parent is not a member: when they end, their counters go to that parent.
+    # Members of the family with a parent outside it, which receives their counters when they end.
     heads: frozenset[Key]
     # Bytes read from and written towards storage by the family and by all others; None if not all of the
     # host's processes can be seen and read.
@@ -122,7 +122,7 @@ class Census:
     others_bytes: int | None
 
     def kernel_ticks_since(self, before: Census) -> int:
-        """Ticks of kernel threads since another census; those that ended in between are lost."""
+        """Ticks of kernel threads since another census; the ticks of threads that ended between the two are lost."""
         return counter_gain(before.kernel, self.kernel)
 
     def relatives_ticks_since(self, before: Census, known: Iterable[Key]) -> int:
@@ -134,13 +134,13 @@ class Census:
         """Bytes of the family and of others since another census; None if unknown.
 
         A process that ended leaves its counters to the parent that waits for it. So the sums stay right where parent
-        and child are both others, or both ours; otherwise they are too small for others, never too large.
+        and child belong to the same side. Otherwise the sum of other programs is too small, never too large.
         """
         numbers = (before.family_bytes, self.family_bytes, before.others_bytes, self.others_bytes)
         if None in numbers or any(head not in self.family for head in before.heads):
             return None
-        family_before, family, others_before, others = (number or 0 for number in numbers)
-        return max(family - family_before, 0), max(others - others_before, 0)
+        family_before, family, others_before, other_bytes = (number or 0 for number in numbers)
+        return max(family - family_before, 0), max(other_bytes - others_before, 0)
 
 
 def counter_gain(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
@@ -150,14 +150,14 @@ def counter_gain(before: Mapping[Key, int], after: Mapping[Key, int]) -> int:
 
 def take_census(watched: Iterable[int], proc: Path = PROC, us: int | None = None) -> Census:
     """Counts all processes. `us` is the lab's process, this one by default."""
-    everybody = {found.pid: found for pid in list_pids(proc) if (found := read_stat(pid, proc))}
+    everybody = {process.pid: process for pid in list_pids(proc) if (process := read_stat(pid, proc))}
     us = os.getpid() if us is None else us
     family = {pid for pid in everybody if is_family(pid, everybody, {us, *watched})}
-    kernel = {each.key: each.cpu_ticks for each in everybody.values() if each.kernel}
+    kernel = {process.key: process.cpu_ticks for process in everybody.values() if process.kernel}
     head, _, tail = read_text(proc / "2/stat").partition(") ")
     sums: list[int | None] = [None, None]
     if tail and head == "{} ({}".format(*KERNEL_PARENT):
-        strangers = [pid for pid, each in everybody.items() if pid not in family and not each.kernel]
+        strangers = [pid for pid, process in everybody.items() if pid not in family and not process.kernel]
         sums = [total_bytes(members, proc) for members in (family, strangers)]
     return Census(
         kernel=kernel,
@@ -172,9 +172,9 @@ def total_bytes(members: Iterable[int], proc: Path) -> int | None:
     """The bytes that processes read and wrote; None as soon as an existing one must not be read."""
     total = 0
     for pid in members:
-        found = bytes_of(pid, proc)
-        if found is not None:
-            total += sum(found)
+        counts = bytes_of(pid, proc)
+        if counts is not None:
+            total += sum(counts)
         elif read_stat(pid, proc) is not None:
             return None
     return total
@@ -182,11 +182,11 @@ def total_bytes(members: Iterable[int], proc: Path) -> int | None:
 
 def is_family(pid: int, everybody: Mapping[int, ProcessCounters], roots: set[int]) -> bool:
     """Whether a process is one of the roots or descends from one."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     while pid not in roots:
         # A tree that changes while it is read may contain a cycle.
-        if pid in seen or pid not in everybody:
+        if pid in visited or pid not in everybody:
             return False
-        seen.add(pid)
+        visited.add(pid)
         pid = everybody[pid].parent
     return True

@@ -40,7 +40,7 @@ class Clocks:
 
     @classmethod
     def now(cls) -> Clocks:
-        """This moment."""
+        """The current time."""
         ticks = time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
         return cls(time.monotonic_ns(), time.time_ns(), ticks)
 
@@ -70,7 +70,7 @@ class HostSample:
             "mark": self.mark or None,
             "ticks_per_second": TICKS_PER_SECOND,
             **{name: getattr(self, name) for name in COUNTERS},
-            "processes": {name: found.to_json() for name, found in self.processes.items()},
+            "processes": {name: process.to_json() for name, process in self.processes.items()},
         }
         return {name: value for name, value in line.items() if value not in (None, {})}
 
@@ -84,7 +84,7 @@ def take_sample(
     if (room := group.memory_available) is not None and "available" in levels:
         # A container limited to 4 GB cannot use more, even if more is free on the host.
         levels["available"] = min(levels["available"], room)
-    found = {LAB: read_process("self", proc), **{name: read_process(pid, proc) for name, pid in watched.items()}}
+    processes = {LAB: read_process("self", proc), **{name: read_process(pid, proc) for name, pid in watched.items()}}
     return HostSample(
         clocks or Clocks.now(),
         read_processors(proc),
@@ -93,6 +93,6 @@ def take_sample(
         {name: row for name, row in read_disks(proc).items() if any(row)},
         read_network(proc),
         read_pressure(proc),
-        group.throttled_ns,
-        {name: each for name, each in found.items() if each is not None},
+        group.cpu_wait_ns,
+        {name: process for name, process in processes.items() if process is not None},
     )

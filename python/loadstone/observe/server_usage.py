@@ -76,11 +76,11 @@ class ServerObserver:
     def begin_observation(self) -> None:
         """The first sample: earlier use does not count."""
         now = time.monotonic_ns()
-        for each in self.watched:
-            if (level := self._read_level(each)) is not None:
-                offset = 0 if each.gc_log is None else file_size(each.gc_log)
-                self._use[each.name] = ServerUse(level, now, memory_max=level.memory_bytes, gc_offset=offset)
-        self._traffic = Traffic({each.name: parse_address(each.address) for each in self.watched}, self.proc)
+        for server in self.watched:
+            if (level := self._read_level(server)) is not None:
+                offset = 0 if server.gc_log is None else file_size(server.gc_log)
+                self._use[server.name] = ServerUse(level, now, memory_max=level.memory_bytes, gc_offset=offset)
+        self._traffic = Traffic({server.name: parse_address(server.address) for server in self.watched}, self.proc)
         self._traffic.take_sample(self._pids_by_server())
         self.memory_max = sum(use.last.memory_bytes for use in self._use.values())
 
@@ -88,8 +88,8 @@ class ServerObserver:
         """Takes a sample; call it about once a second."""
         now = time.monotonic_ns()
         total = 0
-        for each in self.watched:
-            use, level = self._use.get(each.name), self._read_level(each)
+        for server in self.watched:
+            use, level = self._use.get(server.name), self._read_level(server)
             if use is None or level is None:
                 continue
             add_use(use, level, now)
@@ -99,12 +99,12 @@ class ServerObserver:
             self._traffic.take_sample(self._pids_by_server(), last=last)
 
     def end_observation(self) -> None:
-        """The last look."""
+        """Takes the last sample."""
         self.take_sample(last=True)
-        for each in self.watched:
-            use = self._use.get(each.name)
-            if use is not None and each.gc_log is not None:
-                use.gc_count, use.gc_pause_ns, _ = self.collections(each.gc_log, use.gc_offset)
+        for server in self.watched:
+            use = self._use.get(server.name)
+            if use is not None and server.gc_log is not None:
+                use.gc_count, use.gc_pause_ns, _ = self.collections(server.gc_log, use.gc_offset)
         if self._traffic is not None:
             self._traffic.close()
 
@@ -132,7 +132,7 @@ class ServerObserver:
             total = self._traffic.totals[name]
             yield "network.received", total.received, "B"
             yield "network.sent", total.sent, "B"
-        if any(each.name == name and each.gc_log for each in self.watched):
+        if any(server.name == name and server.gc_log for server in self.watched):
             yield "gc.count", use.gc_count, "collections"
             yield "gc.pause", use.gc_pause_ns, "ns"
 
@@ -145,12 +145,14 @@ class ServerObserver:
         if not processes:
             return None
         # The first is the server itself.
-        pids = [each.pid for each in processes]
+        pids = [process.pid for process in processes]
         resident, shared = zip(*(resident_memory(pid, self.proc) for pid in pids), strict=True)
         done = [bytes_of(pid, self.proc) for pid in pids]
-        read, written = (sum(each[at] for each in done if each is not None) for at in (0, 1))
+        read, written = (sum(counts[at] for counts in done if counts is not None) for at in (0, 1))
         io = None if done[0] is None else (read, written)
-        return Level(sum(each.all_ticks for each in processes), sum(resident) - sum(shared) + max(shared), io, pids)
+        return Level(
+            sum(process.all_ticks for process in processes), sum(resident) - sum(shared) + max(shared), io, pids
+        )
 
 
 def add_use(use: ServerUse, level: Level, now_ns: int) -> None:
@@ -172,12 +174,15 @@ def process_tree(server: Watched, proc: Path = PROC) -> list[ProcessCounters]:
     root = read_stat(server.pid, proc)
     if root is None or root.start_ticks != server.start_ticks:
         return []
-    return [root, *(found for pid in list_descendants(server.pid, proc) if (found := read_stat(pid, proc)) is not None)]
+    return [
+        root,
+        *(process for pid in list_descendants(server.pid, proc) if (process := read_stat(pid, proc)) is not None),
+    ]
 
 
 def sum_ticks(watched: Sequence[Watched], proc: Path = PROC) -> int:
     """The processor time that servers have used so far."""
-    return sum(each.all_ticks for server in watched for each in process_tree(server, proc))
+    return sum(process.all_ticks for server in watched for process in process_tree(server, proc))
 
 
 def list_descendants(pid: int, proc: Path = PROC) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """TCP connections of this host with the bytes that they carried, by sock_diag(7): no command or rights needed.
 
 The kernel does not count bytes by process. It counts them by connection (tcp_info, since Linux 4.1), gives each
-connection's inode, and sends the last counts of one that ends to its listeners (as `ss --events`).
+connection's inode, and sends the final counts of an ended connection to its listeners (as `ss --events`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ATTRIBUTE = struct.Struct("=HH")
 # tcpi_bytes_acked and tcpi_bytes_received.
 BYTES, BYTES_AT = struct.Struct("=QQ"), 120
 RECEIVE_BYTES = 1 << 18
-# Buffer for the ends of connections between two samples: some thousands.
+# Buffer size for the ends of connections between two samples, some thousands.
 EVENTS_BYTES = 4 << 20
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -98,14 +98,14 @@ class Sockets:
                     continue
                 return
             for kind, _, body in split_messages(data):
-                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
-                    yield found
+                if kind == SOCK_DIAG_BY_FAMILY and (connection := parse_connection(body)):
+                    yield connection
 
     def close(self) -> None:
         """Closes the sockets."""
-        for each in (self._ask, self._ends):
-            if each is not None:
-                each.close()
+        for handle in (self._ask, self._ends):
+            if handle is not None:
+                handle.close()
         self._ask = self._ends = None
 
     def _read_answers(self, ask: socket.socket, sequence: int) -> Iterator[Connection]:
@@ -115,23 +115,23 @@ class Sockets:
                     continue
                 if kind in (NLMSG_DONE, NLMSG_ERROR):
                     return
-                if kind == SOCK_DIAG_BY_FAMILY and (found := parse_connection(body)):
-                    yield found
+                if kind == SOCK_DIAG_BY_FAMILY and (connection := parse_connection(body)):
+                    yield connection
 
 
 def open_netlink(groups: int) -> socket.socket | None:
     """A netlink socket; None if it cannot be opened."""
     try:
-        found = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+        handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
     except OSError:
         return None
     try:
-        found.bind((0, groups))
-        found.settimeout(1.0)
+        handle.bind((0, groups))
+        handle.settimeout(1.0)
     except OSError:
-        found.close()
+        handle.close()
         return None
-    return found
+    return handle
 
 
 def split_messages(data: bytes) -> Iterator[tuple[int, int, memoryview]]:

@@ -16,7 +16,7 @@ from loadstone.results.value import Value
 
 # Clocks tick a hundred times a second: a share of fewer ticks of all processors is meaningless.
 TICKS_MIN = 100
-# The limit for one process or device: one tick is then 5 %.
+# The limit for one process or device, at which a tick is 5 %.
 ELAPSED_NS_MIN = 200_000_000
 LOOPBACK = "lo"
 # The prefix of servers' names, and of their figures, which come from loadstone.observe.server_usage.
@@ -28,7 +28,7 @@ def window_figures(
 ) -> list[Value]:
     """The figures of a window.
 
-    `device` is the one with the data; `interfaces` are those to count, all but the loopback if it is None.
+    `device` holds the data. `interfaces` are the counted interfaces; None: all except the loopback.
     """
     if window.samples < 2:
         return []
@@ -38,8 +38,8 @@ def window_figures(
         *io_others(window, device),
         *pressure_figures(window),
     ]
-    others = [*memory_figures(window), *network_figures(window, interfaces), *process_figures(window)]
-    return [Value(metric, value, unit, window.samples) for metric, value, unit in (*shares, *others)]
+    further = [*memory_figures(window), *network_figures(window, interfaces), *process_figures(window)]
+    return [Value(metric, value, unit, window.samples) for metric, value, unit in (*shares, *further)]
 
 
 Figure = tuple[str, float, str]
@@ -54,20 +54,24 @@ def processor_figures(window: Window) -> Iterator[Figure]:
         yield "cpu.busy", (ticks - idle - steal) / ticks, "share"
         yield "cpu.iowait", window.ticks["iowait"] / ticks, "share"
         yield "cpu.steal", steal / ticks, "share"
-    seen = window.attributed
-    if seen.all >= TICKS_MIN:
-        yield "cpu.others", max(seen.used - seen.ours - not_others(window), 0) / seen.all, "share"
+    attributed = window.attributed
+    if attributed.all >= TICKS_MIN:
+        yield (
+            "cpu.others",
+            max(attributed.used - attributed.watched - kernel_and_lab_ticks(window), 0) / attributed.all,
+            "share",
+        )
     if window.throttled_ns is not None and window.elapsed_ns >= ELAPSED_NS_MIN and window.last:
         count = max(len(window.last.processors) - 1, 1)
         yield "cpu.throttled", min(window.throttled_ns / (window.elapsed_ns * count), 1.0), "share"
 
 
-def not_others(window: Window) -> int:
+def kernel_and_lab_ticks(window: Window) -> int:
     """Ticks of kernel threads and of the lab's unobserved descendants: known if both ends had a census."""
     before, after = census_pair(window)
     if before is None or after is None or window.first is None or window.last is None:
         return 0
-    known = [found.key for sample in (window.first, window.last) for found in sample.processes.values()]
+    known = [process.key for sample in (window.first, window.last) for process in sample.processes.values()]
     return after.kernel_ticks_since(before) + after.relatives_ticks_since(before, known)
 
 
@@ -102,9 +106,9 @@ def device_utilisation(window: Window, device: Device) -> float | None:
 def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
     """The minimum share of the disks' time that other processes' I/O took.
 
-    The kernel does the write-back, so a disk's bytes do not show whose they are, nor a process's bytes on which disk
-    they are. Other processes are charged with at most their own bytes, at most the bytes that the disks moved beyond
-    our processes' bytes, and only while the disks worked: a log line on an idle disk is not a disturbance.
+    The kernel does the write-back, so a disk's bytes do not show their process, nor a process's bytes their disk. Other
+    processes are charged with at most their own bytes, at most the disks' bytes minus the bytes of the lab's family,
+    and only while the disks worked: a log line on an idle disk is not a disturbance.
     """
     before, after = census_pair(window)
     if before is None or after is None or device is None or not device.counted:
@@ -112,11 +116,11 @@ def io_others(window: Window, device: Device | None) -> Iterator[Figure]:
     known, busy = after.bytes_since(before), device_utilisation(window, device)
     if known is None or busy is None or any(disk not in window.disks for disk in device.disks):
         return
-    ours, others = known
-    moved = sum(sum(window.disks[disk][:2]) for disk in device.disks)
-    charged = min(others, max(moved - ours, 0))
-    yield "io.others", busy * charged / moved if moved else 0.0, "share"
-    yield "io.others_bytes", others, "B"
+    family_bytes, other_bytes = known
+    disk_bytes = sum(sum(window.disks[disk][:2]) for disk in device.disks)
+    charged = min(other_bytes, max(disk_bytes - family_bytes, 0))
+    yield "io.others", busy * charged / disk_bytes if disk_bytes else 0.0, "share"
+    yield "io.others_bytes", other_bytes, "B"
 
 
 def pressure_figures(window: Window) -> Iterator[Figure]:
@@ -127,7 +131,7 @@ def pressure_figures(window: Window) -> Iterator[Figure]:
 
 
 def memory_figures(window: Window) -> Iterator[Figure]:
-    """The least available memory, the mean page cache, and the most dirty memory."""
+    """The minimum of available memory, the mean page cache, and the maximum of dirty memory."""
     if window.available_min is not None:
         yield "memory.available_min", window.available_min, "B"
     if window.cache_samples:

@@ -10,7 +10,7 @@ from pathlib import Path
 from loadstone.observe.kernel_file import PROC
 from loadstone.observe.sockets import Address, Connection, Sockets, list_inodes
 
-# Samples are less frequent if they would otherwise take more than this share of a processor.
+# The largest share of a processor that samples may use; above it they become less frequent.
 SHARE_MAX = 0.02
 # The time that the kernel may need to report the end of a connection.
 LATE_SECONDS = 0.2
@@ -49,23 +49,25 @@ class Traffic:
             return
         # In this order, a connection that ends between the two calls is in both lists, not in neither.
         there = list(self._sockets.list_connections())
-        ended = self._list_ended({each.cookie for each in there}, last=last)
-        for each in there:
+        ended = self._list_ended({connection.cookie for connection in there}, last=last)
+        for connection in there:
             # A connection to a server's address belongs to it, even before the process that will serve it exists.
-            if each.cookie not in self._owners and each.local in self._addresses:
-                self._owners[each.cookie] = self._addresses[each.local]
-        new = [each for each in there if each.inode and each.cookie not in self._owners]
+            if connection.cookie not in self._owners and connection.local in self._addresses:
+                self._owners[connection.cookie] = self._addresses[connection.local]
+        new = [connection for connection in there if connection.inode and connection.cookie not in self._owners]
         if new:
             every = ((name, pid) for name, members in pids.items() for pid in members)
             owned = {inode: name for name, pid in every for inode in list_inodes(pid, self._proc)}
-            self._owners |= {each.cookie: owned.get(each.inode, NOBODY) for each in new}
-        for each in there:
-            self._add_connection(each, self._owners.get(each.cookie, NOBODY))
-        for each in ended:
+            self._owners |= {connection.cookie: owned.get(connection.inode, NOBODY) for connection in new}
+        for connection in there:
+            self._add_connection(connection, self._owners.get(connection.cookie, NOBODY))
+        for connection in ended:
             # A connection that was opened and closed between two samples is identified by its address.
-            self._add_connection(each, self._owners.pop(each.cookie, self._addresses.get(each.local, NOBODY)))
-            self._seen.pop(each.cookie, None)
-        gone = self._owners.keys() - {each.cookie for each in there}
+            self._add_connection(
+                connection, self._owners.pop(connection.cookie, self._addresses.get(connection.local, NOBODY))
+            )
+            self._seen.pop(connection.cookie, None)
+        gone = self._owners.keys() - {connection.cookie for connection in there}
         for cookie in gone:
             # Its end may still be reported, with its final bytes, so only connections of other processes are forgotten.
             if self._owners[cookie] == NOBODY:
@@ -77,28 +79,28 @@ class Traffic:
         self._due = now + (now - start) / SHARE_MAX
 
     def close(self) -> None:
-        """Ends it."""
+        """Takes the last sample, and closes the sockets."""
         self._sockets.close()
 
     def _list_ended(self, there: Container[int], *, last: bool) -> list[Connection]:
         """Ended connections. The kernel reports them with a delay, so the last sample waits for it."""
-        found = list(self._sockets.list_ended())
+        ended_connections = list(self._sockets.list_ended())
         until = time.monotonic() + LATE_SECONDS
         while last and time.monotonic() < until:
             time.sleep(LATE_SECONDS / 10)
-            found += self._sockets.list_ended()
-            ended = {each.cookie for each in found}
+            ended_connections += self._sockets.list_ended()
+            ended = {connection.cookie for connection in ended_connections}
             if all(cookie in there or cookie in ended for cookie in self._seen):
                 break
-        return found
+        return ended_connections
 
-    def _add_connection(self, found: Connection, owner: str) -> None:
+    def _add_connection(self, connection: Connection, owner: str) -> None:
         if owner not in self.totals:
             return
-        before = self._seen.get(found.cookie)
+        before = self._seen.get(connection.cookie)
         if before is None and not self._begun:
-            before = Bytes(found.received, found.sent)
+            before = Bytes(connection.received, connection.sent)
         total, before = self.totals[owner], before or Bytes()
-        total.received += max(found.received - before.received, 0)
-        total.sent += max(found.sent - before.sent, 0)
-        self._seen[found.cookie] = Bytes(found.received, found.sent)
+        total.received += max(connection.received - before.received, 0)
+        total.sent += max(connection.sent - before.sent, 0)
+        self._seen[connection.cookie] = Bytes(connection.received, connection.sent)

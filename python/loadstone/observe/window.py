@@ -1,7 +1,7 @@
 """A window: the increases of counters between successive samples, and the extremes of levels.
 
-It adds up pairs of samples and keeps none: a day of samples fits, and a counter that is reset, a device that is
-unplugged or a process that ends costs only one pair.
+It sums pairs of samples without storing them, so a day of samples fits in memory. A reset counter, an unplugged device
+or an ended process costs only one pair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from loadstone.observe.sample import LAB, HostSample
 
 ALL_PROCESSORS = "cpu"
 IDLE = frozenset({"idle", "iowait"})
-# Columns of programs and kernel threads. Interrupts are not attributed to any process: they serve our I/O as well.
+# Columns of programs and kernel threads. Interrupts are not attributed to any process, since they also serve the
+# engine's I/O.
 BY_SOMEBODY = frozenset({"user", "nice", "system"})
 
 
@@ -31,11 +32,11 @@ class Usage:
 
 @dataclass
 class Attribution:
-    """Ticks of those pairs of samples for which all work of the lab and the watched processes is known."""
+    """Ticks of the pairs of samples in which all work of the lab and the watched processes is known."""
 
     all: int = 0
     used: int = 0
-    ours: int = 0
+    watched: int = 0
 
 
 @dataclass
@@ -86,9 +87,9 @@ class Window:
             cache = levels["cached"] + levels.get("buffers", 0) - levels.get("shared", 0)
             self.cache_sum += max(cache, 0)
             self.cache_samples += 1
-        for name, found in sample.processes.items():
+        for name, process in sample.processes.items():
             usage = self.processes.setdefault(name, Usage())
-            usage.memory_max = max(usage.memory_max, found.memory_bytes)
+            usage.memory_max = max(usage.memory_max, process.memory_bytes)
 
     def _add_pair(self, before: HostSample, after: HostSample) -> None:
         elapsed_ns = after.clocks.monotonic_ns - before.clocks.monotonic_ns
@@ -96,23 +97,23 @@ class Window:
         if old is not None and new is not None:
             gained = ticks_between(old, new)
             self.ticks.update(gained)
-            ours = our_ticks(before, after)
-            if ours is not None:
+            engine_ticks = sum_watched_ticks(before, after)
+            if engine_ticks is not None:
                 self.attributed.all += sum(gained.values())
                 self.attributed.used += sum(gained[column] for column in BY_SOMEBODY)
-                self.attributed.ours += ours
+                self.attributed.watched += engine_ticks
         add_rows(self.disks, before.disks, after.disks)
         add_rows(self.network, before.network, after.network)
         add_rows(self.pressure, before.pressure, after.pressure)
         if before.throttled_ns is not None and after.throttled_ns is not None:
             self.throttled_ns = (self.throttled_ns or 0) + counter_delta(before.throttled_ns, after.throttled_ns)
-        for name, found in after.processes.items():
+        for name, process in after.processes.items():
             was = before.processes.get(name)
-            if was is not None and was.key == found.key:
+            if was is not None and was.key == process.key:
                 usage = self.processes.setdefault(name, Usage())
                 usage.elapsed_ns += elapsed_ns
-                usage.cpu_ticks += max(found.cpu_ticks - was.cpu_ticks, 0)
-                usage.faults_major += max(found.faults_major - was.faults_major, 0)
+                usage.cpu_ticks += max(process.cpu_ticks - was.cpu_ticks, 0)
+                usage.faults_major += max(process.faults_major - was.faults_major, 0)
 
 
 def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
@@ -121,8 +122,8 @@ def ticks_between(before: Ticks, after: Ticks) -> dict[str, int]:
     return {column: max(new - old, 0) for column, old, new in columns}
 
 
-def our_ticks(before: HostSample, after: HostSample) -> int | None:
-    """Ticks of the lab and the watched processes between two samples; None if a part of them cannot be known."""
+def sum_watched_ticks(before: HostSample, after: HostSample) -> int | None:
+    """Ticks of the lab and the watched processes between two samples; None if some of them are unknown."""
     total = 0
     lab = after.processes.get(LAB)
     was_lab = before.processes.get(LAB)
@@ -130,22 +131,23 @@ def our_ticks(before: HostSample, after: HostSample) -> int | None:
         return None
     children = lab.children_ticks - was_lab.children_ticks
     for name in before.processes.keys() | after.processes.keys():
-        was, found = before.processes.get(name), after.processes.get(name)
-        if found is not None and was is not None and found.key == was.key:
+        was, process = before.processes.get(name), after.processes.get(name)
+        if process is not None and was is not None and process.key == was.key:
             # The lab's children are handled below.
-            total += found.cpu_ticks - was.cpu_ticks if name == LAB else found.all_ticks - was.all_ticks
+            total += process.cpu_ticks - was.cpu_ticks if name == LAB else process.all_ticks - was.all_ticks
             continue
         if was is not None:
             # It ended, and its last ticks are in its parent's count of children: known if the parent is the lab.
             if was.parent != lab.pid:
                 return None
             children -= was.all_ticks
-        if found is not None:
+        if process is not None:
             # It was not watched before. All of its work belongs to this pair only if it began between its samples.
-            if found.start_ticks < before.clocks.boot_ticks:
+            if process.start_ticks < before.clocks.boot_ticks:
                 return None
-            total += found.all_ticks
-    # An unwatched child adds the ticks of its whole life: the error is in our favour: a larger share for us.
+            total += process.all_ticks
+    # An unwatched child adds the ticks of its whole life: the error overstates the lab's share, and never blames other
+    # programs.
     return total + max(children, 0)
 
 

@@ -28,28 +28,32 @@ EXPLORATORY = "; exploratory, because only the first metric is confirmatory"
 
 def tables(view: View) -> list[Table]:
     """One table for each headline metric that was measured."""
-    return [found for metric in view.headline if (found := table(view, metric))]
+    return [content for metric in view.headline if (content := table(view, metric))]
 
 
 def table(view: View, metric: str) -> Table:
     """Variants by context: median, interval, ratio to the baseline, p, n, and the findings against them."""
-    compared = any(each.metric == metric for each in view.judgement.comparisons)
+    compared = any(comparison.metric == metric for comparison in view.judgement.comparisons)
     groups: list[Rows] = []
     methods: dict[str, None] = {}
-    shown = left_out = 0
-    for context, keys in view.within.items():
-        if shown + len(keys) > ROWS_MAX and shown:
-            left_out += len(keys)
+    row_count = omitted = 0
+    for context, keys in view.keys_by_context.items():
+        if row_count + len(keys) > ROWS_MAX and row_count:
+            omitted += len(keys)
             continue
         rows = tuple(row for key in keys[:ROWS_MAX] if (row := entries(view, key, metric, compared)))
-        left_out += len(keys) - len(keys[:ROWS_MAX])
-        shown += len(rows)
+        omitted += len(keys) - len(keys[:ROWS_MAX])
+        row_count += len(rows)
         if rows:
             groups.append(Rows(view.title(context), rows))
             methods.update(dict.fromkeys(reading(view, keys, metric)))
-    if left_out:
-        methods[f"{units.count_noun(left_out, 'more variant')} not shown here: values.jsonl has them all"] = None
-    columns = [Column(view.by or "variant", width=18), Column("median", "right", 15), Column("interval", "right", 22)]
+    if omitted:
+        methods[f"{units.count_noun(omitted, 'more variant')} not shown here: values.jsonl has them all"] = None
+    columns = [
+        Column(view.dimension or "variant", width=18),
+        Column("median", "right", 15),
+        Column("interval", "right", 22),
+    ]
     if compared:
         columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
@@ -67,13 +71,13 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[T
         return ()
     full = view.value(key)
     name = TableCell(shorten(full, NAME_MAX), aside=full if len(full) > NAME_MAX else "")
-    end = (TableCell(str(cell.estimate.n)), held(view.findings_of(key, metric)))
+    end = (TableCell(str(cell.estimate.n)), render_verdict(view.findings_of(key, metric)))
     middle = [TableCell(""), TableCell("")] if compared else []
     if cell.withheld:
         return (name, TableCell("withheld", cell.withheld, tone="muted"), TableCell(""), *middle, *end)
     if compared:
         comparison = view.comparisons.get((metric, key))
-        middle = list(against(comparison) if comparison else alone(view, key, metric))
+        middle = list(render_ratio(comparison) if comparison else explain_missing_ratio(view, key, metric))
     lower = view.judgement.lower_bounds(cell)
     estimate = replace(cell.estimate, low=lower.estimate.low)
     between = (
@@ -104,10 +108,17 @@ def tool_figure(view: View, cell: Cell) -> str:
     return f"{name} {number} {TOOL_UNITS[tool]}{of_job}"
 
 
-def alone(view: View, key: VariantKey, metric: str) -> Iterator[TableCell]:
+def explain_missing_ratio(view: View, key: VariantKey, metric: str) -> Iterator[TableCell]:
     """In place of a ratio: that this is the baseline, or why there is no ratio."""
     named = baseline_value(view)
-    beside = next((each for each in view.within[view.context(key)] if view.value(each) == named), None)
+    beside = next(
+        (
+            key_of_baseline
+            for key_of_baseline in view.keys_by_context[view.context(key)]
+            if view.value(key_of_baseline) == named
+        ),
+        None,
+    )
     if beside == key:
         yield TableCell("baseline", tone="muted")
     else:
@@ -116,7 +127,7 @@ def alone(view: View, key: VariantKey, metric: str) -> Iterator[TableCell]:
     yield TableCell("")
 
 
-def against(comparison: Comparison) -> Iterator[TableCell]:
+def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
     """The ratio to the baseline with its claim, and p."""
     ratio, claim = comparison.ratio, comparison.claim
     number, between = (
@@ -127,7 +138,7 @@ def against(comparison: Comparison) -> Iterator[TableCell]:
     short = wording.short_change(ratio.value)
     why = f"; {comparison.why}" if comparison.why else ""
     least = min(comparison.baseline.estimate.n, comparison.contender.estimate.n)
-    shown: dict[Claim, tuple[str, str]] = {
+    texts: dict[Claim, tuple[str, str]] = {
         "better": (f"{number}{comma} better", between),
         "worse": (f"{number}{comma} worse", between),
         "none": ("~", f"{short}, no evidence of a difference{why}"),
@@ -138,8 +149,8 @@ def against(comparison: Comparison) -> Iterator[TableCell]:
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }
-    yield TableCell(*shown[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
-    yield TableCell(wording.p_text(comparison.p, comparison.p_adjusted), aside=untouched(comparison))
+    yield TableCell(*texts[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
+    yield TableCell(wording.p_text(comparison.p, comparison.p_adjusted), aside=format_plain_p(comparison))
 
 
 def refusal(comparison: Comparison) -> str:
@@ -148,14 +159,14 @@ def refusal(comparison: Comparison) -> str:
     return f"invalid: {worst.check}" if worst and worst.severity == Severity.INVALID else "a side is invalid"
 
 
-def untouched(comparison: Comparison) -> str:
+def format_plain_p(comparison: Comparison) -> str:
     """The p before Holm's correction, where that changed it."""
     p, adjusted = comparison.p, comparison.p_adjusted
     changed = p is not None and adjusted is not None and f"{p:.3f}" != f"{adjusted:.3f}"
     return f"{p:.3f} before the correction" if changed else ""
 
 
-def held(findings: Sequence[Finding]) -> TableCell:
+def render_verdict(findings: Sequence[Finding]) -> TableCell:
     """The verdict of a row and the checks behind it."""
     worst = worst_verdict(findings)
     if worst is Verdict.VALID:
@@ -172,7 +183,7 @@ def baseline(view: View) -> str:
 
 
 def baseline_value(view: View) -> str:
-    """The compared value that the others are compared with."""
+    """The value of the compared dimension that is the baseline."""
     return view.value(view.judgement.comparisons[0].baseline.variant)
 
 
@@ -180,7 +191,7 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
     """How the intervals and tests of some variants were made."""
     for key in keys:
         cell = view.cell(key, metric)
-        if cell is not None and (method := made(cell.estimate)):
+        if cell is not None and (method := describe_interval(cell.estimate)):
             yield method
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
@@ -190,7 +201,7 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
                 yield f"p after Holm's correction for {every}{EXPLORATORY if comparison.exploratory else ''}"
 
 
-def made(estimate: Estimate) -> str:
+def describe_interval(estimate: Estimate) -> str:
     """An interval's level and method."""
     if estimate.low is None or estimate.level is None:
         return ""

@@ -1,4 +1,4 @@
-"""Tables of what accompanies the load: what each system guarantees, and what its hosts did."""
+"""Tables of facts: the guarantees of each system, and the observations of its hosts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from loadstone.report.view import View
 
 # The most columns in a table.
 COLUMNS_MAX = 6
-# The facts that matter most come first; the others follow in the order found.
+# The most important facts come first; the remaining facts follow in recorded order.
 FIRST = ("version", "durability", "how", "replication", "consistency", "cache_bytes", "compression", "file_system")
 # Facts that the environment also has, which get a row only where they differ; and facts that are not guarantees.
 ELSEWHERE = frozenset({"hosts", "host_names", "cpu_model", "cpus", "memory_bytes", "kernel", "engine", "profile"})
-NO_PROMISE = frozenset({"directory", "store"})
-# What is observed while the load runs (docs/reference/observation.md); device bytes per operation have a chart.
+NO_GUARANTEE = frozenset({"directory", "store"})
+# Observations during the load (docs/reference/observation.md); device bytes per operation have a chart.
 HOST = re.compile(r"(cpu|memory|device|io|network|pressure|engine)\.(?!.*per_operation$)")
 
 
-def promises(view: View) -> tuple[Table, Table]:
-    """Facts by what is compared (what a write survives, how, cache, compression, version): differing and equal ones."""
-    columns = list(grouped(view))
-    facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in known(view)}
+def guarantees(view: View) -> tuple[Table, Table]:
+    """The facts of each compared value (durability, cache, compression, version …): differing and equal facts."""
+    columns = list(group_variants(view))
+    facts = {name: [fact_text(view, keys, name) for _, keys in columns] for name in list_facts(view)}
     differing, common = [], []
     for name, values in facts.items():
         is_differing = len(set(values)) > 1
@@ -36,13 +36,16 @@ def promises(view: View) -> tuple[Table, Table]:
             differing.append(row)
         elif name not in ELSEWHERE:
             common.append(row)
-    return by_value(view, differing), by_value(view, common)
+    return create_table(view, differing), create_table(view, common)
 
 
-def known(view: View) -> list[str]:
+def list_facts(view: View) -> list[str]:
     """The names of all facts, the important ones first."""
-    found = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
-    return [*(name for name in FIRST if name in found), *(name for name in found if name not in (*FIRST, *NO_PROMISE))]
+    names = dict.fromkeys(name for trials in view.variants.values() for trial in trials for name in trial.facts)
+    return [
+        *(name for name in FIRST if name in names),
+        *(name for name in names if name not in (*FIRST, *NO_GUARANTEE)),
+    ]
 
 
 def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
@@ -53,48 +56,51 @@ def fact_text(view: View, keys: Sequence[VariantKey], name: str) -> str:
         for trial in view.variants[key]
         if name in trial.facts
     )
-    shown = list(values)[:3]
-    return ", ".join([*shown, *(["…"] if len(values) > len(shown) else [])]) or wording.DASH
+    first = list(values)[:3]
+    return ", ".join([*first, *(["…"] if len(values) > len(first) else [])]) or wording.DASH
 
 
 def host(view: View) -> Table:
-    """What was observed of the hosts: the median over trials, and the range."""
+    """The observations of the hosts: the median over trials, and the range."""
     rows = []
     for metric in view.results.metrics:
         if not HOST.match(metric) or (not metric.startswith("cpu.") and idle(view, metric)):
             continue
         rows.append(
-            (TableCell(wording.metric_name(metric)), *(observed(view, keys, metric) for _, keys in grouped(view)))
+            (
+                TableCell(wording.metric_name(metric)),
+                *(render_observation(view, keys, metric) for _, keys in group_variants(view)),
+            )
         )
-    return by_value(view, rows)
+    return create_table(view, rows)
 
 
 def idle(view: View, metric: str) -> bool:
-    """Whether nothing of it was ever seen."""
+    """Whether a metric is zero or missing in every trial."""
     return not any(trial.value(metric) for trials in view.variants.values() for trial in trials)
 
 
-def observed(view: View, keys: Iterable[VariantKey], metric: str) -> TableCell:
+def render_observation(view: View, keys: Iterable[VariantKey], metric: str) -> TableCell:
     """The median of some variants' figures and their range."""
-    found = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
-    if not found:
+    values = [value for key in keys for trial in view.variants[key] if (value := trial.values.get(metric))]
+    if not values:
         return TableCell(wording.DASH, tone="muted")
-    numbers, unit = [value.value for value in found], found[0].unit
+    numbers, unit = [value.value for value in values], values[0].unit
     low, high = min(numbers), max(numbers)
     return TableCell(
         units.format_figure(median(numbers), unit), wording.span_text(low, high, unit) if low < high else ""
     )
 
 
-def grouped(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
-    """The variants by what is compared, as many as fit into columns."""
+def group_variants(view: View) -> Iterable[tuple[str, list[VariantKey]]]:
+    """The variants of each compared value, as many as fit into columns."""
     for value in view.values[:COLUMNS_MAX]:
         yield value, [key for key in view.variants if view.value(key) == value]
 
 
-def by_value(view: View, rows: Sequence[tuple[TableCell, ...]]) -> Table:
-    """A table with a column for what is compared, and a note on columns for which there was no room."""
-    heads = (Column(""), *(Column(view.short[value]) for value, _ in grouped(view)))
+def create_table(view: View, rows: Sequence[tuple[TableCell, ...]]) -> Table:
+    """A table with a column for each compared value, and a note on omitted columns."""
+    heads = (Column(""), *(Column(view.short[value]) for value, _ in group_variants(view)))
     more = len(view.values) - COLUMNS_MAX
     notes = (f"{more:,} more not shown here: values.jsonl has them all",) if more > 0 else ()
     return Table("", heads, (Rows("", tuple(rows)),), notes)

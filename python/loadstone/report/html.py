@@ -24,16 +24,16 @@ SELF_CONTAINED = "This page is one file and loads nothing from the network."
 
 def document(view: View, every: Sequence[Section]) -> str:
     """The whole page, of these sections."""
-    first, found = opening(view, list(every))
-    charts = [*([first] if first else []), *(figure for section in found for figure in section.figures)]
+    first, remaining = opening(view, list(every))
+    charts = [*([first] if first else []), *(figure for section in remaining for figure in section.figures)]
     title = f"{view.results.name or 'Results'} · Loadstone"
     body = tag(
         "body",
         tag(
             "main",
             parts.header(view, first),
-            parts.contents(found),
-            *(parts.section(view, each) for each in found),
+            parts.contents(remaining),
+            *(parts.section(view, item) for item in remaining),
             tag("footer", tag("p", f"Made by Loadstone {__version__}. {SELF_CONTAINED}")),
         ),
         *(scripts(charts) if charts else ()),
@@ -74,8 +74,8 @@ def program() -> str:
 
 def vegalite() -> str | None:
     """The version of Vega-Lite that Altair writes, if there is a copy of it here; None: the newest that is."""
-    wanted = altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
-    return wanted if wanted in vl_convert.get_vegalite_versions() else None
+    version = altair.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+    return version if version in vl_convert.get_vegalite_versions() else None
 
 
 def policy(charts: bool) -> str:
@@ -89,5 +89,5 @@ def policy(charts: bool) -> str:
 
 @functools.cache
 def read(name: str) -> str:
-    """A file beside this module."""
+    """A file of this package."""
     return resources.files("loadstone.report").joinpath(name).read_text(encoding="utf-8")

@@ -12,14 +12,14 @@ from loadstone.judge.finding import Verdict
 from loadstone.judge.judgement import Expectation
 from loadstone.report.charts.figure import Figure
 from loadstone.report.expectations import describe_figure
-from loadstone.report.markup import Markup, joined, tag
+from loadstone.report.markup import Markup, join_markup, tag
 from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
 from loadstone.report.warnings import Warnings, page_address
 
-# How deep an environment is shown, and how many entries of one list.
+# The depth of a rendered environment, and the entries of one list.
 DEPTH_MAX = 6
 ENTRIES_MAX = 200
 # Parts of an environment with more entries are folded away.
@@ -28,7 +28,7 @@ OPEN_MAX = 24
 EXPECTED_MAX = 4
 ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
-# What stands in other sections, and the version of the format.
+# The content of other sections, and the version of the format.
 ELSEWHERE = frozenset({"command", "environment", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
 MARKS = (
@@ -44,14 +44,14 @@ MARKS = (
 
 
 def header(view: View, first: Figure | None) -> Markup:
-    """The question, the answer, the chart that shows it, and what it rests on."""
+    """The question, the answer with its verdict, the deciding chart, and a summary of the trials."""
     results, further = view.results, view.judgement.further
     started = min((trial.start_unix_ns for trial in results.trials if trial.start_unix_ns), default=None)
     day = None if started is None else datetime.fromtimestamp(started / 1e9, UTC).strftime("%-d %B %Y, %H:%M UTC")
     over = [part for part in ("Loadstone report", results.name, day) if part]
     return tag(
         "header",
-        tag("p", *dotted(over), class_="over"),
+        tag("p", *wrap_items(over), class_="over"),
         tag("h1", headline(view)),
         tag(
             "div",
@@ -62,7 +62,7 @@ def header(view: View, first: Figure | None) -> Markup:
         *([tag("ul", *(tag("li", keep_units(text)) for text in further), class_="further")] if further else []),
         *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
-        tag("p", *dotted(gist(view)), class_="gist"),
+        tag("p", *wrap_items(gist(view)), class_="gist"),
     )
 
 
@@ -85,11 +85,11 @@ def list_expectations(expectations: Sequence[Expectation]) -> Markup:
         )
     first, more = rows[:EXPECTED_MAX], rows[EXPECTED_MAX:]
     folded = [tag("details", tag("summary", f"{len(more)} more expectations"), tag("ul", *more, class_="expected"))]
-    return joined(tag("ul", *first, class_="expected"), *(folded if more else []))
+    return join_markup(tag("ul", *first, class_="expected"), *(folded if more else []))
 
 
 def stand(view: View) -> list[str]:
-    """What the verdict means; the warnings are a link."""
+    """The meaning of the verdict, with a link to the warnings."""
     before, link, after = keep_units(meaning(view)).partition("the warnings")
     return [before, tag("a", link, href="#warnings"), after] if link else [before]
 
@@ -99,31 +99,33 @@ def keep_units(text: str) -> str:
     return UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-def dotted(items: Sequence[str]) -> list[Markup]:
-    """Words with points between them, each kept in one piece."""
+def wrap_items(items: Sequence[str]) -> list[Markup]:
+    """Items that the style separates by points and never breaks."""
     return [tag("span", item) for item in items]
 
 
-def contents(found: Sequence[Section]) -> Markup:
+def contents(sections: Sequence[Section]) -> Markup:
     """Links to the sections."""
-    return tag("nav", *(tag("a", section.title, href=f"#{section.name}") for section in found), aria_label="Sections")
+    return tag(
+        "nav", *(tag("a", section.title, href=f"#{section.name}") for section in sections), aria_label="Sections"
+    )
 
 
-def section(view: View, found: Section) -> Markup:
+def section(view: View, part: Section) -> Markup:
     """A section; tables may be folded away."""
-    tables = joined(*(table(content) for content in found.tables))
-    if found.more:
-        tables = joined(tables, tag("details", tag("summary", found.folded), *(table(more) for more in found.more)))
+    tables = join_markup(*(table(content) for content in part.tables))
+    if part.more:
+        tables = join_markup(tables, tag("details", tag("summary", part.folded), *(table(more) for more in part.more)))
     return tag(
         "section",
-        tag("h2", found.title),
-        *(tag("p", *coded(line), class_="lead") for line in found.lead),
-        *([tag("div", *(warned(each) for each in found.warnings), class_="warnings")] if found.warnings else []),
+        tag("h2", part.title),
+        *(tag("p", *mark_code(line), class_="lead") for line in part.lead),
+        *([tag("div", *(render_warnings(item) for item in part.warnings), class_="warnings")] if part.warnings else []),
         tables,
-        *(figure(each) for each in found.figures),
-        *([environment(view.results.environment)] if found.environment else []),
-        *([recipe(found.recipe)] if found.recipe else []),
-        id=found.name,
+        *(figure(item) for item in part.figures),
+        *([environment(view.results.environment)] if part.environment else []),
+        *([recipe(part.recipe)] if part.recipe else []),
+        id=part.name,
     )
 
 
@@ -132,30 +134,36 @@ def badge(verdict: Verdict) -> Markup:
     return tag("span", str(verdict), class_=f"badge {verdict}")
 
 
-def table(found: Table) -> Markup:
+def table(content: Table) -> Markup:
     """A table; on a phone each row becomes a card, in which a cell is labelled by its column's head."""
     heads = [
-        tag("th", each.title, scope="col", class_=each.align, style=f"width:{each.width}%" if each.width else None)
-        for each in found.columns
+        tag(
+            "th",
+            column.title,
+            scope="col",
+            class_=column.align,
+            style=f"width:{column.width}%" if column.width else None,
+        )
+        for column in content.columns
     ]
     bodies = []
-    for group in found.groups:
-        rows = [row(found, entries) for entries in group.rows]
+    for group in content.groups:
+        rows = [row(content, entries) for entries in group.rows]
         if group.title:
-            title = tag("th", group.title, colspan=str(len(found.columns)), scope="rowgroup")
+            title = tag("th", group.title, colspan=str(len(content.columns)), scope="rowgroup")
             rows.insert(0, tag("tr", title, class_="group"))
         bodies.append(tag("tbody", *rows))
-    return joined(
-        tag("h3", found.title) if found.title else "",
+    return join_markup(
+        tag("h3", content.title) if content.title else "",
         tag("div", tag("table", tag("thead", tag("tr", *heads)), *bodies), class_="table"),
-        *([tag("p", ". ".join(found.notes) + ".", class_="notes")] if found.notes else []),
+        *([tag("p", ". ".join(content.notes) + ".", class_="notes")] if content.notes else []),
     )
 
 
-def row(found: Table, entries: Sequence[TableCell]) -> Markup:
+def row(of_table: Table, entries: Sequence[TableCell]) -> Markup:
     """A row; its first cell names it."""
     cells = []
-    for number, (column, entry) in enumerate(zip(found.columns, entries, strict=True)):
+    for number, (column, entry) in enumerate(zip(of_table.columns, entries, strict=True)):
         name = "td" if number else "th"
         empty = not (entry.text or entry.note or entry.verdict is not None)
         classes = " ".join(part for part in (column.align, entry.tone, "empty" if empty else "") if part)
@@ -167,7 +175,7 @@ def row(found: Table, entries: Sequence[TableCell]) -> Markup:
 
 
 def content(entry: TableCell) -> Markup:
-    """What stands in a cell."""
+    """The content of a cell."""
     verdict = "" if entry.verdict is None else badge(entry.verdict)
     text = tag("span", entry.text, class_="text") if entry.text else ""
     note = tag("small", *link_checks(entry)) if entry.note else ""
@@ -185,29 +193,29 @@ def link_checks(entry: TableCell) -> list[str]:
     return parts
 
 
-def figure(found: Figure) -> Markup:
+def figure(chart: Figure) -> Markup:
     """A figure: its legend, its panels, its caption."""
     panels = [
         tag(
             "div",
             tag("h4", panel.title) if panel.title else "",
-            tag("div", class_="chart", data_chart=f"{found.name}-{number}", style=f"min-height:{panel.height + 40}px"),
+            tag("div", class_="chart", data_chart=f"{chart.name}-{number}", style=f"min-height:{panel.height + 40}px"),
             class_="panel",
         )
-        for number, panel in enumerate(found.panels)
+        for number, panel in enumerate(chart.panels)
     ]
     return tag(
         "figure",
-        *([tag("h3", found.title)] if found.title else []),
-        *([legend(found)] if found.legend else []),
-        tag("div", *panels, class_=f"panels by-{found.columns}", role="img", aria_label=found.alt),
-        tag("figcaption", found.caption),
+        *([tag("h3", chart.title)] if chart.title else []),
+        *([legend(chart)] if chart.legend else []),
+        tag("div", *panels, class_=f"panels by-{chart.columns}", role="img", aria_label=chart.alt),
+        tag("figcaption", chart.caption),
     )
 
 
-def legend(found: Figure) -> Markup:
+def legend(chart: Figure) -> Markup:
     """Names with their colours and marks."""
-    return tag("ul", *(tag("li", swatch(number), name) for name, number in found.legend), class_="legend")
+    return tag("ul", *(tag("li", swatch(number), name) for name, number in chart.legend), class_="legend")
 
 
 def swatch(number: int) -> Markup:
@@ -216,28 +224,28 @@ def swatch(number: int) -> Markup:
     return tag("svg", path, viewBox="-1.2 -1.2 2.4 2.4", width="12", height="12", aria_hidden="true")
 
 
-def warned(found: Warnings) -> Markup:
+def render_warnings(group: Warnings) -> Markup:
     """A check's findings."""
-    concerned = units.count_noun(found.trials, "trial") if found.trials else "the whole"
+    concerned = units.count_noun(group.trials, "trial") if group.trials else "the whole"
     messages = []
-    for message, hint in zip(found.messages, found.hints, strict=True):
-        advice = tag("p", tag("b", "What to do: "), *coded(hint), class_="hint") if hint else ""
-        messages.append(tag("li", *coded(message), advice))
-    if found.more:
-        messages.append(tag("li", f"and {units.count_noun(found.more, 'more message')} of this check", class_="more"))
-        messages += [tag("li", tag("b", "What to do: "), *coded(hint), class_="hint") for hint in found.more_hints]
+    for message, hint in zip(group.messages, group.hints, strict=True):
+        advice = tag("p", tag("b", "What to do: "), *mark_code(hint), class_="hint") if hint else ""
+        messages.append(tag("li", *mark_code(message), advice))
+    if group.more:
+        messages.append(tag("li", f"and {units.count_noun(group.more, 'more message')} of this check", class_="more"))
+        messages += [tag("li", tag("b", "What to do: "), *mark_code(hint), class_="hint") for hint in group.more_hints]
     return tag(
         "article",
         tag(
             "h3",
-            tag("span", found.label, class_=f"badge {found.label}"),
-            tag("span", found.check, class_="check"),
+            tag("span", group.label, class_=f"badge {group.label}"),
+            tag("span", group.check, class_="check"),
             tag("small", concerned),
         ),
         tag("ul", *messages),
-        tag("p", "Formula, threshold and reason: ", link_page(found.page), class_="page") if found.page else "",
-        class_=f"warning {found.label}",
-        id=f"{anchor(found.check)}-{found.label}",
+        tag("p", "Formula, threshold and reason: ", link_page(group.page), class_="page") if group.page else "",
+        class_=f"warning {group.label}",
+        id=f"{anchor(group.check)}-{group.label}",
     )
 
 
@@ -252,18 +260,18 @@ def anchor(check: str) -> str:
     return f"check-{re.sub(r'[^a-z0-9]+', '-', check.lower()).strip('-')}"
 
 
-def coded(text: str) -> list[str]:
-    """A sentence; what stands in backticks is code."""
+def mark_code(text: str) -> list[str]:
+    """A sentence; text in backticks is code."""
     parts = re.split(r"`([^`]+)`", text)
     return [tag("code", part) if number % 2 else part for number, part in enumerate(parts)]
 
 
-def environment(found: Mapping[str, Any]) -> Markup:
-    """Hosts, versions and limits as they were recorded."""
-    facts = {name: value for name, value in found.items() if name not in ELSEWHERE}
+def environment(recorded: Mapping[str, Any]) -> Markup:
+    """Hosts, versions and limits as recorded."""
+    facts = {name: value for name, value in recorded.items() if name not in ELSEWHERE}
     plain = {name: value for name, value in facts.items() if not isinstance(value, Mapping | list | tuple)}
     nested = {name: value for name, value in facts.items() if name not in plain}
-    return joined(
+    return join_markup(
         definitions(plain, 0) if plain else "",
         *(
             tag(
@@ -279,7 +287,7 @@ def environment(found: Mapping[str, Any]) -> Markup:
 
 
 def leaves(value: Any) -> int:
-    """How many figures and texts a nested value holds."""
+    """The number of figures and texts in a nested value."""
     inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
     return sum(map(leaves, inner)) if inner else 1
 
@@ -288,26 +296,28 @@ def definitions(value: Any, depth: int) -> Markup:
     """A nested value as definition lists."""
     if isinstance(value, list | tuple) and len(value) == 1:
         return definitions(value[0], depth)
-    if isinstance(value, list | tuple) and any(isinstance(each, Mapping | list | tuple) for each in value):
-        value = {str(number): each for number, each in enumerate(value, start=1)}
+    if isinstance(value, list | tuple) and any(isinstance(entry, Mapping | list | tuple) for entry in value):
+        value = {str(number): entry for number, entry in enumerate(value, start=1)}
     if isinstance(value, list | tuple):
-        return joined(", ".join(str(each) for each in value[:ENTRIES_MAX]) or wording.DASH)
+        return join_markup(", ".join(str(entry) for entry in value[:ENTRIES_MAX]) or wording.DASH)
     if not isinstance(value, Mapping) or depth >= DEPTH_MAX:
-        return joined(wording.DASH if value is None or value == "" else str(value))
+        return join_markup(wording.DASH if value is None or value == "" else str(value))
     pairs = []
-    for name, each in list(value.items())[:ENTRIES_MAX]:
+    for name, entry in list(value.items())[:ENTRIES_MAX]:
         definition = (
-            wording.fact_value(str(name), each) if isinstance(each, str | int | float) else definitions(each, depth + 1)
+            wording.fact_value(str(name), entry)
+            if isinstance(entry, str | int | float)
+            else definitions(entry, depth + 1)
         )
         wide = "wide" if isinstance(definition, Markup) and definition.startswith("<dl") else None
         pairs.append(tag("div", tag("dt", wording.fact_name(str(name))), tag("dd", definition), class_=wide))
     return tag("dl", *pairs)
 
 
-def recipe(found: Recipe) -> Markup:
+def recipe(content: Recipe) -> Markup:
     """The command, the seed and the file."""
-    return joined(
-        tag("pre", tag("code", found.command), class_="command"),
-        tag("p", "Seed of keys, values and order: ", tag("code", found.seed)) if found.seed else "",
-        tag("details", tag("summary", "The resolved experiment file"), tag("pre", tag("code", found.experiment))),
+    return join_markup(
+        tag("pre", tag("code", content.command), class_="command"),
+        tag("p", "Seed of keys, values and order: ", tag("code", content.seed)) if content.seed else "",
+        tag("details", tag("summary", "The resolved experiment file"), tag("pre", tag("code", content.experiment))),
     )

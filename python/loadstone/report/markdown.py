@@ -1,4 +1,4 @@
-"""The report for a pull request or a wiki: the answer, the tables, pictures, warnings, how to reproduce it."""
+"""The report for a pull request or a wiki: the answer, the tables, charts, warnings, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ LEFT_OUT = frozenset({"environment", "trials"})
 SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
-def document(view: View, found: Sequence[Section]) -> str:
-    """The whole text, of these sections; its pictures are in the folder `report` beside it."""
+def document(view: View, content: Sequence[Section]) -> str:
+    """The whole text, of these sections; its charts are in the folder `report` next to it."""
     parts = [
         f"# {plain(headline(view))}",
         f"**{plain(answer(view))}**",
@@ -30,7 +30,7 @@ def document(view: View, found: Sequence[Section]) -> str:
         *([tabulate_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         ", ".join(gist(view)),
     ]
-    for section in found:
+    for section in content:
         if section.name not in LEFT_OUT:
             parts += [f"## {section.title}", *blocks(section)]
     return "\n\n".join(parts) + "\n"
@@ -41,32 +41,32 @@ def tabulate_expectations(expectations: Sequence[Expectation]) -> str:
     lines = ["| | expectation | of | figure | |", "|---|---|---|---|---|"]
     for item in expectations:
         why = "; ".join(part for part in (item.why, item.remedy) if part)
-        cells = (f"**{item.answer}**", plain(item.text), plain(item.of), plain(describe_figure(item)), coded(why))
+        cells = (f"**{item.answer}**", plain(item.text), plain(item.of), plain(describe_figure(item)), mark_code(why))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def blocks(section: Section) -> Iterator[str]:
-    """A section's paragraphs, tables and pictures."""
+    """A section's paragraphs, tables and charts."""
     yield from (plain(line) for line in section.lead)
     for table in section.tables:
-        yield from tabled(table)
+        yield from render_table(table)
     for table in section.more:
-        yield f"<details><summary>{section.folded}</summary>\n\n{chr(10).join(tabled(table))}\n\n</details>"
+        yield f"<details><summary>{section.folded}</summary>\n\n{chr(10).join(render_table(table))}\n\n</details>"
     for figure in section.figures:
-        yield from pictured(figure)
-    yield from (warned(each) for each in section.warnings)
+        yield from embed_figure(figure)
+    yield from (render_warnings(group) for group in section.warnings)
     if section.recipe:
-        yield fenced(section.recipe.command, "sh")
+        yield fence_code(section.recipe.command, "sh")
         if section.recipe.seed:
             yield f"Seed of keys, values and order: {plain(section.recipe.seed)}"
         yield (
             "<details><summary>The resolved experiment file</summary>\n\n"
-            f"{fenced(section.recipe.experiment, 'yaml')}\n\n</details>"
+            f"{fence_code(section.recipe.experiment, 'yaml')}\n\n</details>"
         )
 
 
-def tabled(table: Table) -> Iterator[str]:
+def render_table(table: Table) -> Iterator[str]:
     """A table; headings of row groups become rows in bold."""
     if table.title:
         yield f"### {plain(table.title)}"
@@ -82,16 +82,16 @@ def tabled(table: Table) -> Iterator[str]:
 
 
 def cell(entry: TableCell) -> str:
-    """What stands in a cell."""
+    """The content of a cell."""
     verdict = "" if entry.verdict is None else str(entry.verdict)
     text = " ".join(part for part in (verdict, plain(entry.text)) if part)
     note = f"({plain(entry.note)})" if entry.note and text else plain(entry.note)
-    shown = f"**{text}**" if entry.tone in ("better", "worse") and text else text
-    return " ".join(part for part in (shown, note) if part)
+    main = f"**{text}**" if entry.tone in ("better", "worse") and text else text
+    return " ".join(part for part in (main, note) if part)
 
 
-def pictured(figure: Figure) -> Iterator[str]:
-    """A picture: SVG where it is understood, else PNG."""
+def embed_figure(figure: Figure) -> Iterator[str]:
+    """A chart: SVG for viewers that support it, else PNG."""
     path = f"report/{figure.name}"
     alt_text = figure.alt.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace("\n", " ")
     source = f'<source type="image/svg+xml" srcset="{path}.svg">'
@@ -99,18 +99,18 @@ def pictured(figure: Figure) -> Iterator[str]:
     yield plain(figure.caption)
 
 
-def warned(found: Warnings) -> str:
+def render_warnings(group: Warnings) -> str:
     """A check's findings as a list."""
-    concerned = f", {units.count_noun(found.trials, 'trial')}" if found.trials else ""
+    concerned = f", {units.count_noun(group.trials, 'trial')}" if group.trials else ""
     lines = [
-        f"- **{found.label}: {plain(found.check)}**{concerned}{f' ({link_page(found.page)})' if found.page else ''}"
+        f"- **{group.label}: {plain(group.check)}**{concerned}{f' ({link_page(group.page)})' if group.page else ''}"
     ]
-    for message, hint in zip(found.messages, found.hints, strict=True):
-        lines.append(f"  - {coded(message)}")
-        lines += [f"    - What to do: {coded(hint)}"] if hint else []
-    if found.more:
-        lines.append(f"  - and {units.count_noun(found.more, 'more message')} of this check")
-        lines += [f"    - What to do: {coded(hint)}" for hint in found.more_hints]
+    for message, hint in zip(group.messages, group.hints, strict=True):
+        lines.append(f"  - {mark_code(message)}")
+        lines += [f"    - What to do: {mark_code(hint)}"] if hint else []
+    if group.more:
+        lines.append(f"  - and {units.count_noun(group.more, 'more message')} of this check")
+        lines += [f"    - What to do: {mark_code(hint)}" for hint in group.more_hints]
     return "\n".join(lines)
 
 
@@ -120,13 +120,15 @@ def link_page(page: str) -> str:
     return f"[`{page}`]({address})" if address else f"`{page}`"
 
 
-def coded(text: str) -> str:
-    """A sentence; what stands in backticks is code."""
+def mark_code(text: str) -> str:
+    """A sentence; text in backticks is code."""
     parts = re.split(r"`([^`]+)`", text)
-    return "".join(f"`{' '.join(part.split())}`" if number % 2 else spaced(part) for number, part in enumerate(parts))
+    return "".join(
+        f"`{' '.join(part.split())}`" if number % 2 else separate_blocks(part) for number, part in enumerate(parts)
+    )
 
 
-def spaced(text: str) -> str:
+def separate_blocks(text: str) -> str:
     """`plain` of a part of a sentence, which may begin or end with a blank."""
     before, after = text[:1].isspace(), text[-1:].isspace()
     return f"{' ' if before else ''}{plain(text)}{' ' if after and text.strip() else ''}"
@@ -137,7 +139,7 @@ def plain(text: str) -> str:
     return SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("\\<", "&lt;").replace("\\>", "&gt;")
 
 
-def fenced(content: str, language: str) -> str:
+def fence_code(content: str, language: str) -> str:
     """A block of code, with a fence longer than any in it."""
     longest = max((len(run) for run in re.findall(r"`{3,}", content)), default=2)
     fence = "`" * (longest + 1)

@@ -20,7 +20,7 @@ def text(content: str) -> Markup:
 
 
 def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup:
-    """An element; `class_` is `class`, `data_label` is `data-label`, None and False are left out."""
+    """An element; `class_` is `class`, `data_label` is `data-label`, None and False are omitted."""
     attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{html.escape(value)}"')
         for key, value in attributes.items()
@@ -29,10 +29,10 @@ def tag(name: str, /, *children: str, **attributes: str | bool | None) -> Markup
     # It has no end.
     if name == "meta":
         return Markup(f"<{name}{attribute_text}>")
-    return Markup(f"<{name}{attribute_text}>{joined(*children)}</{name}>")
+    return Markup(f"<{name}{attribute_text}>{join_markup(*children)}</{name}>")
 
 
-def joined(*children: str) -> Markup:
+def join_markup(*children: str) -> Markup:
     """Texts and elements after each other."""
     return Markup("".join(text(child) for child in children))
 

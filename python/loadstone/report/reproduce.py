@@ -11,7 +11,7 @@ from loadstone.results.result_set import ResultSet
 
 @dataclass(frozen=True)
 class Recipe:
-    """What it takes."""
+    """Everything that a repetition needs."""
 
     command: str
     seed: str
@@ -25,13 +25,13 @@ def recipe(results: ResultSet) -> Recipe | None:
 
 
 def command(results: ResultSet) -> str:
-    """The command that was given, or one that runs the resolved file again."""
+    """The recorded command, or a command that runs the resolved file again."""
     file = "experiment.yaml" if results.path is None else str(results.path / "experiment.yaml")
-    given = results.environment.get("command")
-    return shlex.join(map(str, given) if isinstance(given, list) else ["loadstone", "run", file])
+    recorded = results.environment.get("command")
+    return shlex.join(map(str, recorded) if isinstance(recorded, list) else ["loadstone", "run", file])
 
 
 def seed(results: ResultSet) -> str:
     """The seed of keys, values and order, from the file."""
-    found = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^seed:\s*(\S+)", results.experiment, re.MULTILINE)
+    return match[1] if match else ""

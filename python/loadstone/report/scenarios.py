@@ -25,14 +25,17 @@ COLUMNS = (
     Column("n", "right"),
     Column("alone"),
 )
-LEAD = "What findings leave open. A claim is valid where it holds in every scenario."
+LEAD = (
+    "Alternatives that the findings leave open. A claim is valid if it holds in every scenario; the first scenario in"
+    " which it does not decides."
+)
 
 
 def table(view: View) -> Table:
     """The scenarios of every comparison that has more than one."""
     open_ones = [comparison for comparison in view.judgement.comparisons if len(comparison.scenarios) > 1]
     groups = tuple(
-        Rows(title(view, comparison), tuple(map(entries, comparison.scenarios)))
+        Rows(title(view, comparison), tuple(render_row(row, comparison.n_unit) for row in comparison.scenarios))
         for comparison in open_ones[:COMPARISONS_MAX]
     )
     more = len(open_ones) - COMPARISONS_MAX
@@ -47,14 +50,14 @@ def title(view: View, comparison: Comparison) -> str:
     return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
 
 
-def entries(row: ScenarioRow) -> tuple[TableCell, ...]:
-    """One scenario."""
+def render_row(row: ScenarioRow, n_unit: str) -> tuple[TableCell, ...]:
+    """One scenario; the scenario that decides is marked."""
     ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
     return (
         TableCell(row.name),
         TableCell(ratio),
         TableCell(between),
-        TableCell(str(row.n)),
-        TableCell(READINGS.get(row.reading, row.reading)),
+        TableCell(f"{row.n} {n_unit}".rstrip()),
+        TableCell(f"{READINGS.get(row.reading, row.reading)}{': decides' if row.decides else ''}"),
     )

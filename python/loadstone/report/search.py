@@ -11,7 +11,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import variant_name
 from loadstone.search.outcome import Decision, SearchOutcome
 from loadstone.search.probe import Probe
-from loadstone.search.sentence import explain_search, of_probe, short_of_rate
+from loadstone.search.sentence import explain_search, probe_figure, short_of_rate
 from loadstone.statistics.knee import TOLERANCE
 
 DECISION = "decision"
@@ -35,13 +35,13 @@ def row(search: Search, probe: Probe) -> Iterator[str]:
     done = probe.throughput
     yield "" if done is None else units.format_figure(done, "op/s", units.digit_carried(done, done))
     for term in () if search.rule.objective is None else search.rule.objective.terms:
-        yield "" if probe.median_figure(term.key) is None else of_probe(term, probe)
+        yield "" if probe.median_figure(term.key) is None else probe_figure(term, probe)
     yield f"{len(probe.samples)}"
     decision = None if search.outcome is None else search.outcome.decision_at(probe.load)
-    yield decided(search, probe, decision)
+    yield describe_decision(search, probe, decision)
 
 
-def decided(search: Search, probe: Probe, decision: Decision | None) -> str:
+def describe_decision(search: Search, probe: Probe, decision: Decision | None) -> str:
     """The decision at a probe, and what makes it doubtful."""
     if probe.invalid:
         return f"invalid: {probe.invalid}"
@@ -70,10 +70,10 @@ def explanation(search: Search) -> list[str]:
 
 def tables(view: View) -> list[Table]:
     """A table for each search."""
-    found = []
+    results = []
     for search in view.judgement.searches:
         columns = [Column(head, "left" if head in (search.rule.over, DECISION) else "right") for head in heads(search)]
         entries = tuple(tuple(TableCell(text) for text in line) for line in rows(search))
         title = variant_name(search.context) if len(view.judgement.searches) > 1 else ""
-        found.append(Table(title, tuple(columns), (Rows("", entries),), tuple(explanation(search))))
-    return found
+        results.append(Table(title, tuple(columns), (Rows("", entries),), tuple(explanation(search))))
+    return results

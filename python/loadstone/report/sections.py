@@ -28,7 +28,7 @@ from loadstone.report.charts.figure import Figure, Panel
 from loadstone.report.reproduce import Recipe
 from loadstone.report.table import Table
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, not_looked, warnings
+from loadstone.report.warnings import Warnings, list_unavailable_checks, warnings
 from loadstone.results.result_set import variant_key
 from loadstone.results.value import THROUGHPUT
 from loadstone.search.sentence import describe_rule
@@ -65,47 +65,47 @@ class Section:
 def sections(view: View) -> list[Section]:
     """The sections that have content, in their order."""
     if not view.results.trials:
-        found = [warned(view), environment(view), again(view)]
+        content = [warnings_section(view), environment(view), again(view)]
     else:
-        against_load = scaled(view)
-        found = [
-            searched(view),
+        against_load = load_section(view)
+        content = [
+            search_section(view),
             examine_faults(view),
-            compared(view),
-            tabled("stages", "By stage", stages.LEAD, stages.create_table(view)),
-            tabled("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
+            comparison_section(view),
+            table_section("stages", "By stage", stages.LEAD, stages.create_table(view)),
+            table_section("scenarios", "Scenarios", scenarios.LEAD, scenarios.table(view)),
             against_load,
-            tabled("loads", "By load", sweep.LEAD, sweep.create_table(view)),
+            table_section("loads", "By load", sweep.LEAD, sweep.create_table(view)),
             *chart_variants(view, against_load),
-            charted("percentiles", "Latency by percentile", percentiles.curves(view)),
-            over_time(view),
+            chart_section("percentiles", "Latency by percentile", percentiles.curves(view)),
+            time_section(view),
             devices(view),
             Section("servers", "Servers", tables=tuple(server_tables.tables(view))),
             Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
-            warned(view),
+            warnings_section(view),
             compare_guarantees(view),
-            tabled(
+            table_section(
                 "host", "What happened on the hosts", "Median over the trials, and the range.", conditions.host(view)
             ),
             environment(view),
             again(view),
             every(view),
         ]
-    return [section for section in found if section]
+    return [section for section in content if section]
 
 
-def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Section]]:
-    """The chart beside the answer, and the sections without it: the curve, or the metric that decides."""
-    figures = {section.name: section.figures[0] for section in found if section.figures}
+def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Section]]:
+    """The chart next to the answer, and the sections without it: the curve, or the metric that decides."""
+    figures = {section.name: section.figures[0] for section in content if section.figures}
     metric = next(iter(view.headline), THROUGHPUT)
     decides = "throughput" if metric == THROUGHPUT else "device" if metric in device.metrics(view) else "headline"
     # As in the answer, which is of throughput by clients unless another metric of other variants is compared.
     judged = view.judgement
-    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.by == view.load
+    curved = metric == THROUGHPUT or judged.searches or not judged.comparisons or view.dimension == view.load
     order = ("scaling", decides) if curved else (decides, "scaling")
     names = [name for name in ("faults", *order, "throughput", "headline") if name in figures]
     if not names:
-        return None, found
+        return None, content
     # Panels of other figures name their metrics themselves; their captions may refer to a figure further down.
     first = figures[names[0]]
     title = "Throughput" if names[0] == "throughput" else ""
@@ -114,8 +114,8 @@ def opening(view: View, found: list[Section]) -> tuple[Figure | None, list[Secti
         # The complete figure stays where it is.
         panels = choose_panels(first)
         caption = f"{first.caption} These are {len(panels)} of {len(first.panels)} panels, which are below."
-        return replace(first, name="opening", panels=tuple(panels), caption=caption), found
-    rest = [replace(each, figures=each.figures[1:]) if each.name == names[0] else each for each in found]
+        return replace(first, name="opening", panels=tuple(panels), caption=caption), content
+    rest = [replace(item, figures=item.figures[1:]) if item.name == names[0] else item for item in content]
     return first, [section for section in rest if section]
 
 
@@ -132,7 +132,7 @@ def choose_panels(figure: Figure) -> list[Panel]:
     return sorted(figure.panels, key=lambda panel: -panel.height)[:OPENING_PANELS]
 
 
-def searched(view: View) -> Section:
+def search_section(view: View) -> Section:
     """The searches, probe by probe."""
     if not view.judgement.searches:
         return Section("search", "Search")
@@ -151,7 +151,7 @@ def examine_faults(view: View) -> Section:
     return Section("faults", "Faults", tables=tuple(faults.tables(view)), figures=tuple(charts))
 
 
-def compared(view: View) -> Section:
+def comparison_section(view: View) -> Section:
     """The comparison."""
     tables = comparison.tables(view)
     lead = []
@@ -167,41 +167,41 @@ def compared(view: View) -> Section:
     return Section("comparison", title, tuple(lead), tuple(tables))
 
 
-def charted(name: str, title: str, *figures: Figure) -> Section:
+def chart_section(name: str, title: str, *figures: Figure) -> Section:
     """A section of figures alone."""
     return Section(name, title, figures=tuple(figure for figure in figures if figure))
 
 
 def chart_variants(view: View, against_load: Section) -> list[Section]:
     """The headline metrics by variant; nothing where the charts against load have every variant."""
-    if against_load and (view.by == view.load or view.judgement.searches):
+    if against_load and (view.dimension == view.load or view.judgement.searches):
         return []
     return [
-        charted("throughput", "Throughput", intervals.throughput(view)),
-        charted("headline", "Other headline figures", intervals.others(view)),
+        chart_section("throughput", "Throughput", intervals.throughput(view)),
+        chart_section("headline", "Other headline figures", intervals.chart_further_metrics(view)),
     ]
 
 
-def tabled(name: str, title: str, lead: str, table: Table) -> Section:
+def table_section(name: str, title: str, lead: str, table: Table) -> Section:
     """A section of one table."""
     return Section(name, title, (lead,) if lead else (), (table,)) if table else Section(name, title)
 
 
-def over_time(view: View) -> Section:
+def time_section(view: View) -> Section:
     """Throughput and latency over time."""
-    found = time_series.courses(view)
-    if not found.of:
-        return Section("time", "Over time", ("No course over time was recorded for these trials.",))
-    return charted("time", "Over time", time_series.throughput(view, found), time_series.latency(view, found))
+    series = time_series.select_series(view)
+    if not series.of:
+        return Section("time", "Over time", ("No time series was recorded for these trials.",))
+    return chart_section("time", "Over time", time_series.throughput(view, series), time_series.latency(view, series))
 
 
-def scaled(view: View) -> Section:
+def load_section(view: View) -> Section:
     """The scaling curve."""
     figure = scaling.curves(view)
     if not figure:
         return Section("scaling", "Against load")
     notes = [f"{note[:1].upper()}{note[1:]}" for name, note in view.judgement.notes.items() if name == "curves"]
-    lead = tuple(f"{each}." for each in [*scaling.sentences(view), *notes])
+    lead = tuple(f"{text}." for text in [*scaling.sentences(view), *notes])
     return Section("scaling", "Against load", lead, figures=(figure,))
 
 
@@ -210,19 +210,19 @@ def devices(view: View) -> Section:
     figure = device.bars(view)
     if figure:
         return Section("device", "Device bytes", figures=(figure,))
-    reasons = dict.fromkeys(device.why(view, key) for key in view.variants)
+    reasons = dict.fromkeys(device.missing_reason(view, key) for key in view.variants)
     known = [reason for reason in reasons if reason != "not measured"]
     return Section("device", "Device bytes", (f"Not measured: {', '.join(known)}.",) if known else ())
 
 
-def warned(view: View) -> Section:
+def warnings_section(view: View) -> Section:
     """What to know before relying on a figure."""
-    left_out = tuple(f"While reading: {warning}." for warning in view.results.warnings)
-    left_out += tuple(f"Could not run: {line}." for line in not_looked(view.judgement))
-    found = tuple(warnings(view.judgement))
-    if not found:
-        left_out = ("No check found anything.", *left_out) if view.results.trials else left_out
-    return Section("warnings", "Warnings", left_out, warnings=found)
+    notes = tuple(f"While reading: {warning}." for warning in view.results.warnings)
+    notes += tuple(f"Could not run: {line}." for line in list_unavailable_checks(view.judgement))
+    groups = tuple(warnings(view.judgement))
+    if not groups:
+        notes = ("No check found anything.", *notes) if view.results.trials else notes
+    return Section("warnings", "Warnings", notes, warnings=groups)
 
 
 def environment(view: View) -> Section:
@@ -241,7 +241,7 @@ def again(view: View) -> Section:
 
 def compare_guarantees(view: View) -> Section:
     """What each side guarantees: the facts that differ, and the remaining ones on demand."""
-    differing, common = conditions.promises(view)
+    differing, common = conditions.guarantees(view)
     count = sum(len(group.rows) for group in common.groups)
     if not differing:
         return Section("promises", "What each guarantees", tables=(common,) if common else ())
@@ -284,12 +284,12 @@ def gist(view: View) -> list[str]:
     results = view.results
     if not results.trials:
         return ["no trials"]
-    repeats = sorted({len(found) for found in view.variants.values()})
-    each = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
+    repeats = sorted({len(trials) for trials in view.variants.values()})
+    number = f"{repeats[0]}" if len(repeats) == 1 else f"{repeats[0]} to {repeats[-1]}"
     clauses = [
         units.count_noun(len(results.trials), "trial"),
         units.count_noun(len(view.variants), "variant"),
-        f"{each} {'repeat' if each == '1' else 'repeats'} each",
+        f"{number} {'repeat' if number == '1' else 'repeats'} each",
     ]
     if len(view.variants) > 1:
         clauses.append("interleaved in random order" if results.interleaved else "not in random order")
@@ -297,12 +297,15 @@ def gist(view: View) -> list[str]:
         clauses.append(f"{seconds:g} s of warm-up, found by a pilot block{cut(view)}")
     if missing := len(set(results.planned) - {trial.trial for trial in results.trials}):
         clauses.append(f"{missing:,} planned but missing")
-    return [*clauses, discovered(view)]
+    return [*clauses, count_warnings(view)]
 
 
 def cut(view: View) -> str:
     """Where the pilot's cap shortened the warm-up: `, and cut there, as system=lmdb needs 4.5 s`; else empty."""
-    pilot, configs = view.results.pilot, {each.trial: set(variant_key(each.config)) for each in view.results.pilots}
+    pilot, configs = (
+        view.results.pilot,
+        {pilot_trial.trial: set(variant_key(pilot_trial.config)) for pilot_trial in view.results.pilots},
+    )
     groups = pilot.get("groups", ()) if pilot.get("capped") else ()
     keys = [set.intersection(*(configs.get(trial, set()) for trial in group["trials"])) for group in groups]
     needs = []
@@ -313,11 +316,11 @@ def cut(view: View) -> str:
     return f", and cut there, as {units.list_items(needs)}" if needs else ""
 
 
-def discovered(view: View) -> str:
+def count_warnings(view: View) -> str:
     """How many checks found something, by how bad it is."""
-    counts = Counter(each.label for each in warnings(view.judgement))
-    found = ", ".join(f"{number} {label}" for label, number in counts.items())
-    return f"warnings: {found}" if found else "nothing found by any check"
+    counts = Counter(group.label for group in warnings(view.judgement))
+    counted = ", ".join(f"{number} {label}" for label, number in counts.items())
+    return f"warnings: {counted}" if counted else "nothing found by any check"
 
 
 def meaning(view: View) -> str:
@@ -332,13 +335,13 @@ def meaning(view: View) -> str:
 
 def reason(view: View) -> str:
     """The message that concerns most trials, of the checks behind the verdict; empty without one."""
-    found = [each for each in warnings(view.judgement) if each.label == str(view.verdict)]
-    if not found:
+    groups = [group for group in warnings(view.judgement) if group.label == str(view.verdict)]
+    if not groups:
         return ""
-    others = f", and {units.count_noun(len(found) - 1, 'other check')}" if len(found) > 1 else ""
+    more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
     # A finding on the whole concerns no trial in particular.
-    most = max(found, key=lambda each: each.trials or math.inf)
-    return f"{most.messages[0]} ({most.check}{others}); "
+    most = max(groups, key=lambda group: group.trials or math.inf)
+    return f"{most.messages[0]} ({most.check}{more}); "
 
 
 MEANING = {

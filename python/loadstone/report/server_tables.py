@@ -35,10 +35,10 @@ VARIANTS_MAX = 12
 
 def tables(view: View) -> list[Table]:
     """By variant, and by server."""
-    return [table for table in (by_variant(view), by_server(view)) if table]
+    return [table for table in (tabulate_variants(view), tabulate_servers(view)) if table]
 
 
-def by_variant(view: View) -> Table:
+def tabulate_variants(view: View) -> Table:
     """A row for each variant: its throughput, what its servers used, how many regions there were."""
     keys = [key for key in view.variants if middle(view, key, "server.memory_max") is not None]
     # By their heads.
@@ -52,39 +52,39 @@ def by_variant(view: View) -> Table:
         # A period longer than the window makes it a matter of chance what the window contains.
         metrics["window"] = "runtime"
         metrics |= {f"{wording.metric_name(name)} every": metric for name, metric in periodic.items()}
-    rows = tuple((TableCell(view.varying(key)), *(entry(view, key, each) for each in metrics.values())) for key in keys)
+    rows = tuple((TableCell(view.varying(key)), *(entry(view, key, name) for name in metrics.values())) for key in keys)
     notes = ("medians over the trials; all servers of a system together",)
     return Table("", columns("variant", *metrics), (Rows("", rows),), notes)
 
 
-def by_server(view: View) -> Table:
+def tabulate_servers(view: View) -> Table:
     """Each server of each variant."""
     names = [match[1] for metric in view.results.metrics if (match := NAME.fullmatch(metric))]
     if len(names) < 2 or len(view.variants) > VARIANTS_MAX:
         return Table("", (), ())
     every = {**USED, "regions": "regions"}
-    used = [each for each in every if any(f"server.{name}.{each}" in view.results.metrics for name in names)]
+    used = [figure for figure in every if any(f"server.{name}.{figure}" in view.results.metrics for name in names)]
     groups = []
     for key in view.variants:
         rows = tuple(
-            (TableCell(name), *(entry(view, key, f"server.{name}.{each}") for each in used))
+            (TableCell(name), *(entry(view, key, f"server.{name}.{figure}") for figure in used))
             for name in names
             if middle(view, key, f"server.{name}.memory_max") is not None
         )
         groups.append(Rows(view.varying(key), rows))
-    heads = columns("server", *(every[each] for each in used))
+    heads = columns("server", *(every[figure] for figure in used))
     return Table("", heads, tuple(group for group in groups if group.rows))
 
 
 def columns(*heads: str) -> tuple[Column, ...]:
-    """The first heading is for the rows' names, the others for figures."""
+    """The first heading is for the rows' names, the remaining headings for figures."""
     return tuple(Column(head, "right" if at else "left") for at, head in enumerate(heads))
 
 
 def middle(view: View, key: VariantKey, metric: str) -> tuple[float, str] | None:
     """The median of a figure over the trials of a variant, with its unit."""
-    found = [value for trial in view.variants[key] if (value := trial.values.get(metric))]
-    return (median(value.value for value in found), found[0].unit) if found else None
+    values = [value for trial in view.variants[key] if (value := trial.values.get(metric))]
+    return (median(value.value for value in values), values[0].unit) if values else None
 
 
 def entry(view: View, key: VariantKey, metric: str) -> TableCell:

@@ -1,4 +1,4 @@
-"""The course of trials over time, thinned to what a chart can show."""
+"""The time series of trials, thinned for charts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Line = Sequence[tuple[float, float]]
 POINTS_MAX = 120
 
 
-def step(courses: Sequence[Series]) -> float:
+def step(every: Sequence[Series]) -> float:
     """The length of a point, s: the longest interval, or more where there would be too many points."""
-    lengths = [length for series in courses for length in series.length_seconds]
-    ends = [series.start_seconds[-1] + series.length_seconds[-1] for series in courses if series.start_seconds]
+    lengths = [length for series in every for length in series.length_seconds]
+    ends = [series.start_seconds[-1] + series.length_seconds[-1] for series in every if series.start_seconds]
     if not lengths:
         return 1.0
     # The last interval of a window is often cut short; the usual one is what counts.
@@ -27,7 +27,7 @@ def step(courses: Sequence[Series]) -> float:
     return max(1.0, -(-(max(ends) / usual) // POINTS_MAX)) * usual
 
 
-def thinned(series: Series, figure: Figure, seconds: float) -> Line:
+def thin_series(series: Series, figure: Figure, seconds: float) -> Line:
     """A line with one point every `step` seconds.
 
     Throughput is the mean by length. Percentiles do not add up: of several intervals stand the middle p50 and the
@@ -40,10 +40,10 @@ def thinned(series: Series, figure: Figure, seconds: float) -> Line:
         # An interval cut short at the window's end holds little and would stand out.
         if value is not None and np.isfinite(value) and length > 0.5 * min(seconds, usual):
             groups.setdefault(int((start + length / 2) / seconds), []).append((length, value))
-    return [(round(at * seconds, 3), joined(groups[at], figure)) for at in sorted(groups)]
+    return [(round(at * seconds, 3), merge_intervals(groups[at], figure)) for at in sorted(groups)]
 
 
-def joined(parts: Sequence[tuple[float, float]], figure: Figure) -> float:
+def merge_intervals(parts: Sequence[tuple[float, float]], figure: Figure) -> float:
     """One figure for neighbouring intervals."""
     lengths, values = zip(*parts, strict=True)
     match figure:

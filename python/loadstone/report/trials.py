@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 from loadstone.format import units, wording
-from loadstone.report.comparison import held
+from loadstone.report.comparison import render_verdict
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_key
@@ -24,9 +24,9 @@ def table(view: View) -> Table:
     notes: tuple[str, ...] = ()
     if len(trials) > ROWS_MAX:
         judgement = view.judgement
-        worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda each: (-judgement.trial_verdict(each.trial), order(each)))
-        shown = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all"
-        notes, trials = (shown,), worst
+        worst = heapq.nsmallest(ROWS_MAX, trials, key=lambda item: (-judgement.trial_verdict(item.trial), order(item)))
+        title = f"{ROWS_MAX} of {len(trials):,} trials, the invalid and suspect ones first: values.jsonl has them all"
+        notes, trials = (title,), worst
     dimensions = [name for name, values in view.results.dimensions.items() if len(values) > 1]
 
     def row(trial: TrialResult, repeat: str, verdict: TableCell) -> tuple[TableCell, ...]:
@@ -40,12 +40,12 @@ def table(view: View) -> Table:
         )
 
     def verdict(trial: TrialResult) -> TableCell:
-        return held(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity))
+        return render_verdict(sorted(view.judgement.trials.get(trial.trial, ()), key=lambda finding: -finding.severity))
 
-    groups = [Rows("", tuple(row(each, str(each.repeat), verdict(each)) for each in sorted(trials, key=order)))]
+    groups = [Rows("", tuple(row(item, str(item.repeat), verdict(item)) for item in sorted(trials, key=order)))]
     if pilots := view.results.pilots[:ROWS_MAX]:
         uncounted = TableCell("does not count", tone="muted")
-        groups.append(Rows(PILOT_TITLE, tuple(row(each, wording.DASH, uncounted) for each in pilots)))
+        groups.append(Rows(PILOT_TITLE, tuple(row(item, wording.DASH, uncounted) for item in pilots)))
     heads = (
         Column("trial"),
         *(Column(name) for name in dimensions),
@@ -59,22 +59,22 @@ def table(view: View) -> Table:
 
 def columns(view: View) -> list[str]:
     """The metrics shown: the headline ones, plus a latency if none of them is one."""
-    wanted = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
-    return [name for name in wanted if name in view.results.metrics][:METRICS_MAX]
+    metrics = dict.fromkeys([*view.headline, THROUGHPUT, "all.p50", "all.p99"])
+    return [name for name in metrics if name in view.results.metrics][:METRICS_MAX]
 
 
 def number(view: View, trial: TrialResult, metric: str) -> TableCell:
     """A figure of a trial; throughput with how well this run alone knows it."""
-    found = trial.values.get(metric)
-    if found is None:
+    value = trial.values.get(metric)
+    if value is None:
         return TableCell(wording.DASH, tone="muted")
     cell = view.cell(variant_key(trial.config), metric)
     if cell is not None and cell.withheld:
         return TableCell("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
     return TableCell(
-        units.format_bound(units.format_figure(found.value, found.unit), found.bound),
-        "" if run is None else f"{wording.interval_text(run, found.unit)} within the run",
+        units.format_bound(units.format_figure(value.value, value.unit), value.bound),
+        "" if run is None else f"{wording.interval_text(run, value.unit)} within the run",
     )
 
 

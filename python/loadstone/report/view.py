@@ -1,4 +1,4 @@
-"""A judgement as readers see it: what is compared, in which contexts, and under which names.
+"""A judgement for readers: the compared values, their contexts, and their names.
 
 All parts of a report take names, order and colours from here, so that a variant has the same name and the
 same colour everywhere.
@@ -17,7 +17,7 @@ from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.trial_result import Scalar, TrialResult
 
 Item = TypeVar("Item")
-# Names longer than this are shortened in charts and table heads; the full name stands in the comparison table.
+# Names longer than this are shortened in charts and table heads; the comparison table has the full name.
 NAME_LENGTH = 26
 # The dimensions that are a load.
 LOADS = ("clients", "rate")
@@ -38,29 +38,29 @@ class View:
     @cached_property
     def variants(self) -> dict[VariantKey, list[TrialResult]]:
         """Each variant's trials, in the order in which variants are shown."""
-        found, ranks = self.results.variants, {value: rank for rank, value in enumerate(self.values)}
+        trials_of, ranks = self.results.variants, {value: rank for rank, value in enumerate(self.values)}
 
         def place(key: VariantKey) -> tuple[object, int]:
             return natural_key(self.context(key)), ranks.get(self.value(key), len(ranks))
 
-        return {key: found[key] for key in sorted(found, key=place)}
+        return {key: trials_of[key] for key in sorted(trials_of, key=place)}
 
     @cached_property
-    def by(self) -> str | None:
+    def dimension(self) -> str | None:
         """The dimension that is compared: the question's, the comparisons', or the only one; None: none of them."""
         dimensions = self.results.dimensions
-        wanted = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
+        candidates = [self.results.question.by, *(comparison.by for comparison in self.judgement.comparisons[:1])]
         varied = [name for name, values in dimensions.items() if len(values) > 1]
         if len(varied) == 1:
-            wanted.append(varied[0])
+            candidates.append(varied[0])
         elif not varied and len(dimensions) == 1:
-            wanted.extend(dimensions)
-        return next((name for name in wanted if name in dimensions), None)
+            candidates.extend(dimensions)
+        return next((name for name in candidates if name in dimensions), None)
 
     @cached_property
     def load(self) -> str | None:
         """The dimension of a sweep or search over load, which charts have as their axis; None without one."""
-        compared = [name for name in LOADS if name == self.by]
+        compared = [name for name in LOADS if name == self.dimension]
         candidates: list[str] = [*(search.rule.over for search in self.judgement.searches[:1]), *compared, *LOADS]
         numbers = {
             name: {value for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
@@ -70,24 +70,24 @@ class View:
 
     @cached_property
     def values(self) -> list[str]:
-        """What is compared, in words, the baseline first; without a compared dimension the variants' names."""
-        if self.by is None:
+        """The compared values as text, the baseline first; without a compared dimension the variants' names."""
+        if self.dimension is None:
             return sorted((variant_name(key) for key in self.results.variants), key=natural_key)
-        found = sorted(self.results.dimensions[self.by], key=natural_key)
+        names = sorted(self.results.dimensions[self.dimension], key=natural_key)
         baseline = self.results.question.baseline
         if baseline is None and self.judgement.comparisons:
-            baseline = dict(self.judgement.comparisons[0].baseline.variant).get(self.by)
-        return [str(value) for value in sorted(found, key=lambda value: str(value) != str(baseline))]
+            baseline = dict(self.judgement.comparisons[0].baseline.variant).get(self.dimension)
+        return [str(value) for value in sorted(names, key=lambda value: str(value) != str(baseline))]
 
     @cached_property
     def short(self) -> dict[str, str]:
         """Each of `values` shortened for narrow places; no two are equal."""
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for number, value in enumerate(self.values, start=1):
             name = shorten(value)
-            taken = name in found.values()
-            found[value] = f"{shorten(value, NAME_LENGTH - 6)} ({number})" if taken else name
-        return found
+            is_used = name in names.values()
+            names[value] = f"{shorten(value, NAME_LENGTH - 6)} ({number})" if is_used else name
+        return names
 
     @cached_property
     def contexts(self) -> list[VariantKey]:
@@ -97,29 +97,29 @@ class View:
     @cached_property
     def constants(self) -> dict[str, Scalar]:
         """The dimensions, other than the compared one, that have one value throughout."""
-        found = self.results.dimensions.items()
-        return {name: values[0] for name, values in found if len(values) == 1 and name != self.by}
+        items = self.results.dimensions.items()
+        return {name: values[0] for name, values in items if len(values) == 1 and name != self.dimension}
 
     @cached_property
-    def within(self) -> dict[VariantKey, list[VariantKey]]:
+    def keys_by_context(self) -> dict[VariantKey, list[VariantKey]]:
         """The variants of each context, in the order of `values`."""
-        found: dict[VariantKey, list[VariantKey]] = {}
+        keys_of: dict[VariantKey, list[VariantKey]] = {}
         for key in self.variants:
-            found.setdefault(self.context(key), []).append(key)
-        return found
+            keys_of.setdefault(self.context(key), []).append(key)
+        return keys_of
 
     @cached_property
     def comparisons(self) -> dict[tuple[str, VariantKey], Comparison]:
         """By metric and contender."""
-        return {(each.metric, each.contender.variant): each for each in self.judgement.comparisons}
+        return {(pair.metric, pair.contender.variant): pair for pair in self.judgement.comparisons}
 
     def context(self, key: VariantKey) -> VariantKey:
         """A variant without the compared dimension."""
-        return tuple(pair for pair in key if pair[0] != self.by) if self.by else ()
+        return tuple(pair for pair in key if pair[0] != self.dimension) if self.dimension else ()
 
     def value(self, key: VariantKey) -> str:
         """Which of `values` a variant is."""
-        return str(dict(key).get(self.by, "none")) if self.by else variant_name(key)
+        return str(dict(key).get(self.dimension, "none")) if self.dimension else variant_name(key)
 
     def name(self, key: VariantKey) -> str:
         """`value` shortened for narrow places."""
@@ -127,21 +127,21 @@ class View:
 
     def varying(self, key: VariantKey) -> str:
         """A variant by the dimensions that vary; by all if none does."""
-        return variant_name(tuple(pair for pair in key if pair not in self._shared) or key)
+        return variant_name(tuple(pair for pair in key if pair not in self._common_pairs) or key)
 
     def title(self, context: VariantKey) -> str:
         """A context in words, without constant dimensions: `workload a · clients 2`."""
         return " · ".join(f"{name} {value}" for name, value in context if name not in self.constants)
 
     @cached_property
-    def _shared(self) -> set[tuple[str, Scalar]]:
+    def _common_pairs(self) -> set[tuple[str, Scalar]]:
         """What all variants share."""
         return set.intersection(*map(set, self.results.variants))
 
     @cached_property
     def headline(self) -> tuple[str, ...]:
         """The metrics that are compared."""
-        return tuple(dict.fromkeys(each.metric for each in self.judgement.comparisons)) or self.results.headline_metrics
+        return tuple(dict.fromkeys(pair.metric for pair in self.judgement.comparisons)) or self.results.headline_metrics
 
     def cell(self, key: VariantKey, metric: str) -> Cell | None:
         """One metric of one variant; None where it was not measured."""
@@ -152,13 +152,13 @@ class View:
         return wording.estimate_text(cell.estimate, cell.unit, self.judgement.bound_of_cell(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
-        """The findings against a variant, the worst first; with a metric, only those that concern it."""
-        found = dict.fromkeys(self.judgement.variants.get(key, ()))
+        """The findings against a variant, the worst first; with a metric, only the findings on it."""
+        findings = dict.fromkeys(self.judgement.variants.get(key, ()))
         for trial in self.variants.get(key, ()):
-            found.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
+            findings.update(dict.fromkeys(self.judgement.trials.get(trial.trial, ())))
         if metric in self.results.metrics and (key_comparison := self.comparisons.get((metric, key))):
-            found.update(dict.fromkeys(key_comparison.findings))
-        concerned = (each for each in found if not metric or concerns_metric(each, metric))
+            findings.update(dict.fromkeys(key_comparison.findings))
+        concerned = (item for item in findings if not metric or concerns_metric(item, metric))
         return sorted(concerned, key=lambda finding: -finding.severity)
 
 

@@ -75,7 +75,7 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
     groups = []
     for (check, severity), findings in by_check.items():
         lines = (
-            [(named(finding, owners.get(finding, "")), finding.hint) for finding in findings]
+            [(name_source(finding, owners.get(finding, "")), finding.hint) for finding in findings]
             if whole
             else list(worst_messages(findings, owners, judgement))
         )
@@ -106,7 +106,7 @@ def worst_messages(
 
     for group in sorted(alike.values(), key=count_trials, reverse=True):
         worst = max(group, key=magnitude)
-        message = named(worst, owners.get(worst, ""))
+        message = name_source(worst, owners.get(worst, ""))
         if len(group) > 1:
             rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
             count = count_trials(group)
@@ -123,16 +123,16 @@ def magnitude(finding: Finding) -> float:
     return next((figure for figure, least in zip(known, (0, 1, 1), strict=True) if least < figure < math.inf), 0.0)
 
 
-def named(finding: Finding, variant: str) -> str:
+def name_source(finding: Finding, variant: str) -> str:
     """A finding's message, with the trial or the variant that it is about, unless it names it."""
     whose = finding.trials[0] if len(finding.trials) == 1 else variant
     is_named = not whose or re.search(rf"(?<![\w.]){re.escape(whose)}(?![\w.])", finding.message)
     return finding.message if is_named else f"{whose}: {finding.message}"
 
 
-def not_looked(judgement: Judgement) -> list[str]:
+def list_unavailable_checks(judgement: Judgement) -> list[str]:
     """The checks that could not run, each with the reasons: `clock (the clock was not compared with another)`."""
     reasons: dict[str, dict[str, None]] = {}
-    for each in judgement.not_looked:
-        reasons.setdefault(each.reason, {})[each.check] = None
+    for check in judgement.not_looked:
+        reasons.setdefault(check.reason, {})[check.check] = None
     return [f"{units.list_items([*checks], len(checks))} ({reason})" for reason, checks in reasons.items()]

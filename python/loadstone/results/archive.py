@@ -18,7 +18,7 @@ from loadstone.results.result_set import ResultSet
 SUFFIX = ".zip"
 # Files of a folder that its archive omits: a lock, and trials of a run that is in progress.
 OMITTED = ("lock",)
-# A report contains names in charts, and can be written again.
+# Reports contain names in charts, and can be generated again.
 REPORT = ("report.html", "report.md", "report")
 # The first instant that a zip file can represent, so that equal folders give equal archives.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -65,7 +65,7 @@ def write_archive(folder: Folder, path: Path, *, redact: bool) -> list[str]:
             new.unlink(missing_ok=True)
     except OSError as error:
         where = error.filename or path
-        raise LoadstoneError(f"cannot write {where}: {error.strerror}", "name another file with --output") from error
+        raise LoadstoneError(f"cannot write {where}: {error.strerror}", "name a writable file with --output") from error
     return omitted
 
 
@@ -124,4 +124,5 @@ def write_everything(results: ResultSet, directory: Path) -> None:
             for log in sorted(source.glob("*.hlog")) if source is not None else ():
                 shutil.copyfile(log, directory / "histograms" / f"{trial.trial.replace(':', '.')}.{log.name}")
     except OSError as error:
-        raise LoadstoneError(f"cannot write {directory}: {error.strerror}", "name another with --output") from error
+        hint = "name a writable directory with --output"
+        raise LoadstoneError(f"cannot write {directory}: {error.strerror}", hint) from error

@@ -31,7 +31,8 @@ class FaultRecord:
     # The first instant at which a surviving server considered the victim down.
     detected_ns: int | None = None
     settled_ns: int | None = None
-    # The reason why an effect could not be verified, by step: `held`, `lifted`, `bystanders`. Empty if all were.
+    # The reason why an effect could not be verified, by step: `held`, `lifted`, `bystanders`. Empty if all effects were
+    # verified.
     unverified: Mapping[str, str] = field(default_factory=dict)
     # Facts at the time of the order: the victim's share of the operations, the size of its log, hints …
     facts: Mapping[str, str | int | float | bool] = field(default_factory=dict)

@@ -55,20 +55,24 @@ class FilterParser:
 
     def parse_alternatives(self) -> Filter:
         """Terms joined by OR, which binds less tightly than AND."""
-        found = [self.parse_sequence()]
+        alternatives = [self.parse_sequence()]
         while (token := self.next_token()) and token["word"] == "OR":
             self.take_token()
-            found.append(self.parse_sequence())
-        return found[0] if len(found) == 1 else lambda names: any(each(names) for each in found)
+            alternatives.append(self.parse_sequence())
+        return (
+            alternatives[0]
+            if len(alternatives) == 1
+            else lambda names: any(alternative(names) for alternative in alternatives)
+        )
 
     def parse_sequence(self) -> Filter:
         """Terms joined by AND or without an operator."""
-        found = [self.parse_term()]
+        terms = [self.parse_term()]
         while (token := self.next_token()) and token["word"] != "OR" and token["mark"] != ")":
             if token["word"] == "AND":
                 self.take_token()
-            found.append(self.parse_term())
-        return found[0] if len(found) == 1 else lambda names: all(each(names) for each in found)
+            terms.append(self.parse_term())
+        return terms[0] if len(terms) == 1 else lambda names: all(term(names) for term in terms)
 
     def parse_term(self) -> Filter:
         """One term."""
@@ -84,8 +88,8 @@ class FilterParser:
         key = token["key"].strip('"')
         if token["regex"]:
             return self.parse_pattern(key, token["regex"][1:-1])
-        wanted = self.parse_values() if token["list"] else {token["value"].strip('"')}
-        return lambda names: filter_text(names.get(key)) in wanted
+        values = self.parse_values() if token["list"] else {token["value"].strip('"')}
+        return lambda names: filter_text(names.get(key)) in values
 
     def parse_pattern(self, key: str, expression: str) -> Filter:
         """A term with a regular expression."""
@@ -97,12 +101,12 @@ class FilterParser:
 
     def parse_values(self) -> set[str]:
         """The values of `key:(a OR b)`, after the opening parenthesis."""
-        found = {self.take_token()[0].strip().strip('"')}
+        values = {self.take_token()[0].strip().strip('"')}
         while (token := self.next_token()) and token["word"] == "OR":
             self.take_token()
-            found.add(self.take_token()[0].strip().strip('"'))
+            values.add(self.take_token()[0].strip().strip('"'))
         self.close_parenthesis()
-        return found
+        return values
 
     def close_parenthesis(self) -> None:
         """A closing parenthesis."""
@@ -118,12 +122,12 @@ def parse_filter(expression: str) -> Filter:
     if parser.next_token() is None:
         return lambda _: True
     try:
-        found = parser.parse_alternatives()
+        predicate = parser.parse_alternatives()
     except RecursionError:
         raise parser.syntax_error("it is nested too deeply") from None
     if parser.next_token() is not None:
         raise parser.syntax_error("there is one `)` too many")
-    return found
+    return predicate
 
 
 def filter_text(value: Scalar | None) -> str:

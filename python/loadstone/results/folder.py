@@ -11,8 +11,8 @@
         report.html, report.md
 
 A line of values.jsonl is a whole trial, so a damaged line costs only one trial. A trial that had to be
-repeated has a line for each attempt, and its files in `trials/<trial>.<attempt>/`. The last that was not interrupted
-counts.
+repeated has a line for each attempt, and its files in `trials/<trial>.<attempt>/`. The last attempt that was not
+interrupted counts.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ UNDER_WAY = ".part"
 VALUES = "values.jsonl"
 # The findings of the pilot block, and its trials.
 PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
-# In the files of an attempt with faults: a fault's record after each of its steps.
+# The records of faults in the files of an attempt, one after each step of a fault.
 FAULTS = "faults.jsonl"
-# In the files of an attempt until its line is written: its line if the lab ends before that.
+# The file of an attempt in progress, with the line that records it as interrupted if the lab ends.
 BEGUN = "begun.json"
 
 
@@ -70,7 +70,7 @@ class Folder:
         if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise LoadstoneError(
                 f"{path} has results of version {version}, this loadstone reads 1 to {VERSION}",
-                "use the loadstone that wrote it, or a newer one",
+                "use the version of loadstone that wrote it, or a newer version",
             )
         self.header: dict[str, Any] = header
 
@@ -90,7 +90,7 @@ class Folder:
         header = {"results": VERSION, "name": name, "question": asdict(question), "interleaved": interleaved, **more}
         try:
             (path / "trials").mkdir(parents=True)
-            # Up to the directory above `results`, which may be new as well.
+            # Syncs up to the parent of `results`, which may also be new.
             for directory in path.parents[:3]:
                 with contextlib.suppress(PermissionError):
                     lines.sync_directory(directory)
@@ -101,7 +101,7 @@ class Folder:
             lines.replace_file(path / "folder.json", indent_json(header))
         except OSError as error:
             raise LoadstoneError(
-                f"cannot make {path}: {error.strerror}", "choose another directory for results with --results DIR"
+                f"cannot create {path}: {error.strerror}", "choose another directory for results with --results DIR"
             ) from error
         return cls(path)
 
@@ -113,12 +113,12 @@ class Folder:
 
     @property
     def name(self) -> str:
-        """Its name in tables."""
+        """The folder's name in tables."""
         return str(self.header.get("name") or self.path.name)
 
     @property
     def identity(self) -> str:
-        """Distinguishes this folder's data from other folders' below one directory; unchanged by a resume."""
+        """Distinguishes this folder's data below a data directory from other folders' data; unchanged by a resume."""
         return f"{self.path.parent.name}-{zlib.crc32(str(self.path.resolve()).encode()):08x}"
 
     @cached_property
@@ -152,24 +152,24 @@ class Folder:
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend_file(self.path / name):
                 repairs.append(f"{name}: moved damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
-        for begun in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
-            self._record_interrupted(begun)
+        for marker in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
+            self._record_interrupted(marker)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
         return repairs
 
-    def _record_interrupted(self, begun: Path) -> None:
+    def _record_interrupted(self, marker: Path) -> None:
         """Records the attempt with these files as interrupted, unless it has a line."""
         try:
-            document = json.loads(begun.read_bytes())
+            document = json.loads(marker.read_bytes())
             result = TrialResult.from_json(document["line"])
         except (KeyError, TypeError, ValueError):
             return
-        known = {(each.trial, each.attempt) for each in self.read_attempts(document["table"])[0]}
+        known = {(result.trial, result.attempt) for result in self.read_attempts(document["table"])[0]}
         files = self.files_of(result.trial, result.attempt)
-        if begun.parent != files:
+        if marker.parent != files:
             shutil.rmtree(files, ignore_errors=True)
-            lines.rename_durably(begun.parent, files)
+            lines.rename_durably(marker.parent, files)
         if (result.trial, result.attempt) not in known:
             self.append_trial(result, document["table"])
         (files / BEGUN).unlink(missing_ok=True)
@@ -188,7 +188,7 @@ class Folder:
         """Each block's number and its trials with their configs; invalid lines are omitted."""
         for document in lines.read_lines(self.path / "plan.jsonl").documents:
             try:
-                trials = {each["trial"]: each["config"] for each in document["trials"]}
+                trials = {trial["trial"]: trial["config"] for trial in document["trials"]}
                 yield int(document["block"]), read_document(dict[str, dict[str, Scalar]], trials)
             except (KeyError, TypeError, ValueError):
                 continue
@@ -199,7 +199,7 @@ class Folder:
 
     @contextlib.contextmanager
     def open_attempt(
-        self, trial: str, attempt: int = 1, *, begun: TrialResult | None = None, table: str = VALUES
+        self, trial: str, attempt: int = 1, *, start: TrialResult | None = None, table: str = VALUES
     ) -> Iterator[Path]:
         """A directory for the files of an attempt, which is moved into `trials/` when the attempt has ended.
 
@@ -210,8 +210,8 @@ class Folder:
         shutil.rmtree(part, ignore_errors=True)
         try:
             part.mkdir(parents=True)
-            if begun is not None:
-                lines.replace_file(part / BEGUN, indent_json({"table": table, "line": begun.to_json()}))
+            if start is not None:
+                lines.replace_file(part / BEGUN, indent_json({"table": table, "line": start.to_json()}))
             yield part
             lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
@@ -219,7 +219,7 @@ class Folder:
         except OSError as error:
             raise LoadstoneError(
                 f"cannot write {part}: {error.strerror}",
-                "what was measured before is kept: make room, then continue with `loadstone run --resume`",
+                "free some space, then continue with `loadstone run --resume`: earlier results are kept",
             ) from error
 
     def append_trial(self, result: TrialResult, table: str = VALUES) -> None:
@@ -237,26 +237,26 @@ class Folder:
 
     def read_attempts(self, name: str = VALUES) -> tuple[list[TrialResult], list[str]]:
         """Every attempt at every trial, in the order in which they ended, and warnings on omissions."""
-        found, warnings = [], []
+        attempts, warnings = [], []
         for number, line in lines.iterate_lines(self.path / name):
             try:
-                found.append(TrialResult.from_line(line))
+                attempts.append(TrialResult.from_line(line))
             except (ValueError, OverflowError):
                 # Python's JSON reader decides which lines are damaged, and formulates the reasons.
                 document = lines.parse_line(line)
                 if document is None:
-                    warnings.append(f"{name}:{number} is damaged and left out")
+                    warnings.append(f"{name}:{number} is damaged and is omitted")
                     continue
                 try:
-                    found.append(TrialResult.from_json(document))
+                    attempts.append(TrialResult.from_json(document))
                 except (ValueError, OverflowError) as error:
-                    warnings.append(f"{name}: a line is not a trial and left out ({error})")
-        return found, warnings
+                    warnings.append(f"{name}: a line is not a trial and is omitted ({error})")
+        return attempts, warnings
 
     def read_pilots(self) -> list[TrialResult]:
         """The trials of the pilot block, which never count; for each, the last attempt that was not interrupted."""
-        found, _ = self.read_attempts(PILOT_TRIALS)
-        return list({result.trial: result for result in found if not result.interrupted}.values())
+        attempts, _ = self.read_attempts(PILOT_TRIALS)
+        return list({result.trial: result for result in attempts if not result.was_interrupted}.values())
 
     def load_results(self) -> ResultSet:
         """Reads everything except series and histograms. Raises LoadstoneError if it cannot be read."""
@@ -266,19 +266,19 @@ class Folder:
     def _load_results(self) -> ResultSet:
         attempts, warnings = self.read_attempts()
         trials: dict[str, TrialResult] = {}
-        interrupted = Counter(result.trial for result in attempts if result.interrupted)
+        interrupted = Counter(result.trial for result in attempts if result.was_interrupted)
         for result in attempts:
             before = trials.get(result.trial)
             # A line that was copied back, for instance in an editor, belongs to an attempt that has already been read.
-            if result.interrupted or (before is not None and result.attempt < before.attempt):
+            if result.was_interrupted or (before is not None and result.attempt < before.attempt):
                 continue
             if before is None and not interrupted[result.trial]:
                 trials[result.trial] = result
                 continue
-            failures = () if before is None else (*before.failures, *([before.reason] if before.failed else []))
+            failures = () if before is None else (*before.failures, *([before.reason] if before.is_failure else []))
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
         planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
-        if strange := [each for each, trial in trials.items() if planned and trial.config != planned.get(each)]:
+        if strange := [name for name, trial in trials.items() if planned and trial.config != planned.get(name)]:
             number = units.count_noun(len(strange), "trial")
             warnings.append(f"plan.jsonl lacks {number}, such as {strange[0]}: another run's?")
 

@@ -6,7 +6,8 @@ that failed, and `-response` for response times. Values, including the column In
 An interval contains the operations due in it (in a closed loop: sent in it), even if they end later. Written lines
 are never changed, so an interval can have several lines of one tag: they add up. The lines of a file are thus not in
 chronological order. The last lines count operations of the whole window that never ended, tagged `READ-CENSORED`:
-a value is the time waited for one. So every percentile follows from the file (loadstone.statistics.percentile).
+a value is the time waited for an operation. So every percentile follows from the file
+(loadstone.statistics.percentile).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Writer:
             start = (interval.unix_ns - interval.length_ns - interval.start_ns) / 1e9
             self._file.write(HEADER.format(unit=UNIT, start=start))
         self._spans[interval.k] = (interval.start_ns, interval.length_ns)
-        for k, outcomes in [*((each.k, each.outcomes) for each in interval.earlier), (interval.k, interval.outcomes)]:
+        for k, outcomes in [*((step.k, step.outcomes) for step in interval.earlier), (interval.k, interval.outcomes)]:
             self._write_outcomes(outcomes, *self._spans.get(k, self._spans[interval.k]))
         self._file.flush()
 
@@ -66,8 +67,8 @@ def write_histograms(path: Path, histograms: Mapping[str, Histogram]) -> None:
     """Writes histograms of a whole window, ns, by their tags; writes no file if there are none."""
     if histograms:
         lines = [
-            f"Tag={tag},0.000,0.000,{each.value_at_quantile(1)},{encode_histogram(each)}\n"
-            for tag, each in histograms.items()
-            if each.count
+            f"Tag={tag},0.000,0.000,{histogram.value_at_quantile(1)},{encode_histogram(histogram)}\n"
+            for tag, histogram in histograms.items()
+            if histogram.count
         ]
         path.write_text(HEADER.format(unit=UNIT, start=0.0) + "".join(lines))

@@ -27,9 +27,9 @@ class Lines:
 
 def read_lines(path: Path) -> Lines:
     """Reads every whole line; a missing file has none. Raises LoadstoneError if the file cannot be read."""
-    found = [(number, parse_line(line)) for number, line in iterate_lines(path)]
-    documents = [document for _, document in found if document is not None]
-    return Lines(documents, [number for number, document in found if document is None])
+    parsed_lines = [(number, parse_line(line)) for number, line in iterate_lines(path)]
+    documents = [document for _, document in parsed_lines if document is not None]
+    return Lines(documents, [number for number, document in parsed_lines if document is None])
 
 
 def iterate_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -83,7 +83,7 @@ def append_line(path: Path, document: dict[str, Any]) -> None:
     except OSError as error:
         raise LoadstoneError(
             f"cannot write {path}: {error.strerror}",
-            "what was measured before is kept: make room, then continue with `loadstone run --resume`",
+            "free some space, then continue with `loadstone run --resume`: earlier results are kept",
         ) from error
 
 
@@ -96,19 +96,19 @@ def write_all(descriptor: int, data: bytes) -> None:
 def mend_file(path: Path) -> list[int]:
     """Moves damaged lines into `<name>.damaged` next to the file, so that lines can be appended again.
 
-    Returns their numbers, from 1. A newline is added to a last line that is complete except for it.
+    Returns their numbers, from 1. A complete last line without a newline gets one.
     """
     if not path.exists():
         return []
     data = path.read_bytes()
-    found = number_lines(data)
-    damaged = [(number, line) for number, line, document in found if document is None]
-    wanted = b"".join(line + b"\n" for _, line, document in found if document is not None)
-    if wanted != data:
+    parsed_lines = number_lines(data)
+    damaged = [(number, line) for number, line, document in parsed_lines if document is None]
+    repaired = b"".join(line + b"\n" for _, line, document in parsed_lines if document is not None)
+    if repaired != data:
         if damaged:
             with path.with_name(path.name + ".damaged").open("ab") as file:
                 file.writelines(line + b"\n" for _, line in damaged)
-        replace_file(path, wanted)
+        replace_file(path, repaired)
     return [number for number, _ in damaged]
 
 

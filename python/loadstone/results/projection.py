@@ -43,23 +43,23 @@ class Projected:
     col: str
 
 
-def project_results(results: ResultSet, asked: Projection) -> Projected:
+def project_results(results: ResultSet, request: Projection) -> Projected:
     """Filters and regroups trials. Raises LoadstoneError if a key is unknown or no trial remains."""
-    kept = filter_results(results, asked.filter)
-    dimensions = list(kept.dimensions)
-    known = [*dimensions, *dict.fromkeys(name for trial in kept.trials for name in trial.facts)]
-    for key in (*(asked.table or ()), *(asked.row or ()), *(asked.col or ())):
+    filtered = filter_results(results, request.filter)
+    dimensions = list(filtered.dimensions)
+    known = [*dimensions, *dict.fromkeys(name for trial in filtered.trials for name in trial.facts)]
+    for key in (*(request.table or ()), *(request.row or ()), *(request.col or ())):
         if key not in known:
             raise LoadstoneError(
                 f'there is no key "{key}" in {results.name}',
                 f"{did_you_mean(key, known)}known are {', '.join(dimensions) or 'none'}",
             )
-    metrics = wanted_metrics(kept, asked.metrics)
-    # The compared dimension, else the first.
-    usual = [name for name in dimensions if name == kept.compared] or dimensions[:1]
-    col = asked.col if asked.col is not None else tuple(usual)
-    table = asked.table or ()
-    row = asked.row if asked.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
+    metrics = select_metrics(filtered, request.metrics)
+    # The default: the compared dimension, else the first.
+    usual = [name for name in dimensions if name == filtered.comparison_dimension] or dimensions[:1]
+    col = request.col if request.col is not None else tuple(usual)
+    table = request.table or ()
+    row = request.row if request.row is not None else tuple(key for key in dimensions if key not in (*col, *table))
     name = ",".join(col)
 
     def regroup_config(own: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -69,52 +69,52 @@ def project_results(results: ResultSet, asked: Projection) -> Projected:
             config[name] = own.get(name, "") if len(col) == 1 else ",".join(str(own.get(key, "")) for key in col)
         return config
 
-    trials = [replace(trial, config=regroup_config({**trial.facts, **trial.config})) for trial in kept.trials]
+    trials = [replace(trial, config=regroup_config({**trial.facts, **trial.config})) for trial in filtered.trials]
     # Trials with equal variants and repeats were distinguished by a key that was dropped.
     pooled = len({(variant_key(trial.config), trial.repeat) for trial in trials}) < len(trials)
-    warnings = kept.warnings
-    gone = [key for key in dimensions if key not in (*table, *row, *col) and len(kept.dimensions[key]) > 1]
+    warnings = filtered.warnings
+    gone = [key for key in dimensions if key not in (*table, *row, *col) and len(filtered.dimensions[key]) > 1]
     if pooled:
-        warnings += (f"pooled over {', '.join(gone)}: what differs in it counts as repeats",)
+        warnings += (f"pooled over {', '.join(gone)}: trials that differ in it count as repeats",)
         repeats = number_keys(variant_key(trial.config) for trial in trials)
-        own = ({f"{POOLED}{key}": old.config[key] for key in gone if key in old.config} for old in kept.trials)
+        own = ({f"{POOLED}{key}": old.config[key] for key in gone if key in old.config} for old in filtered.trials)
         trials = [
             replace(trial, repeat=repeat, facts={**trial.facts, **facts})
             for trial, repeat, facts in zip(trials, repeats, own, strict=True)
         ]
     elif gone:
-        warnings += (f"left out {', '.join(gone)}: variants differ in it as well, so a difference may be due to it",)
+        warnings += (f"omitted {', '.join(gone)}: variants also differ in it, so it may cause the difference",)
     by_name = name if col else None
     # Guarantees that may differ between the values compared in the question must not differ between other columns.
-    promises = kept.question.promises if kept.compared in (by_name, *col) else ()
+    promises = filtered.question.promises if filtered.comparison_dimension in (by_name, *col) else ()
     question = replace(
-        kept.question,
+        filtered.question,
         by=by_name,
-        baseline=kept.question.baseline if kept.question.by == by_name else None,
+        baseline=filtered.question.baseline if filtered.question.by == by_name else None,
         metrics=tuple(metrics),
-        promises=promises if asked.promises is None else asked.promises,
+        promises=promises if request.promises is None else request.promises,
     )
     # Planned trials have dimensions, but no facts.
     whole = not pooled and not gone and {*table, *row, *col} <= {*dimensions}
-    planned = {trial: regroup_config(config) for trial, config in kept.planned.items()} if whole else {}
-    departures = [*find_omissions(results, kept, asked.filter)]
+    planned = {trial: regroup_config(config) for trial, config in filtered.planned.items()} if whole else {}
+    departures = [*find_omissions(results, filtered, request.filter)]
     if gone and not pooled:
         departures.append(f"omitted {', '.join(gone)}, in which the variants differ as well")
-    made = replace(
-        kept,
+    projected = replace(
+        filtered,
         recorded=results.recorded or results.question,
         departures=(*results.departures, *departures),
         trials=trials,
         question=question,
         planned=planned,
-        pooled=pooled or kept.pooled,
+        pooled=pooled or filtered.pooled,
         warnings=warnings,
     )
-    return Projected(made, table, row, name)
+    return Projected(projected, table, row, name)
 
 
 def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str) -> Iterator[str]:
-    """Finds repeats that a filter removes from a variant: unlike a choice of variants, this removes evidence."""
+    """Finds repeats that a filter removes from a variant: unlike omitting variants, this removes evidence."""
     chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
     some = [key for key, count in chosen.items() if count < len(results.variants[key])]
     if some:
@@ -127,13 +127,13 @@ def filter_results(results: ResultSet, expression: str) -> ResultSet:
     if not expression.strip():
         return results
     passes: Filter = parse_filter(expression)
-    kept = [trial for trial in results.trials if passes(filter_keys(trial))]
-    if not kept:
+    trials = [trial for trial in results.trials if passes(filter_keys(trial))]
+    if not trials:
         raise LoadstoneError(
             f"no trial of {results.name} passes the filter `{expression}`",
             "`loadstone export` lists every trial's keys",
         )
-    return replace(results, trials=kept, planned={})
+    return replace(results, trials=trials, planned={})
 
 
 def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:
@@ -142,16 +142,16 @@ def filter_keys(trial: TrialResult) -> dict[str, Scalar | None]:
     return {**trial.facts, **own, "clients": trial.clients, **trial.config}
 
 
-def wanted_metrics(results: ResultSet, asked: Sequence[str]) -> list[str]:
+def select_metrics(results: ResultSet, patterns: Sequence[str]) -> list[str]:
     """The metrics to show. Raises LoadstoneError if one was not measured."""
-    if not asked:
+    if not patterns:
         return list(results.headline_metrics)
     measured = results.metrics
-    for metric in asked:
+    for metric in patterns:
         if metric not in measured:
             near = nearest_names(metric, measured, 3)
             raise LoadstoneError(
                 f'there is no metric "{metric}" in {results.name}',
                 f"did you mean {', '.join(near)}?" if near else f"known are {', '.join(measured[:12])}…",
             )
-    return list(asked)
+    return list(patterns)

@@ -17,9 +17,9 @@ from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, metric
 
 # The metrics of a comparison in addition to throughput, unless the experiment sets others.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
-# The maximum width of an interval, as a share of the figure: for the first compared metric, or for each one named.
+# The maximum width of an interval, as a share of the figure: for the first compared metric, or for each named metric.
 Until = float | Mapping[str, float] | None
-# The dimension compared if the question names none: the first of these that varies.
+# The default of the compared dimension: the first of these that varies.
 USUAL = ("system", "variant", "run", "store")
 AT_LEAST = 6
 # The smallest difference that a comparison claims, as a share, unless the question sets another.
@@ -118,19 +118,19 @@ class ResultSet:
     @cached_property
     def dimensions(self) -> dict[str, list[Scalar]]:
         """Each dimension with its values in the order of first appearance."""
-        found: dict[str, dict[Scalar, None]] = {}
+        dimensions: dict[str, dict[Scalar, None]] = {}
         for trial in self.trials:
             for name, value in trial.config.items():
-                found.setdefault(name, {})[value] = None
-        return {name: list(values) for name, values in found.items()}
+                dimensions.setdefault(name, {})[value] = None
+        return {name: list(values) for name, values in dimensions.items()}
 
     @cached_property
     def variants(self) -> dict[tuple[tuple[str, Scalar], ...], list[TrialResult]]:
         """The trials of each variant by its config as sorted pairs, in the order of first appearance, by repeat."""
-        found: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
+        variants: dict[tuple[tuple[str, Scalar], ...], list[TrialResult]] = {}
         for trial in self.trials:
-            found.setdefault(variant_key(trial.config), []).append(trial)
-        return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in found.items()}
+            variants.setdefault(variant_key(trial.config), []).append(trial)
+        return {key: sorted(trials, key=lambda trial: trial.repeat) for key, trials in variants.items()}
 
     @cached_property
     def metrics(self) -> list[str]:
@@ -138,9 +138,8 @@ class ResultSet:
         return list(dict.fromkeys(metric for trial in self.trials for metric in trial.values))
 
     @property
-    def compared(self) -> str | None:
-        """The compared dimension: the question's, else a usual one of the varying dimensions, else the first of
-        them."""
+    def comparison_dimension(self) -> str | None:
+        """The compared dimension: the question's, else a usual dimension that varies, else the first that varies."""
         if self.question.by is not None:
             return self.question.by
         varying = [name for name, values in self.dimensions.items() if len(values) > 1]
@@ -148,7 +147,7 @@ class ResultSet:
 
     @cached_property
     def headline_metrics(self) -> tuple[str, ...]:
-        """The compared metrics, the deciding one first (`order_metrics`)."""
+        """The compared metrics, the deciding metric first (`order_metrics`)."""
         return order_metrics(self.trials, self.question.metrics)
 
     @property
@@ -190,29 +189,29 @@ def is_open(trials: Iterable[TrialResult]) -> bool:
 
 
 def first_metric(trials: Iterable[TrialResult], requested: Sequence[str]) -> str:
-    """The metric that decides whether there are enough repeats: the first compared one."""
+    """The metric that decides whether there are enough repeats: the first compared metric."""
     return next(iter(order_metrics(trials, requested)), THROUGHPUT)
 
 
-def deciding_metrics(trials: Iterable[TrialResult], wanted: Sequence[str], until: Until) -> dict[str, float]:
+def deciding_metrics(trials: Iterable[TrialResult], metrics: Sequence[str], until: Until) -> dict[str, float]:
     """The figures whose intervals must be narrow, with the requested width as a share of the figure."""
     if until is None:
         return {}
     known = list(trials)
     if not isinstance(until, Mapping):
-        return {first_metric(known, wanted): until}
+        return {first_metric(known, metrics): until}
     measured = {metric for trial in known for metric in trial.values}
     return {metric: share for metric, share in until.items() if metric in measured}
 
 
 def number_keys(keys: Iterable[Hashable]) -> list[int]:
     """For each key, its number among equal keys, from 1."""
-    seen: Counter[Hashable] = Counter()
-    made = []
+    counts: Counter[Hashable] = Counter()
+    numbers = []
     for key in keys:
-        seen[key] += 1
-        made.append(seen[key])
-    return made
+        counts[key] += 1
+        numbers.append(counts[key])
+    return numbers
 
 
 def variant_key(config: Mapping[str, Scalar]) -> tuple[tuple[str, Scalar], ...]:
@@ -228,7 +227,7 @@ def variant_name(config: Mapping[str, Scalar] | tuple[tuple[str, Scalar], ...]) 
 def natural_key(value: object) -> list[tuple[int, float, str]]:
     """A sort key that orders numbers by value, also within texts: 2 before 16, `v9` before `v10`."""
     if isinstance(value, tuple):
-        return [part for each in value for part in natural_key(each)]
+        return [part for item in value for part in natural_key(item)]
     if isinstance(value, int | float):
         return [(0, float(value), "")]
     parts = re.split(r"(\d+)", str(value))

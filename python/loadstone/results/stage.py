@@ -27,12 +27,12 @@ class Stage:
 
     @property
     def prefix(self) -> str:
-        """The beginning of its figures' names."""
+        """The prefix of its figures' names."""
         return f"stage{self.number}."
 
     @property
     def end_ns(self) -> int:
-        """Its end since the start of the window."""
+        """The end, as the time since the start of the window."""
         return self.start_ns + self.length_ns
 
     @property
@@ -80,6 +80,6 @@ def stages_of(trial: TrialResult) -> list[Stage]:
 
 
 def prefix_of(metric: str) -> str:
-    """The beginning of a stage's figure, `stage2.` of `stage2.read.p99`; empty for figures of the whole window."""
+    """The prefix of a stage's figure, `stage2.` of `stage2.read.p99`; empty for figures of the whole window."""
     match = OF_STAGE.match(metric)
     return match[0] if match else ""

@@ -14,7 +14,8 @@ from loadstone.results.value import Value
 
 Scalar = str | int | float | bool
 Loop = Literal["closed", "open"]
-# An interval shorter than this share of the first is not complete.
+ROUNDED_SECONDS = 0.002
+# An interval shorter than this share of the first interval is incomplete.
 WHOLE = 0.9
 
 
@@ -41,11 +42,22 @@ class Series:
     late: tuple[int, ...] = ()
 
     @property
-    def whole_rates(self) -> tuple[float, ...]:
-        """Throughput, without a last interval shorter than the first: a remainder is not comparable."""
+    def complete_rates(self) -> tuple[float, ...]:
+        """Throughput without a shorter last interval, whose figures are not comparable."""
         lengths = self.length_seconds
         cut = len(lengths) > 1 and lengths[-1] < WHOLE * lengths[0]
         return self.throughput[:-1] if cut else self.throughput
+
+    def drop_start(self, seconds: float) -> Series | None:
+        """The intervals that begin after a number of seconds; None if there are none."""
+        # Clocks of tools are rounded to milliseconds.
+        later = (start >= seconds - ROUNDED_SECONDS for start in self.start_seconds)
+        first = next((index for index, is_later in enumerate(later) if is_later), None)
+        if first is None:
+            return None
+        columns = {field.name: getattr(self, field.name)[first:] for field in fields(self)}
+        begin = self.start_seconds[first]
+        return Series(**{**columns, "start_seconds": tuple(start - begin for start in columns["start_seconds"])})
 
     def to_json(self) -> dict[str, Any]:
         """The series in the form of series.json."""
@@ -54,11 +66,13 @@ class Series:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Series:
         """Reads series.json. Raises ValueError if it is invalid."""
-        made = read_document(Series, document)
-        others = filter(None, (made.p50_ns, made.p99_ns, made.failed, made.due, made.ended, made.good, made.late))
-        if len({*map(len, (made.start_seconds, made.length_seconds, made.throughput, *others))}) > 1:
+        series = read_document(Series, document)
+        columns = filter(
+            None, (series.p50_ns, series.p99_ns, series.failed, series.due, series.ended, series.good, series.late)
+        )
+        if len({*map(len, (series.start_seconds, series.length_seconds, series.throughput, *columns))}) > 1:
             raise ValueError("a series whose columns are of different lengths")
-        return made
+        return series
 
 
 # Fields that results of version 1, or trials without faults, lack.
@@ -111,7 +125,7 @@ class TrialResult:
     end: str = "done"
     # The engine's notes on its own faults, and on other problems.
     notes: tuple[Note, ...] = ()
-    # Its place in the experiment's order, from 0; None if unknown.
+    # Position in the experiment's order, from 0; None if unknown.
     order: int | None = None
     start_unix_ns: int | None = None
     # The number of the attempt, from 1, and the reasons why earlier ones failed (each has a separate line).
@@ -123,12 +137,12 @@ class TrialResult:
     faults: tuple[FaultRecord, ...] = ()
 
     @property
-    def failed(self) -> bool:
+    def is_failure(self) -> bool:
         """Whether the system or its environment failed. A trial ended by the lab itself did not fail."""
         return self.end in ("failed", "lost")
 
     @property
-    def interrupted(self) -> bool:
+    def was_interrupted(self) -> bool:
         """Whether the lab ended during this attempt, which then reveals nothing about the system, and never counts."""
         return self.end == "interrupted"
 
@@ -139,14 +153,14 @@ class TrialResult:
 
     def value(self, metric: str) -> float | None:
         """A figure, None if it was not measured."""
-        found = self.values.get(metric)
-        return None if found is None else found.value
+        entry = self.values.get(metric)
+        return None if entry is None else entry.value
 
     def numeric_fact(self, name: str) -> float | None:
         """A fact as a number, None if it is missing or not a number."""
-        found = self.facts.get(name)
+        fact = self.facts.get(name)
         try:
-            return None if found is None or isinstance(found, bool) else float(found)
+            return None if fact is None or isinstance(fact, bool) else float(fact)
         except (ValueError, OverflowError):
             return None
 
@@ -154,9 +168,9 @@ class TrialResult:
         """The line in values.jsonl; `Folder` writes it."""
         return {
             **{
-                each.name: getattr(self, each.name)
-                for each in fields(self)
-                if each.name not in ("failures", "interruptions", "faults")
+                field.name: getattr(self, field.name)
+                for field in fields(self)
+                if field.name not in ("failures", "interruptions", "faults")
             },
             **({"faults": [fault.to_json() for fault in self.faults]} if self.faults else {}),
             "notes": [asdict(note) for note in self.notes],
@@ -176,6 +190,6 @@ class TrialResult:
         return parse_document(cls, line)
 
 
-def values_by_metric(*given: Value) -> dict[str, Value]:
+def values_by_metric(*values: Value) -> dict[str, Value]:
     """Figures by metric."""
-    return {value.metric: value for value in given}
+    return {value.metric: value for value in values}

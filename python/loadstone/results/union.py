@@ -17,8 +17,8 @@ RUN = "run"
 def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     """One set of all trials, with the first side as the baseline; a side is one set, or several runs of one set.
 
-    A dimension with one value in each set, but not the same in all, adds nothing to `run`: it is
-    left out, so that two files with one variant each can be compared at all.
+    A dimension that identifies the run adds nothing to `run`. It is omitted, so that two files with one variant each
+    can be compared.
     """
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
@@ -27,7 +27,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     side_of: list[str] = []
     for side in grouped:
         side_of += [labels[len(side_of)]] * len(side)
-    redundant = {name for results in sets for name in results.dimensions if known_from_run(name, sets)}
+    redundant = {name for results in sets for name in results.dimensions if identifies_run(name, sets)}
     by_label = dict(zip(labels, sets, strict=True))
 
     def series_of(trial: str) -> Series | None:
@@ -86,7 +86,7 @@ def distinct_names(names: Sequence[str]) -> list[str]:
     ]
 
 
-def known_from_run(name: str, sets: Sequence[ResultSet]) -> bool:
-    """Whether a dimension has at most one value in each set, but not the same one in all."""
-    found = [results.dimensions.get(name, []) for results in sets]
-    return all(len(values) <= 1 for values in found) and len({tuple(values) for values in found}) > 1
+def identifies_run(name: str, sets: Sequence[ResultSet]) -> bool:
+    """Whether a dimension has at most one value in each set, and different values between sets."""
+    run_values = [results.dimensions.get(name, []) for results in sets]
+    return all(len(values) <= 1 for values in run_values) and len({tuple(values) for values in run_values}) > 1

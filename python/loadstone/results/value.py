@@ -2,8 +2,8 @@
 
 A metric's name is `throughput`, `<operation>.<statistic>` (`read.p99`, `all.mean`), or a figure of the host
 (`device.written_per_operation`, `cpu.steal`); figures of the load phase start with `load.`. A latency is the
-headline latency: response time with a rate set, service time in a closed loop; if both are known, the other is
-added as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
+headline latency: response time with a rate set, service time in a closed loop; if both are known, service time is also
+stored as `read.service.p99`. Units are base units: op/s, ns, B; a share is a number from 0 to 1.
 
 A percentile covers all operations that were due (loadstone.statistics.percentile), so it may be a lower bound or
 infinite.
@@ -27,7 +27,7 @@ PERCENTILES = {
     f"p{percent}": float(Decimal(percent) / 100)
     for percent in ("10", "25", "50", "75", "90", "95", "99", "99.5", "99.9", "99.95", "99.99")
 }
-# Figures for which more is better; for all other figures less is.
+# Figures for which more is better; for all other figures less is better.
 HIGHER_IS_BETTER = frozenset({"throughput", "throughput_share", "yield", "succeeded", "bandwidth", "io_rate"})
 # Figures that only describe a trial are neither better nor worse.
 NO_DIRECTION = frozenset(
@@ -55,13 +55,13 @@ class Value:
     resolution: float = 0.0
 
     def prefix_metric(self, name: str) -> Value:
-        """The figure of a part of the whole."""
+        """A part's share of a whole, as a figure."""
         return replace(self, metric=f"{name}.{self.metric}")
 
     def to_json(self) -> dict[str, Any]:
         """The figure in the form of values.jsonl, without default values."""
-        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        return {name: value for name, (value, usual) in found.items() if value != usual}
+        entries = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        return {name: value for name, (value, usual) in entries.items() if value != usual}
 
 
 def metric_statistic(metric: str) -> str:

@@ -49,7 +49,7 @@ class AttachedServers:
         """The hosts whose server is not working; none if no `status` command is configured."""
         return [host for host in self.how.hosts if not self._works(host)]
 
-    def fresh(self) -> None:
+    def recreate_table(self) -> None:
         """Recreates the table. Raises HookError."""
         self._run(self.how.fresh, "fresh", self.how.hosts[0])
 

@@ -16,13 +16,13 @@ from loadstone.runner.trial import Conductor
 
 # A variant is excluded after this number of consecutive failed attempts, so that the remaining variants need not wait.
 ATTEMPTS_MAX = 3
-# After this number of consecutive failures of different variants, the cause is common to them.
+# Consecutive failures of this number of different variants have a common cause.
 FAILING_VARIANTS_MAX = 5
 
 
 @dataclass
 class Attempts:
-    """The attempts at the trials of one table of a folder, in this run and before it was resumed."""
+    """The attempts at the trials of one table of a folder, including attempts of earlier runs that this one resumes."""
 
     folder: Folder
     display: Display
@@ -36,9 +36,9 @@ class Attempts:
     failing: list[VariantKey] = field(default_factory=list)
 
     def restore(self, retry_failed: bool) -> None:
-        """Counts the attempts in the folder. With `retry_failed` no variant stays excluded."""
-        for each in self.folder.read_attempts(self.table)[0]:
-            self._count(each)
+        """Counts the attempts in the folder. With `retry_failed`, failed variants are tried again."""
+        for result in self.folder.read_attempts(self.table)[0]:
+            self._count(result)
         if retry_failed:
             self.failed.clear()
         for key in self.failed:
@@ -48,11 +48,11 @@ class Attempts:
     def make(self, conductor: Conductor, planned: PlannedTrial, *, order: int | None) -> TrialResult:
         """Runs a trial and records it with its place in the order."""
         number = self.numbers[planned.trial] + 1
-        begun = TrialResult(
+        start = TrialResult(
             planned.trial, planned.variant.config, planned.repeat, {}, end="interrupted", order=order, attempt=number
         )
-        with self.folder.open_attempt(planned.trial, number, begun=begun, table=self.table) as files:
-            result = conductor.conduct(planned, files, begun)
+        with self.folder.open_attempt(planned.trial, number, start=start, table=self.table) as files:
+            result = conductor.conduct(planned, files, start)
         self.folder.append_trial(result, self.table)
         self._count(result)
         key = variant_key(result.config)
@@ -67,25 +67,25 @@ class Attempts:
         if result.end == "done":
             self.done[result.trial] = result
             self.failed.pop(variant_key(result.config), None)
-        elif result.failed:
+        elif result.is_failure:
             self.failed[variant_key(result.config)] += 1
 
     def set_aside(self, key: VariantKey) -> bool:
-        """Whether a variant is no longer tried."""
+        """Whether a variant is excluded after failed attempts."""
         return self.failed[key] >= ATTEMPTS_MAX
 
     def all_fail(self, variants: int) -> bool:
-        """Whether the last failures include all of the variants, or enough of them."""
+        """Whether the last failures concern all variants, or enough of them to stop."""
         return len(set(self.failing)) >= min(variants, FAILING_VARIANTS_MAX)
 
 
 def set_aside_message(key: VariantKey) -> str:
-    """The message that a variant is no longer tried."""
+    """The message about an excluded variant."""
     again = "`loadstone run --resume --retry-failed` tries it again"
-    return f"{variant_name(key)} is set aside: its last {ATTEMPTS_MAX} attempts failed; {again}"
+    return f"{variant_name(key)} is excluded: its last {ATTEMPTS_MAX} attempts failed; {again}"
 
 
-def given_up(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
+def abandonment_error(what: str, last: TrialResult, *, resumable: bool) -> LoadstoneError:
     """The error that ends a run after failures, with the last failure's hint; `resumable`: at least one trial is
     done."""
     hint = last.notes[-1].hint if last.notes else "see its events"

@@ -24,12 +24,12 @@ from loadstone.runner import launcher
 from loadstone.runner.progress import Display, PhaseProgress
 
 POLL_SECONDS = 1.0
-# The end of an output in messages.
+# The number of characters of an output's end in messages.
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# A larger output is cut in the middle, and a part of this size remains at either end.
+# The number of bytes that remain at the beginning and at the end of a larger output.
 KEPT_BYTES = 16 << 20
-# A command that prints more would fill the disk.
+# The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
 # Time that the launcher has to kill a command.
@@ -44,7 +44,7 @@ class Launcher(AbstractContextManager["Launcher"]):
     """The process that starts commands (`loadstone.runner.launcher`)."""
 
     def __init__(self) -> None:
-        # In a separate session: Ctrl-C on the terminal must not end it first.
+        # In a separate session, so that Ctrl-C on the terminal does not end the launcher before its command.
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", launcher.__file__],
             stdin=subprocess.PIPE,
@@ -190,7 +190,7 @@ def run_by(
 
 
 def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
-    """Ends a command before its time, and shortens its output."""
+    """Ends a running command, and shortens its output."""
     process.end()
     for path in outputs:
         cut_output(path)

@@ -1,4 +1,4 @@
-"""The data directories of trials: temporary ones, and copies of data that were loaded once."""
+"""The data directories of trials: temporary directories, and copies of data that was loaded once."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class DataSpace:
         """`run` distinguishes runs that share the directory. Raises LoadstoneError if the directory cannot be used."""
         self.path = directory / f"{PREFIX}{run}"
         try:
-            # Left by a killed attempt at this run.
+            # The remains of a killed attempt at this run.
             shutil.rmtree(self.path, ignore_errors=True)
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise LoadstoneError(
-                f"cannot use {directory}: {error.strerror}", "set the file's `directory` to one that exists"
+                f"cannot use {directory}: {error.strerror}", "set the file's `directory` to an existing directory"
             ) from error
         if not os.access(self.path, os.W_OK | os.X_OK):
-            raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to another")
+            raise LoadstoneError(f"{directory} is not writable", "set the file's `directory` to a writable directory")
 
-    def fresh(self) -> Path:
+    def empty_directory(self) -> Path:
         """An empty directory for the next trial."""
         path = self.path / "trial"
         remove(path)
         path.mkdir()
         return path
 
-    def loaded(self, key: str) -> Path:
+    def copy_source(self, key: str) -> Path:
         """The directory of loaded data that several trials copy."""
         return self.path / f"loaded-{key}"
 
@@ -57,10 +57,10 @@ class DataSpaces(AbstractContextManager["DataSpaces"]):
         self._spaces: dict[Path, DataSpace] = {}
 
     def __exit__(self, *_: object) -> None:
-        for each in self._spaces.values():
-            shutil.rmtree(each.path, ignore_errors=True)
+        for space in self._spaces.values():
+            shutil.rmtree(space.path, ignore_errors=True)
 
-    def at(self, directory: Path) -> DataSpace:
+    def space_at(self, directory: Path) -> DataSpace:
         """The space below a directory. Raises LoadstoneError if it cannot be used."""
         if directory not in self._spaces:
             self._spaces[directory] = DataSpace(directory, self._run)

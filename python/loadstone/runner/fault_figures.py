@@ -72,7 +72,7 @@ class FaultInterval:
 
     def first_failure_ns(self) -> int | None:
         """The shortest latency of a failed operation, ns; None without one."""
-        failed = (outcome for outcome in self.outcomes if outcome.failed and outcome.count)
+        failed = (outcome for outcome in self.outcomes if outcome.is_failure and outcome.count)
         return min((decode_histogram(outcome.response or outcome.service).minimum for outcome in failed), default=None)
 
 
@@ -109,7 +109,8 @@ def add_interval(rows: dict[int, FaultInterval], event: Interval) -> None:
 
 
 def borders_of(fault: FaultRecord) -> tuple[int, int | None]:
-    """When the fault and its lift were ordered, ns; the planned instants if nothing was ordered, as in the twin."""
+    """The instants of the orders of the fault and of its lift, ns; the planned instants if nothing was ordered, as in
+    the twin."""
     order = fault.planned_at_ns if fault.ordered_ns is None else fault.ordered_ns
     return order, fault.planned_lift_ns if fault.lift_ordered_ns is None else fault.lift_ordered_ns
 
@@ -153,7 +154,7 @@ def apply_deadline(
 
 
 def load_of(rows: Sequence[FaultInterval]) -> OfferedLoad:
-    """Due and good operations by interval, without operations that allow no conclusion."""
+    """Due and good operations by interval, without the operations whose outcome cannot be judged."""
     return OfferedLoad(
         np.array([row.start_ns for row in rows], dtype=np.int64),
         np.array([row.length_ns for row in rows], dtype=np.int64),
@@ -211,7 +212,7 @@ def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
-            if outcome.failed and outcome.count and outcome.operation not in BESIDE | COMPOSED:
+            if outcome.is_failure and outcome.count and outcome.operation not in BESIDE | COMPOSED:
                 histogram = decode_histogram(outcome.response or outcome.service)
                 highest = histogram.layout.highest_equivalent
                 ends_ns = ((row.start_ns + row.length_ns + highest(at), n) for at, n in histogram.counts.items())
@@ -220,9 +221,10 @@ def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
 
 
 def first_figures(rows: Sequence[FaultInterval], order_ns: int, deadline_ns: int, step: float) -> Iterator[Value]:
-    """When the first failure ended, and when the first late operation passed its deadline, ns since the order.
+    """The end of the first failure, and the instant at which the first late operation passed its deadline, ns since the
+    order.
 
-    Both are known to an interval: an operation was due anywhere in its interval.
+    Both are accurate to one interval, since an operation's due time within its interval is unknown.
     """
     after = [row for row in rows if row.start_ns + row.length_ns > order_ns]
     errors = [
@@ -290,7 +292,7 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
     """Failed operations by status."""
     counts: dict[str, int] = {}
     for outcome in outcomes:
-        if outcome.failed and outcome.operation not in BESIDE | COMPOSED and outcome.count:
+        if outcome.is_failure and outcome.operation not in BESIDE | COMPOSED and outcome.count:
             counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return counts
 
@@ -298,12 +300,12 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
 def latency_figures(window: str, outcomes: Sequence[Outcome], unanswered: int, kinds: Sequence[str]) -> Iterator[Value]:
     """Percentiles of a window by operation, over everything that was due; `kinds` are the operations of the trial.
 
-    An unanswered operation has no latency in any interval. It is infinite in `all`; of which kind it was is known only
-    if there is one kind, so percentiles of several kinds are then lower bounds.
+    An unanswered operation has no latency in any interval. It is infinite in `all`. Its kind is known only if there is
+    a single kind; otherwise the percentiles by kind are lower bounds.
     """
     of_all = {figures.ALL, *(kinds if len(kinds) == 1 else ())}
     for kind in ("response", "service"):
-        populations = figures.by_operation(outcomes, kind)
+        populations = figures.group_by_operation(outcomes, kind)
         for name in of_all if unanswered else ():
             populations.setdefault(name, (Population(), 0.0))[0].failed += unanswered
         for operation, (population, mean) in populations.items():
@@ -347,9 +349,9 @@ def measure_closed_loop(
 def add_figures(
     result: TrialResult, series: Series | None, files: Path, options: Options = DEFAULTS
 ) -> tuple[TrialResult, Series | None]:
-    """A result with the figures of its faults, and its time series with the operations that were good and late.
+    """A result with the figures of its faults, and its time series with the good and the late operations.
 
-    Both are unchanged without faults. If the events cannot be read, the judge reports the figures that are missing.
+    Both are unchanged without faults. If the events cannot be read, the judge reports the missing figures.
     """
     if not result.faults:
         return result, series

@@ -30,15 +30,15 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
         yield Value(f"{prefix}throughput", summary.throughput, "op/s", summary.completed)
     yield Value(f"{prefix}runtime", float(summary.measured_ns), "ns", 1)
     yield Value(f"{prefix}operations", summary.operations, "operations", summary.operations)
-    # At a rate, operations that never ended mean that the rate is too high, which has its own check. In a closed loop
-    # the store sets the pace, so a client without an answer is a failure.
+    # At a rate, operations that never ended mean that the rate is too high, which a separate check reports. In a closed
+    # loop the store sets the pace, so an unanswered operation is a failure.
     unanswered = summary.in_flight + summary.carried.unanswered if summary.due is None else 0
-    yield Value(f"{prefix}errors", summary.failed + unanswered, "operations", summary.operations)
+    yield Value(f"{prefix}errors", summary.failures + unanswered, "operations", summary.operations)
     yield Value(f"{prefix}not_yet", summary.not_yet, "operations", summary.operations)
     yield from attempts(summary, unanswered, prefix)
     if summary.due is not None:
         yield Value(f"{prefix}due", summary.due, "operations", summary.due)
-    yield Value(f"{prefix}censored", summary.censored, "operations", summary.operations + summary.censored)
+    yield Value(f"{prefix}censored", summary.never_ended, "operations", summary.operations + summary.never_ended)
     carried = summary.carried.ended + summary.carried.unanswered + summary.carried.unsent
     yield Value(f"{prefix}carried", carried, "operations", carried)
     if carried:
@@ -50,24 +50,24 @@ def figures(result: Result, memory_max: int, prefix: str = "") -> Iterator[Value
         yield Value(f"{prefix}late.{name}", late, "operations", summary.operations)
     if summary.measured_ns:
         yield Value(f"{prefix}cpu.engine", sum(summary.cpu_ns) / summary.measured_ns, "processors", 1)
-    yield from executed(summary.executors, prefix)
+    yield from executor_figures(summary.executors, prefix)
     yield Value(f"{prefix}clock.jumps", summary.clock.jumps, "jumps", 1)
     yield Value(f"{prefix}unclosed", summary.unclosed, "clients", 1)
     yield Value(f"{prefix}saturated", summary.saturated_values, "operations", summary.operations)
     yield Value(f"{prefix}driver", result.ready.driver_ns, "ns", 1)
-    # Not from the summary: the kernel's maximum includes the lab's memory at the fork.
+    # Not the kernel's maximum (in the summary), which includes the lab's memory at the fork.
     if memory_max:
         yield Value(f"{prefix}engine.memory_max", memory_max, "B", 1)
     yield Value(f"{prefix}engine.read", summary.device_bytes[0], "B", 1)
     yield Value(f"{prefix}engine.written", summary.device_bytes[1], "B", 1)
-    yield from verified(summary, prefix)
+    yield from verification_figures(summary, prefix)
 
 
 def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
     """Attempts at operations, retries included; attempts to connect; and pauses of clients."""
     total = summary.operations + summary.retried
     yield Value(f"{prefix}attempts", total, "attempts", total)
-    yield Value(f"{prefix}attempts.failed", summary.failed + unanswered + summary.retried, "attempts", total)
+    yield Value(f"{prefix}attempts.failed", summary.failures + unanswered + summary.retried, "attempts", total)
     for status, count in summary.retried_by_status.items():
         yield Value(f"{prefix}attempts.retried.{status.lower()}", count, "attempts", total)
     yield Value(f"{prefix}unsent", summary.unsent + summary.unreached, "operations", summary.operations)
@@ -82,15 +82,15 @@ def attempts(summary: Summary, unanswered: int, prefix: str) -> Iterator[Value]:
         yield Value(f"{prefix}connections.failed", connecting.failed, "attempts", connecting.attempted)
 
 
-def executed(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
+def executor_figures(executors: Sequence[Executor], prefix: str) -> Iterator[Value]:
     """The utilisation of the busiest executor, and the worst wake-up delays.
 
-    The conductor has no clients and does not limit the load, so it is excluded. Clients with a thread each have no
-    executor; how busy they are shows only in the share of all processors.
+    The conductor has no clients and does not limit the load, so it is excluded. Clients with separate threads have no
+    executor; only the share of all processors shows their utilisation.
     """
-    if busy := [each.busy for each in executors if each.clients]:
+    if busy := [executor.busy for executor in executors if executor.clients]:
         yield Value(f"{prefix}executor.busy_max", max(busy), "share", 1)
-    lags = [lag for each in executors if (lag := decode_histogram(each.lag)).count]
+    lags = [lag for executor in executors if (lag := decode_histogram(executor.lag)).count]
     if lags:
         ticks = sum(lag.count for lag in lags)
         yield Value(f"{prefix}executor.lag_p99", max(lag.value_at_quantile(0.99) for lag in lags), "ns", ticks)
@@ -105,15 +105,16 @@ def latencies(summary: Summary, prefix: str) -> Iterator[Value]:
         kinds = [kind for kind in kinds if kind != "lower"]
     for kind in kinds:
         suffix = f".{kind}" if open_loop and kind != "response" else ""
-        for operation, (population, mean) in by_operation(summary.outcomes, kind).items():
+        for operation, (population, mean) in group_by_operation(summary.outcomes, kind).items():
             yield from quantiles(f"{prefix}{operation}{suffix}", population, mean)
         if summary.operations and kind != "lower":
             mean = time_ns(summary.outcomes, kind) / summary.operations
             yield Value(f"{prefix}{ALL}{suffix}.mean", mean, "ns", summary.operations)
 
 
-def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
-    """By operation in lower case, and for all: every operation that was due, and the mean of successful ones, ns.
+def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Population, float]]:
+    """By operation in lower case, and for `all`: every operation that was due, and the mean of the successful
+    operations, ns.
 
     A read of a record whose insert or delete was in flight reveals nothing about the store and is excluded.
     """
@@ -123,23 +124,24 @@ def by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tuple[Popu
         text = TIMES[kind](outcome)
         if text is None or outcome.status == NOT_YET or not outcome.count:
             continue
-        one, time = Population(), 0.0
-        if outcome.failed:
-            one.failed = outcome.count
+        population, time = Population(), 0.0
+        if outcome.is_failure:
+            population.failed = outcome.count
         elif outcome.status == CENSORED:
-            one.censored = decode_histogram(text)
+            population.censored = decode_histogram(text)
         else:
-            one.well = decode_histogram(text)
+            population.well = decode_histogram(text)
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
         # The parts of an operation that never ended have not been reported.
         if outcome.operation not in BESIDE and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
-            populations[name].add_population(one)
+            populations[name].add_population(population)
             sums[name] += time
     return {
-        name: (each, sums[name] / each.well.count if each.well.count else 0.0) for name, each in populations.items()
+        name: (population, sums[name] / population.well.count if population.well.count else 0.0)
+        for name, population in populations.items()
     }
 
 
@@ -155,14 +157,14 @@ def total_ns(outcome: Outcome, kind: str) -> float:
 
 def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
     """The total time of all operations, failures included, for Little's law."""
-    ended = (each for each in outcomes if each.count and each.status != CENSORED)
-    return sum(total_ns(each, kind) for each in ended if each.operation not in BESIDE | COMPOSED)
+    ended = (outcome for outcome in outcomes if outcome.count and outcome.status != CENSORED)
+    return sum(total_ns(outcome, kind) for outcome in ended if outcome.operation not in BESIDE | COMPOSED)
 
 
 def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:
     """The figures of one kind of operation; the judge decides which percentiles have too few values above them.
 
-    Count, mean and minimum are of successful operations, percentiles and maximum of every one that was due.
+    Count, mean and minimum cover successful operations, percentiles and maximum every operation that was due.
     """
     every = population.count
     if not every:
@@ -176,8 +178,8 @@ def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]
         yield Value(f"{name}.{statistic}", percentile.value, "ns", every, percentile.bound)
 
 
-def verified(summary: Summary, prefix: str) -> Iterator[Value]:
-    """The number of verified values, and the number of wrong ones."""
+def verification_figures(summary: Summary, prefix: str) -> Iterator[Value]:
+    """The number of verified values, and the number of wrong values."""
     counts = [(outcome.status, outcome.count) for outcome in summary.outcomes if outcome.operation == "VERIFY"]
     if counts:
         total = sum(count for _, count in counts)

@@ -1,6 +1,6 @@
 """The guarantees that a trial records: as the servers report them, or the reason why they are unknown.
 
-A networked store queries them on a connection like those of its clients, so its answer takes precedence. If that is
+A networked store queries them on a connection with its clients' settings, so its answer takes precedence. If that is
 `unknown` (a binding of the store `jvm`, a server that refuses the query), the lab's query of its servers counts.
 """
 

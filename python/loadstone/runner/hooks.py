@@ -29,7 +29,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
     """
     environment = {**os.environ, **{f"LOADSTONE_{name.upper()}": str(value) for name, value in variables.items()}}
     for command in commands:
-        # In bytes: the output need not be text.
+        # In bytes, as the output may not be text.
         with log.open("ab+") as out:
             out.write(f"$ {command}\n".encode(errors="replace"))
             out.flush()
@@ -54,7 +54,7 @@ def run(commands: Sequence[str], when: str, variables: Mapping[str, Scalar], log
             try:
                 status = process.wait(timeout)
             except BaseException as error:
-                # It may have ended in the meantime.
+                # The group may have ended by now.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

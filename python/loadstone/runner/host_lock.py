@@ -26,8 +26,8 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
     Yields a function to record the results folder once it is known. Raises LoadstoneError, with the pid and the results
     of the other run, if there is one. If the file cannot be created, there is no lock.
     """
-    path = (directory or next((each for each in DIRECTORIES if each.is_dir()), DIRECTORIES[-1])) / NAME
-    descriptor = opened(path)
+    path = (directory or next((folder for folder in DIRECTORIES if folder.is_dir()), DIRECTORIES[-1])) / NAME
+    descriptor = open_lock_file(path)
     if descriptor is None:
         yield lambda _: None
         return
@@ -46,13 +46,13 @@ def host_locked(results: Path, directory: Path | None = None) -> Iterator[Callab
             note(descriptor, None)
 
 
-def opened(path: Path) -> int | None:
-    """The lock file, created if needed; None if that is impossible.
+def open_lock_file(path: Path) -> int | None:
+    """The lock file, created if needed; None if it cannot be opened.
 
     Any user may put something else in its place, such as a link to another file or a pipe without a reader.
     """
     flags = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    # First without O_CREAT, which the kernel may refuse for an existing file of another user (protected_regular).
+    # First without O_CREAT, which the kernel may refuse for another user's existing file (`protected_regular`).
     for mode in (os.O_RDWR, os.O_RDWR | os.O_CREAT, os.O_RDONLY):
         with suppress(OSError):
             descriptor = os.open(path, flags | mode, 0o666)
@@ -74,7 +74,7 @@ def holder(descriptor: int) -> str:
 
 
 def note(descriptor: int, results: Path | None) -> None:
-    """Writes the holder of the lock, or that there is none, if the file is writable."""
+    """Writes the holder of the lock, empty for none, if the file is writable."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         if results is not None:

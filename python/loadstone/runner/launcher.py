@@ -5,7 +5,7 @@ Requests and replies are lines of JSON on standard input and output. There are t
 - The kernel counts the resident memory of the parent as the peak of a new process (`setmax_mm_hiwater_rss` in
   fs/exec.c). The lab has hundreds of MB, this process about ten.
 - As a subreaper (prctl(2)) it becomes the parent of daemons, and can end them with the command that left them.
-- Its standard input is a lease: when the lab ends, however it ends, the input ends, and so does the command.
+- Its standard input is a lease: when the lab ends, by any cause, the input ends, and so does the command.
 
 It imports nothing of Loadstone, to stay small.
 """

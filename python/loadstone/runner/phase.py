@@ -30,7 +30,7 @@ from loadstone.runner.series import SeriesBuilder
 
 @dataclass(frozen=True)
 class Finished(EndedLaunch):
-    """The result of a launch of engines."""
+    """The result of one launch of engines."""
 
     series: Series
     # The largest resident memory of all engines together at the end of an interval, B.
@@ -71,7 +71,7 @@ def run(
     `timeout` seconds.
     """
     if injector is not None:
-        # The lab then knows the start before it happens.
+        # With the load's start in the future, the lab learns it in advance.
         spec = {**spec, "wait_for_start": True}
     started = None if injector is None else partial(begin_faults, injector, spec["warmup_seconds"])
     until = spec["until"]
@@ -93,14 +93,14 @@ def run(
             logs.append(stack.enter_context((files / f"{stem}.events.jsonl").open("w", buffering=1)))
             for segment in part.specs:
                 stem = name if engines == 1 else f"{name}.{segment['segment']['k']}"
-                (files / f"{stem}.spec.json").write_text(json.dumps(recorded(segment)) + "\n")
+                (files / f"{stem}.spec.json").write_text(json.dumps(redact_spec(segment)) + "\n")
             if watch is not None and part.pid is not None:
                 watch.watch("engine" if engines == 1 else f"engine.{part.stem}", part.pid)
-        explained = stack.enter_context(deadline(timeout, name, running))
+        explain_error = stack.enter_context(deadline(timeout, name, running))
         try:
             for number, event in running.events(None if watch is None else watch.take_sample, started):
                 if isinstance(event, EngineError):
-                    merger.lose(number, explained(event))
+                    merger.lose(number, explain_error(event))
                 for merged in merger.take(event):
                     if isinstance(merged, Ready):
                         phase.start()
@@ -111,7 +111,7 @@ def run(
                 display.update()
             result = merger.result()
         except EngineError as error:
-            raise explained(error) from None
+            raise explain_error(error) from None
         if injector is not None:
             injector.note_summary(result.summary.start_unix_ns, result.summary.server_events)
         phase.finish(result.summary)
@@ -130,11 +130,11 @@ def begin_faults(injector: Injector, warmup_seconds: float, start_unix_ns: int) 
     injector.begin(zero_unix_ns - now_unix_ns + now_ns, zero_unix_ns)
 
 
-def recorded(spec: Spec) -> Spec:
+def redact_spec(spec: Spec) -> Spec:
     """A spec without passwords, for recording."""
     spec = json.loads(secrets.hide_secrets(json.dumps(spec)))
     store = spec["store"]
-    properties = describe_engine().without_secrets(store["properties"])
+    properties = describe_engine().hide_secrets(store["properties"])
     properties = {
         name: secrets.hide_secrets(text) if isinstance(text, str) else text for name, text in properties.items()
     }
@@ -153,7 +153,7 @@ def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[
         passed.set()
         running.kill()
 
-    def explained(error: EngineError) -> EngineError:
+    def explain_error(error: EngineError) -> EngineError:
         if not passed.is_set():
             return error
         return EngineError(
@@ -166,6 +166,6 @@ def deadline(seconds: float, phase: str, running: Running) -> Iterator[Callable[
     timer.daemon = True
     timer.start()
     try:
-        yield explained
+        yield explain_error
     finally:
         timer.cancel()

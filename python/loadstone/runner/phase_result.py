@@ -42,23 +42,23 @@ class PhaseResult:
     of_system: tuple[str, ...] = ()
 
 
-def parsed(each: ObservedCommand, ended: Ended) -> ImportedRun:
+def parse_output(observed: ObservedCommand, ended: Ended) -> ImportedRun:
     """The output of a command. Raises CommandError if it cannot be parsed."""
     try:
-        return each.read(ended)
+        return observed.read(ended)
     except LoadstoneError as error:
-        raise command.failure(each.name, ended, str(error.args[0]), error.hint) from error
+        raise command.failure(observed.name, ended, str(error.args[0]), error.hint) from error
     finally:
         for path in (ended.stdout, ended.stderr):
             command.cut_output(path)
 
 
-def of_command(
-    each: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
+def command_result(
+    observed: ObservedCommand, ended: Ended, files: Path, watch: Watch, server_facts: Mapping[str, Scalar]
 ) -> PhaseResult:
     """The result of a command, parsed from its output. Raises CommandError if it cannot be parsed."""
     printed = {path: path.stat().st_size for path in (ended.stdout, ended.stderr)}
-    run = parsed(each, ended)
+    run = parse_output(observed, ended)
     measured = values_by_metric(*run.figures_with_bounds())
     operations = measured.get("operations")
     notes = list(run.notes)
@@ -66,13 +66,13 @@ def of_command(
         if path.stat().st_size < size:
             message = f"{path.name} had {units.format_size(size)}; only its beginning and its end are kept"
             notes.append(Note("output-cut", message, "have the command print less"))
-    notes += survivor_notes(each, ended)
+    notes += survivor_notes(observed, ended)
     if ended.status:
-        failed = command.failure(each.name, ended)
+        failed = command.failure(observed.name, ended)
         notes.append(Note("failed", str(failed.args[0]), failed.hint))
-    hlog.write_histograms(files / f"{each.name}.hlog", run.histograms)
+    hlog.write_histograms(files / f"{observed.name}.hlog", run.histograms)
     return PhaseResult(
-        each.role,
+        observed.role,
         [*measured.values(), *watch.values(int(operations.value) if operations else 0)],
         {**server_facts, **watch.facts, **run.facts},
         notes,
@@ -81,7 +81,7 @@ def of_command(
         run.loop,
         run.statuses,
         run.series,
-        each.requested,
+        observed.requested,
         tuple(server_facts),
     )
 
@@ -93,8 +93,8 @@ def survivor_notes(phase: ObservedCommand, ended: Ended) -> Iterator[Note]:
         yield Note("survivors", message, "start servers in `hooks.before` or by `systems: {…: {start: …}}`")
 
 
-def of_engine(
-    each: EngineLaunch,
+def engine_result(
+    launch: EngineLaunch,
     variant: Variant,
     runs: Sequence[Finished],
     watch: Watch,
@@ -103,13 +103,13 @@ def of_engine(
 ) -> PhaseResult:
     """The result of a measured engine phase."""
     # If there are several stages, the series is the longest stage's.
-    run = max(runs, key=lambda each: each.result.summary.measured_ns)
-    ready, lost = run.result.ready, sum(each.lost for each in runs)
-    engines = max(each.engines for each in runs)
+    run = max(runs, key=lambda item: item.result.summary.measured_ns)
+    ready, lost = run.result.ready, sum(item.lost for item in runs)
+    engines = max(item.engines for item in runs)
     networked = describe_engine().is_networked(variant.store)
-    operations = sum(one.result.summary.operations + one.result.summary.warmup_operations for one in runs)
-    # On other hosts, the processors of these hosts count instead of this machine's.
-    measured = [*figures_of(each, variant, runs), *watch.values(operations), *run.observations.values]
+    operations = sum(item.result.summary.operations + item.result.summary.warmup_operations for item in runs)
+    # With engines on other hosts, the processors of those hosts count instead of this machine's.
+    measured = [*figures_of(launch, variant, runs), *watch.values(operations), *run.observations.values]
     if networked:
         observed = run.observations.facts
         cpus = observed.get("cpus")
@@ -133,7 +133,7 @@ def of_engine(
     }
     of_system = tuple(name for name in dict.fromkeys((*server_facts, *ready.facts)) if name in facts)
     return PhaseResult(
-        each.role,
+        launch.role,
         measured,
         facts,
         [*notes_of(runs)],
@@ -175,16 +175,17 @@ def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:
     return flat
 
 
-def figures_of(each: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
-    """The figures of an engine phase; those of the workload kind come last, to replace common ones."""
+def figures_of(launch: EngineLaunch, variant: Variant, runs: Sequence[Finished]) -> list[Value]:
+    """The figures of an engine phase; the workload kind's figures come last, to replace common figures of the same
+    name."""
     measured: list[Value] = []
     for run in runs:
-        measured += figures.figures(run.result, run.memory_max, each.prefix if len(runs) == 1 else f"{run.name}.")
-    return [*measured, *kind_of(variant).figures(each, runs)]
+        measured += figures.figures(run.result, run.memory_max, launch.prefix if len(runs) == 1 else f"{run.name}.")
+    return [*measured, *kind_of(variant).figures(launch, runs)]
 
 
 def end_of(runs: Sequence[Finished]) -> str:
-    """The end of several launches: the first that is not `done`."""
+    """The end of several launches: the first end other than `done`."""
     return next((run.result.summary.end for run in runs if run.result.summary.end != "done"), "done")
 
 

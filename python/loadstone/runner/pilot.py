@@ -29,10 +29,10 @@ from loadstone.results.folder import PILOT, PILOT_TRIALS, Folder, indent_json
 from loadstone.results.result_set import ResultSet, first_metric, variant_key
 from loadstone.results.trial_result import Series, TrialResult
 from loadstone.results.value import metric_statistic
-from loadstone.runner.attempts import Attempts, given_up
+from loadstone.runner.attempts import Attempts, abandonment_error
 from loadstone.runner.progress import Display, RunProgress
 from loadstone.runner.trial import Conductor
-from loadstone.statistics.steady import pooled_warm_up_end
+from loadstone.statistics.steady import common_warm_up_end
 
 # MSER leaves a bias as large as the noise of one series, which is too much for a comparison of many repeats. In
 # simulations (tests/unit/test_judge_simulations.py) a warm-up longer by half leaves a third of that bias.
@@ -82,7 +82,7 @@ class Pilot:
     overhead_seconds: list[float] = field(default_factory=list)
 
     def find(self, conductor: Conductor, retry_failed: bool) -> Mapping[str, Any]:
-        """The fields of `PilotResult`, from pilot.json; if there is none, runs the rest of the block first.
+        """The fields of `PilotResult`, from pilot.json; if there is none, runs the remaining block first.
 
         Raises LoadstoneError if no variant can run.
         """
@@ -103,20 +103,20 @@ class Pilot:
         progress = RunProgress(f"{self.folder.name}, pilot", variants, len(attempts.done), self.seconds_each)
         self.display.plan(progress)
         # Trials without an attempt precede failed ones, so that a resumed run reaches them.
-        for each in sorted(self.block(), key=lambda each: attempts.numbers[each.trial] > 0):
-            if each.trial in attempts.done or attempts.set_aside(variant_key(each.variant.config)):
+        for planned in sorted(self.block(), key=lambda item: attempts.numbers[item.trial] > 0):
+            if planned.trial in attempts.done or attempts.set_aside(variant_key(planned.variant.config)):
                 continue
-            result = self.trial(conductor, each, attempts)
+            result = self.trial(conductor, planned, attempts)
             progress.finish()
             # Repeated failures of a single variant do not stop the remaining variants.
             if attempts.all_fail(variants) and (result.attempt == 1 or not attempts.done):
                 failures = f"{len(attempts.failing)} consecutive trials failed"
                 message = failures if attempts.done else "no variant can run"
-                raise given_up(message, result, resumable=bool(attempts.done))
+                raise abandonment_error(message, result, resumable=bool(attempts.done))
         self.report_pairs()
         if not attempts.done:
             raise LoadstoneError(
-                "no variant can run: all are set aside",
+                "no variant can run: all are excluded",
                 "remove the causes, then use `loadstone run --resume --retry-failed`",
             )
         outcome = self.result(self.folder.read_pilots())
@@ -134,17 +134,17 @@ class Pilot:
     def block(self) -> Iterator[PlannedTrial]:
         """Every variant once, in random order."""
         for position, index in enumerate(order.draw_order(self.plan.keys, self.experiment.seed, 0)):
-            one = self.plan.variants[index]
-            yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{one.slug}", one, 0, position)
+            variant = self.plan.variants[index]
+            yield PlannedTrial(f"pilot-{position:0{order.DIGITS_MIN}}-{variant.slug}", variant, 0, position)
 
     def trial(self, conductor: Conductor, planned: PlannedTrial, attempts: Attempts) -> TrialResult:
         """Runs and records a trial, and reports findings that would make it invalid, before the run spends hours on
         it."""
         self.display.trial(planned.trial)
-        begun = time.monotonic()
+        started = time.monotonic()
         result = attempts.make(conductor, planned, order=None)
         if result.end == "done":
-            self.overhead_seconds.append(time.monotonic() - begun - (conductor.experiment.measure.duration or 0.0))
+            self.overhead_seconds.append(time.monotonic() - started - (conductor.experiment.measure.duration or 0.0))
         settings = Settings.from_question(self.folder.question)
         for finding in judge_trial(result, self.folder.load_series(planned.trial, result.attempt), settings):
             # Without a warm-up no window is steady.
@@ -157,11 +157,15 @@ class Pilot:
         question = self.folder.question
         settings = Settings.from_question(question)
         pilots = ResultSet(self.folder.name, self.folder.read_pilots(), question, interleaved=True)
-        found = [each for match in match_variants(pilots, pilots.variants, settings) for each in match.findings]
-        found += [each for trials in pilots.variants.values() for each in rate.check_driver_time(trials, settings)]
-        for each in dict.fromkeys(found):
-            if each.severity == Severity.INVALID:
-                self.display.say(f"{each.check}: {each.message} ({each.hint})", bad=True)
+        findings = [
+            finding for match in match_variants(pilots, pilots.variants, settings) for finding in match.findings
+        ]
+        findings += [
+            finding for trials in pilots.variants.values() for finding in rate.check_driver_time(trials, settings)
+        ]
+        for finding in dict.fromkeys(findings):
+            if finding.severity == Severity.INVALID:
+                self.display.say(f"{finding.check}: {finding.message} ({finding.hint})", bad=True)
 
     def result(self, trials: Sequence[TrialResult]) -> PilotResult:
         """The warm-up and its basis. Raises LoadstoneError if no trial has a time series."""
@@ -191,7 +195,7 @@ class Pilot:
 
 def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
     """The warm-up of all trials, s, at most `cap`; and whether the cap shortened it."""
-    needed = max(each.warmup_seconds for each in groups)
+    needed = max(item.warmup_seconds for item in groups)
     rounded = math.ceil(needed / STEP_SECONDS) * STEP_SECONDS
     return min(max(rounded, STEP_SECONDS), cap), needed > cap
 
@@ -199,15 +203,15 @@ def warm_up(groups: Sequence[Group], cap: float) -> tuple[float, bool]:
 def group(pool: Sequence[tuple[str, Series]], column: str | None) -> Group:
     """The times at which throughput and the compared latency became steady, over the pooled trials of a group
     (MSER)."""
-    series = [each for _, each in pool]
-    starts = max((each.start_seconds for each in series), key=len)
+    series = [member for _, member in pool]
+    starts = max((member.start_seconds for member in series), key=len)
 
     def seconds(points: Sequence[Sequence[float]]) -> float:
-        return starts[min(pooled_warm_up_end(points), len(starts) - 1)]
+        return starts[min(common_warm_up_end(points), len(starts) - 1)]
 
     latency = None
     if column is not None:
-        latencies = [getattr(each, column)[: len(each.whole_rates)] for each in series]
-        latency = seconds([each for each in latencies if None not in each])
-    throughput = seconds([each.whole_rates for each in series])
+        latencies = [getattr(member, column)[: len(member.complete_rates)] for member in series]
+        latency = seconds([column for column in latencies if None not in column])
+    throughput = seconds([member.complete_rates for member in series])
     return Group(tuple(name for name, _ in pool), throughput, latency, MARGIN * max(throughput, latency or 0.0))

@@ -24,7 +24,7 @@ PLAIN_SECONDS = 60.0
 
 
 class PhaseProgress:
-    """The progress of a phase, which ends after a number of operations or of seconds (including the warm-up)."""
+    """The progress of a phase, whose length is a number of operations or seconds (including the warm-up)."""
 
     def __init__(self, name: str, operations: int | None, seconds: float | None, warmup_seconds: float) -> None:
         self.name = name
@@ -49,7 +49,7 @@ class PhaseProgress:
 
     @property
     def share(self) -> float:
-        """The fraction that is done, from 0 to 1."""
+        """The completed fraction, from 0 to 1."""
         if self.started is None:
             return 0.0
         if self.summary:
@@ -126,7 +126,7 @@ class RunProgress:
 
     @property
     def share(self) -> float:
-        """The fraction that is done, from 0 to 1."""
+        """The completed fraction, from 0 to 1."""
         return self.done / max(self.trials, 1)
 
     @property
@@ -139,16 +139,16 @@ class RunProgress:
         """The time left."""
         elapsed = time.monotonic() - self._started
         # A first trial that takes longer than estimated corrects the estimate before it ends.
-        each = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
+        trial_seconds = elapsed / self._finished if self._finished else max(self._seconds_each, elapsed)
         # The estimate from finished trials includes the time of the running one; the initial estimate does not.
-        left = each * (self.trials - self.done) - (0 if self._finished else elapsed)
+        left = trial_seconds * (self.trials - self.done) - (0 if self._finished else elapsed)
         return f"{units.format_clock(max(left, 0))} left" if self.done < self.trials else "done"
 
 
 class TrialProgress:
     """The progress of a trial, with the attributes of a phase's."""
 
-    # The steps of a trial, with the typical fraction of the trial that is done when each begins.
+    # The steps of a trial, each with the fraction of the trial that typically precedes it.
     SHARES: ClassVar = {
         "prepare": 0.0,
         "servers": 0.01,
@@ -166,12 +166,12 @@ class TrialProgress:
 
     @property
     def share(self) -> float:
-        """The fraction that is done, from 0 to 1."""
+        """The completed fraction, from 0 to 1."""
         return self.SHARES[self.state]
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
-    """Prints a line at the end of each trial, and one a minute in between."""
+    """Prints a line at the end of each trial, and a line per minute during long trials."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -262,11 +262,11 @@ class Bars:
         self._drop(1)
         self._tasks.append(self._progress.add_task(phase.name, total=1, phase=phase))
 
-    def _drop(self, kept: int) -> None:
-        """Removes all bars except the first `kept` below the run's."""
-        for task in self._tasks[kept:]:
+    def _drop(self, count: int) -> None:
+        """Removes all bars except the first `count` below the run's."""
+        for task in self._tasks[count:]:
             self._progress.remove_task(task)
-        del self._tasks[kept:]
+        del self._tasks[count:]
 
     def update(self) -> None:
         """Does nothing: the bars read the phase when they are drawn."""

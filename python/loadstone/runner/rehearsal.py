@@ -30,13 +30,13 @@ from loadstone.systems.base.startup import require_port
 CHECKED_MAX = 200
 CONNECT_SECONDS = 2.0
 PORT_MAX = 65_535
-# Clients with which a load over a network is no longer limited by response times.
+# The number of clients above which response times no longer limit a load over a network.
 LOAD_CLIENTS = 32
-# The systems that are not written in Java. Debian's packages hold them; Maven fetches the other systems.
+# The systems that are not written in Java. They are Debian packages; Maven downloads the other systems.
 NATIVE = ("redis", "postgres")
 # Faults under which servers do not answer, so that clients wait for their time-out.
 SILENT = ("pause", "cut")
-# A load that is shorter than this needs no advice.
+# Loads shorter than this number of seconds get no advice.
 SHORT_SECONDS = 60.0
 
 
@@ -72,7 +72,7 @@ def errors(checks: Iterable[Callable[[], object]]) -> dict[str, LoadstoneError]:
 def raise_all(failures: dict[str, LoadstoneError]) -> None:
     """Raises one error that prints all errors, each with its hint."""
     if failures:
-        # Formatting an error adds a beginning and an end, which the last error provides.
+        # The printed form of an error adds a prefix and a suffix, which the last error provides.
         _, last = failures.popitem()
         raise LoadstoneError("\n".join([*failures, f"error: {last.args[0]}"]).removeprefix("error: "), last.hint)
 
@@ -136,14 +136,14 @@ def check_reachable(store: str, host: str, port: int) -> None:
 
 
 def check_start(variant: Variant, start: StartRequest) -> None:
-    """Whether a system can be started: no user runs it, its programs exist, its port is free."""
+    """Checks that a system can be started: the user does not run it already, its programs exist, its port is free."""
     running = RunningSystem(start.system)
-    known = running.known
+    known = running.load_state
     refuse_taken(running)
     if start.system not in NATIVE:
         jvm.find_java()
     if known is not None or start.isolated:
-        # A run has left it up, and the next one takes it over or stops it; or its addresses do not exist yet.
+        # An earlier run left it up, and this run takes it over or stops it; or its addresses do not exist yet.
         return
     address = describe_engine().address_properties(variant.store)
     if address is None or variant.servers is None or start != getattr(variant.servers.how, "system", None):
@@ -158,7 +158,7 @@ def check_start(variant: Variant, start: StartRequest) -> None:
 
 
 def check_space(plan: Plan) -> None:
-    """Whether the data fits on its file system."""
+    """Checks that the data fits on its file system."""
     stores = describe_engine().stores
     local = [
         variant
@@ -210,7 +210,7 @@ def time_outs(variant: Variant) -> Iterator[float]:
 
 
 def missing_programs(plan: Plan) -> Iterator[str]:
-    """Missing programs that download systems; previously downloaded files are reused."""
+    """Missing programs for downloading systems; previously downloaded files are reused."""
     for system in dict.fromkeys(start.system for _, start in starts_of(plan) if not start.on_hosts):
         program = "apt-get" if system in NATIVE else "mvn"
         if shutil.which(program) is None:

@@ -20,7 +20,7 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import deciding_metrics, variant_key
 from loadstone.results.trial_result import TrialResult
-from loadstone.runner.attempts import Attempts, given_up, set_aside_message
+from loadstone.runner.attempts import Attempts, abandonment_error, set_aside_message
 from loadstone.runner.datasets import DataSpaces
 from loadstone.runner.pilot import Pilot
 from loadstone.runner.progress import Display, RunProgress
@@ -33,7 +33,7 @@ from loadstone.systems.base import undo
 FAILURES_MAX = 3
 # The messages on why a run stops, by the reasons of `stopping`.
 STOPS = {
-    "narrow": "every interval is as narrow as `repeats.until` asks",
+    "narrow": "every interval is as narrow as `repeats.until` requires",
     "at-most": "the repeats have reached `repeats.at_most`",
     "at-least": "all repeats are done",
 }
@@ -76,16 +76,16 @@ class ExperimentRun:
                 if number > repeats.at_least and number not in planned and (reason := self.enough()):
                     return reason
                 if number not in planned:
-                    self.folder.record_block(number, {each.trial: each.variant.config for each in block})
+                    self.folder.record_block(number, {planned.trial: planned.variant.config for planned in block})
                 progress.trials = max(progress.trials, number * len(self.plan.variants))
-                for each in block:
-                    if each.trial not in self.done and not self.attempts.set_aside(variant_key(each.variant.config)):
+                for trial in block:
+                    if trial.trial not in self.done and not self.attempts.set_aside(variant_key(trial.variant.config)):
                         if not shared:
                             self.load_shared(conductor)
                             shared = True
-                        self.trial(conductor, each)
+                        self.trial(conductor, trial)
                         progress.finish()
-        return self.enough() or self.stopped("at-most")
+        return self.enough() or self.stop_message("at-most")
 
     def warm_up(self, conductor: Conductor) -> None:
         """Finds the warm-up by the pilot block, if there is one."""
@@ -132,14 +132,14 @@ class ExperimentRun:
         self.display.trial(planned.trial)
         key = variant_key(planned.variant.config)
         result = self._attempt(conductor, planned)
-        # A lost host ended the trial on all hosts, so none of its results are kept.
+        # A lost host ended the trial on all hosts, so all its results are discarded.
         while result.end == "lost" and self.experiment.fleet.on != "local" and not self.attempts.set_aside(key):
             result = self._attempt(conductor, planned)
         if result.end == "done":
             return
         failing = self.attempts.failing
         if len(failing) >= FAILURES_MAX and len(set(failing)) > 1 and self.attempts.all_fail(len(self.plan.variants)):
-            raise given_up(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
+            raise abandonment_error(f"{len(failing)} consecutive trials failed", result, resumable=bool(self.done))
         if self.attempts.set_aside(key):
             self.display.say(set_aside_message(key), bad=True)
 
@@ -149,20 +149,20 @@ class ExperimentRun:
         return result
 
     def enough(self) -> str | None:
-        """The reason why no more repeats are needed; None if some are."""
+        """The reason why no more repeats are needed; None if more are needed."""
         repeats = self.experiment.repeats
         # An excluded variant would never have enough repeats.
-        samples = [each for each in self.samples() if not self.attempts.set_aside(each[0])]
+        samples = [sample for sample in self.samples() if not self.attempts.set_aside(sample[0])]
         limits = None if repeats.until is None else [until for _, until, _ in samples]
         reason = stopping.stopping_reason(
             [figures for *_, figures in samples], repeats.at_least, repeats.at_most, limits
         )
-        return None if reason is None else self.stopped(reason)
+        return None if reason is None else self.stop_message(reason)
 
-    def stopped(self, reason: stopping.Reason) -> str:
+    def stop_message(self, reason: stopping.Reason) -> str:
         """The message for a reason. It covers the variants that have a figure, and states how many have none."""
         done, every = {variant_key(trial.config) for trial in self.done.values()}, len(self.plan.variants)
-        lacking = sum(variant_key(each.config) not in done for each in self.plan.variants)
+        lacking = sum(variant_key(variant.config) not in done for variant in self.plan.variants)
         have = "has" if lacking == 1 else "have"
         variants = units.count_noun(every, "variant")
         return STOPS[reason] + (f", but {lacking} of {variants} {have} no figure" if lacking else "")
@@ -177,12 +177,12 @@ class ExperimentRun:
             trials.setdefault(variant_key(trial.config), []).append(trial)
         until = self.experiment.repeats.until
         if until is None:
-            # Only their number matters.
-            return [(key, 0.0, [0.0] * len(each)) for key, each in trials.items()]
+            # Only the number of repeats matters.
+            return [(key, 0.0, [0.0] * len(results)) for key, results in trials.items()]
         samples = []
-        for key, each in trials.items():
-            for metric, share in deciding_metrics(each, self.experiment.compare.metrics, until).items():
-                known = (trial.values.get(metric) for trial in each)
+        for key, results in trials.items():
+            for metric, share in deciding_metrics(results, self.experiment.compare.metrics, until).items():
+                known = (trial.values.get(metric) for trial in results)
                 figures = [value.value for value in known if value is not None and value.bound is None]
                 samples.append((key, share, figures))
         return samples

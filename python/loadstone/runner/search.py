@@ -45,8 +45,8 @@ class SearchRun(ExperimentRun):
         self.display.plan(progress)
         with self.conducting() as conductor:
             while block := list(self._block(results)):
-                for each in block:
-                    self.trial(conductor, each)
+                for planned in block:
+                    self.trial(conductor, planned)
                     # A load at which every trial fails is a valid outcome; a search ends after two of them.
                     self.attempts.failing.clear()
                     self.attempts.failed.clear()
@@ -61,46 +61,46 @@ class SearchRun(ExperimentRun):
         for trial in results.trials:
             if trial.trial not in self.judged:
                 self.judged[trial.trial] = judge_trial(trial, results.series(trial.trial), settings)
-        contexts = [context_of(variant.config, self._over) for variant in self.plan.variants]
+        contexts = [context_of(variant.config, self._load_key) for variant in self.plan.variants]
         return judge_searches(results.question, results.trials, self.judged, settings, contexts)
 
     def _block(self, results: ResultSet) -> Iterator[PlannedTrial]:
         """The next trials: planned trials without a result, otherwise one of each unfinished search."""
         done = {trial.trial for trial in results.trials}
         if results.planned.keys() - done:
-            yield from (each for each in self._planned(results.planned) if each.trial not in done)
+            yield from (planned for planned in self._plan_trials(results.planned) if planned.trial not in done)
             return
         configs = []
-        for each in self.searches(results):
-            if isinstance(each.end, SearchOutcome):
-                self._report(each, each.end)
+        for search in self.searches(results):
+            if isinstance(search.end, SearchOutcome):
+                self._report(search, search.end)
             else:
-                configs.append({**self._configs[each.context], self._over: scalar_of(each.end)})
+                configs.append({**self._configs[search.context], self._load_key: scalar_of(search.end)})
         if not configs:
             return
         chosen = self._share_servers(configs)
         number = max(self.folder.blocks, default=0) + 1
-        keys = [order.draw_key(each) for each in chosen]
+        keys = [order.draw_key(config) for config in chosen]
         shuffled = [chosen[i] for i in order.draw_order(keys, self.experiment.seed, number)]
         before = dict(results.planned)
         named = {**before, **{f"{len(before) + i}": config for i, config in enumerate(shuffled)}}
-        block = list(self._planned(named))[len(before) :]
-        self.folder.record_block(number, {each.trial: each.variant.config for each in block})
+        block = list(self._plan_trials(named))[len(before) :]
+        self.folder.record_block(number, {planned.trial: planned.variant.config for planned in block})
         yield from block
 
     def _share_servers(self, configs: Sequence[Mapping[str, Scalar]]) -> list[Mapping[str, Scalar]]:
         """The searches of the next block."""
-        builder, measure = Builder(self.experiment, self._varied), self.experiment.measure
+        builder, measure = Builder(self.experiment, self._list_varied_keys), self.experiment.measure
         variants = [builder.build_variant(config) for config in configs]
         return [configs[at] for at in share_servers(variants, (measure.warmup or 0.0) + (measure.duration or 0.0))]
 
-    def _planned(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
+    def _plan_trials(self, planned: Mapping[str, Mapping[str, Scalar]]) -> Iterator[PlannedTrial]:
         """The trials of these configs, in order; the repeat is the number of earlier occurrences of the config."""
-        seen: Counter[str] = Counter()
-        builder = Builder(self.experiment, self._varied)
+        counts: Counter[str] = Counter()
+        builder = Builder(self.experiment, self._list_varied_keys)
         for number, config in enumerate(planned.values()):
-            seen[order.draw_key(config)] += 1
-            repeat = seen[order.draw_key(config)]
+            counts[order.draw_key(config)] += 1
+            repeat = counts[order.draw_key(config)]
             variant = builder.build_variant(config)
             yield PlannedTrial(
                 order.trial_name(number, order.DIGITS_MIN, variant.slug, repeat), variant, repeat, number
@@ -113,33 +113,34 @@ class SearchRun(ExperimentRun):
             self.display.say(outcome_sentence(end), bad=end.load is None)
 
     def _expected(self, results: ResultSet) -> int:
-        """An estimate of the number of trials: those of finished searches, and half the maximum for each unfinished
-        one."""
+        """An estimate of the number of trials: the trials of finished searches, and half the maximum for each
+        unfinished search."""
         total = 0
-        for each in self.searches(results):
-            done = sum(len(samples) for samples in each.samples.values())
-            guess = each.rule.probes_most * each.rule.at_least
-            total += done if each.outcome else max(guess, done + 1)
+        for search in self.searches(results):
+            done = sum(len(samples) for samples in search.samples.values())
+            guess = search.rule.probes_most * search.rule.at_least
+            total += done if search.outcome else max(guess, done + 1)
         return total
 
     @property
-    def _over(self) -> str:
+    def _load_key(self) -> str:
         assert self.experiment.find is not None, "a search run has `find`"
         return self.experiment.find.over
 
     @property
-    def _varied(self) -> list[str]:
+    def _list_varied_keys(self) -> list[str]:
         varied = [name for name, values in distinct_values(self.experiment.vary).items() if len(values) > 1]
-        return [*(varied or ["system"]), self._over]
+        return [*(varied or ["system"]), self._load_key]
 
     @property
     def _configs(self) -> dict[VariantKey, Mapping[str, Scalar]]:
         """Each search's config, in the order of the file's dimensions."""
-        return {context_of(variant.config, self._over): variant.config for variant in self.plan.variants}
+        return {context_of(variant.config, self._load_key): variant.config for variant in self.plan.variants}
 
 
 def share_servers(variants: Sequence[Variant], trial_seconds: float) -> list[int]:
-    """The variants with the servers of the first, by index; all of them if starting servers takes less than a trial."""
+    """The indexes of the variants with the same servers as the first; of all variants if starting servers takes less
+    than a trial."""
     requests = [
         variant.servers.how.systems if variant.servers and isinstance(variant.servers.how, StartedSystems) else ()
         for variant in variants

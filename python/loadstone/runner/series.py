@@ -49,8 +49,8 @@ class SeriesBuilder:
         self.memory_max = max(self.memory_max, interval.memory_bytes)
         self._rows[interval.k] = SeriesInterval(interval.start_ns, interval.length_ns, interval.due)
         self._add(interval)
-        for each in interval.earlier:
-            self._add(each)
+        for part in interval.earlier:
+            self._add(part)
 
     def _add(self, part: Interval | Earlier) -> None:
         """Adds operations to their interval."""
@@ -61,7 +61,7 @@ class SeriesBuilder:
             row.latencies += [latency(outcome) for outcome in part.outcomes if counts(outcome)]
 
     def series(self) -> Series:
-        """All intervals in order, except those of length 0."""
+        """All intervals in order, except intervals of length 0."""
         rows = [row for _, row in sorted(self._rows.items()) if row.length_ns]
         quantiles = [row.quantiles() for row in rows]
         due = tuple(row.due for row in rows if row.due is not None)

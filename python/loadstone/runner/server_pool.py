@@ -34,7 +34,7 @@ from loadstone.systems.base.system import SystemsError
 DIED = "server-died"
 UNITS = {"bytes": "B", "ns": "ns", "seconds": "s"}
 FIGURES = "server."
-# The suffix of the name of a counter since the server's start: results contain its growth in the measured phase.
+# The suffix of counters since the server's start, of which results contain the growth in the measured phase.
 TOTAL = "_total"
 
 
@@ -72,7 +72,7 @@ class TrialServers:
     def settle(self) -> None:
         """Waits until servers that the lab started are idle after the load."""
         if self.hosts is None:
-            self.waited = settling.wait(tuple(self.stack.watched()), self.stack.ticks)
+            self.waited = settling.wait(tuple(self.stack.find_watched()), self.stack.ticks)
 
     def await_replication(self) -> settling.Replicated | None:
         """Waits until servers that the lab started have replicated all writes; None for servers it did not start."""
@@ -82,14 +82,14 @@ class TrialServers:
         """Reads the servers' counters before the measured window; returns the servers to observe in it."""
         self.before = self.stack.figures()
         self.stack.begin_observation()
-        return None if self.hosts else Observed(tuple(self.stack.watched()), jvm.read_collections)
+        return None if self.hosts else Observed(tuple(self.stack.find_watched()), jvm.read_collections)
 
     def end(self) -> None:
         """Reads the counters again."""
         self.of_hosts = self.stack.end_observation()
         self.after = self.stack.figures()
 
-    def died(self) -> Iterator[Note]:
+    def exit_notes(self) -> Iterator[Note]:
         """A note for each server that has ended."""
         for server in self.hosts.dead() if self.hosts else self.stack.dead():
             how = self.requested.how
@@ -149,7 +149,7 @@ class TrialServers:
         """Writes facts, servers and counters to a file."""
         document = {
             "facts": self.facts(),
-            "servers": [{"name": each.name, "address": each.address, "pid": each.pid} for each in self.initial],
+            "servers": [{"name": server.name, "address": server.address, "pid": server.pid} for server in self.initial],
             "figures": {"before": self.before, "after": self.after},
         }
         path.write_text(secrets.hide_secrets(json.dumps(document, indent=1)) + "\n")
@@ -174,7 +174,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         """Starts the servers of a variant, with a fresh table if the trial must load; None if it has no servers.
 
         Servers that the trial does not need are stopped first. Raises ServersError if the servers are not available,
-        TakenError if somebody else owns them.
+        TakenError if another run or the user owns them.
         """
         requested = variant.servers
         if requested is None or isinstance(requested.how, Attached):
@@ -188,7 +188,7 @@ class RunServers(AbstractContextManager["RunServers"]):
         except LoadstoneError as error:
             raise ServersError(f"servers: {error.args[0]}", error.hint) from error
 
-    def loaded(self, variant: Variant) -> None:
+    def record_load(self, variant: Variant) -> None:
         """Records that all data of a variant are on its servers."""
         if variant.servers is not None:
             key, data = server_key(variant.servers), variant.data
@@ -217,12 +217,12 @@ class RunServers(AbstractContextManager["RunServers"]):
         if started:
             places.clear()
         if not must_load:
-            self.loaded(variant)
+            self.record_load(variant)
         elif requested.fresh == "table" and hosts is not None:
-            hosts.fresh()
+            hosts.recreate_table()
         elif requested.fresh == "table" and requested.table:
-            self._stack.fresh(requested.table, requested.options)
-        return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.watched()))
+            self._stack.recreate_table(requested.table, requested.options)
+        return TrialServers(requested, self._stack, hosts, must_load, tuple(self._stack.find_watched()))
 
 
 def server_key(servers: VariantServers) -> object:
@@ -247,7 +247,7 @@ def with_expected_address(variant: Variant) -> Variant:
     try:
         address = how.store_properties(variant.store) if isinstance(how, Attached) else expected(how.system)
     except (LoadstoneError, OSError):
-        # It is only known once the system runs.
+        # The address is known only once the system runs.
         return variant
     return replace(variant, store_properties={**address, **variant.store_properties})
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.server_usage import Watched, sum_ticks
 
-# Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS do; a compaction uses
-# a whole processor.
+# Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS are below it; a
+# compaction uses a whole processor.
 PROCESSORS = 0.25
 LOOK_S = 1.0
 # The longest wait for busy servers.
@@ -53,17 +53,17 @@ def await_replication(
 
 def wait(
     servers: Sequence[Watched],
-    look: Callable[[Sequence[Watched]], int] = sum_ticks,
+    read_usage: Callable[[Sequence[Watched]], int] = sum_ticks,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Waited:
     """Waits until the servers are idle; servers that have ended count as idle."""
     begin = before = clock()
-    used = look(servers)
+    used = read_usage(servers)
     while before - begin < LONGEST_S:
         sleep(LOOK_S)
         now, then = clock(), used
-        used = look(servers)
+        used = read_usage(servers)
         if used - then < PROCESSORS * TICKS_PER_SECOND * (now - before):
             return Waited(now - begin, idle=True)
         before = now

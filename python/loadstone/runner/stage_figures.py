@@ -1,7 +1,7 @@
 """The figures of each stage of a rate that changes during the window, from the engine's events.
 
-Operations are counted by the interval in which they were due, and each stage ends with an interval: so the operations
-of a stage are exact, however late they ended. Throughput counts completions within the stage.
+Operations are counted by the interval in which they were due, and each stage ends with an interval, so its operations
+are counted exactly, however late they ended. Throughput counts completions within the stage.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def figures_of_stages(stages: Sequence[Stage], rows: Sequence[FaultInterval]) ->
     starts = [stage.start_ns for stage in stages]
     of_stage: dict[int, list[FaultInterval]] = {}
     for row in rows:
-        # The middle, as borders of intervals and stages agree to a few ns only.
+        # The interval's middle, as borders of intervals and stages agree only to a few ns.
         of_stage.setdefault(bisect_right(starts, row.start_ns + row.length_ns // 2), []).append(row)
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
     kinds = [operation.lower() for operation in every if operation not in BESIDE | COMPOSED]
@@ -60,7 +60,7 @@ def measure_stage(stage: Stage, rows: Sequence[FaultInterval], kinds: Sequence[s
         yield Value(f"{prefix}throughput", completed * 1e9 / length_ns, "op/s", completed)
     yield Value(f"{prefix}errors", failed, "operations", due)
     yield Value(f"{prefix}unanswered", unanswered, "operations", due)
-    # The engine counts these where they ended.
+    # The engine counts these operations in the interval in which they ended.
     for name in ("client", "generator"):
         yield Value(f"{prefix}late.{name}", sum(getattr(row, f"late_{name}") for row in rows), "operations", due)
     outcomes = [outcome for row in rows for outcome in row.outcomes if outcome.operation not in BESIDE]

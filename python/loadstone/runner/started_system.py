@@ -26,7 +26,7 @@ SpreadOpener = Callable[[str], SpreadSystem]
 
 
 class Stack:
-    """Systems that depend on each other. At most one stack is up, so that a trial has the host for itself."""
+    """Systems that depend on each other. At most one stack is up, so that no other servers disturb a trial."""
 
     def __init__(self, root: Path | None = None, open_spread: SpreadOpener | None = None) -> None:
         self._root = root
@@ -36,7 +36,7 @@ class Stack:
         self._keep = False
 
     def up(self, requested: StartedSystems, *, fresh: bool = False) -> bool:
-        """Brings up these systems and no others, and restarts dead servers; True if anything was started.
+        """Starts these systems and stops all other systems, and restarts dead servers; True if anything was started.
 
         Servers kept by an earlier run are taken over, unless `fresh`. Raises TakenError if the servers are running and
         no experiment started them, LoadstoneError if one does not start.
@@ -64,17 +64,17 @@ class Stack:
             mark.close()
         self._up.clear()
 
-    def fresh(self, table: str, options: Mapping[str, str]) -> None:
+    def recreate_table(self, table: str, options: Mapping[str, str]) -> None:
         """Recreates the table."""
         self.last.recreate_table(table, options)
 
     def find_backlog(self) -> str | None:
-        """The first system's work that must end before every reachable replica has all writes; None: no work."""
+        """The first pending work, after which every reachable replica has all writes; None: no work."""
         return next(filter(None, (running.find_backlog() for _, running, _ in self._up)), None)
 
     @property
     def unseen_s(self) -> float:
-        """The longest time for which such work may stay unreported, seconds."""
+        """The longest time for which pending work may stay unreported, seconds."""
         return max((running.unseen_s for _, running, _ in self._up), default=0.0)
 
     def properties(self) -> Mapping[str, str]:
@@ -104,20 +104,20 @@ class Stack:
         }
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which the last system's own client programs reach it."""
+        """The environment in which the last system's client programs reach it."""
         return self.last.client_environment()
 
     @property
     def directories(self) -> list[Path]:
-        """Their data directories."""
-        return [each for _, running, _ in self._up for each in running.data_directories()]
+        """The data directories of all systems."""
+        return [path for _, running, _ in self._up for path in running.data_directories()]
 
     @property
     def data(self) -> Path | None:
-        """A directory on the file system of the data; None if they are on several, or not on this host."""
+        """A directory on the file system of the data; None if there are several file systems, or none on this host."""
         return common(self.directories)
 
-    def watched(self) -> Iterator[Watched]:
+    def find_watched(self) -> Iterator[Watched]:
         """The servers to observe."""
         for _, running, _ in self._up:
             yield from running.find_watched()
@@ -168,7 +168,7 @@ class Stack:
         """The current values of their counters."""
         counters: dict[str, float] = {}
         for _, running, _ in self._up:
-            # Servers that have ended have no counters; the trial's other figures are kept.
+            # Servers that have ended have no counters; the trial keeps its other figures.
             with suppress(LoadstoneError):
                 counters |= running.read_figures()
         return counters
@@ -183,10 +183,10 @@ class Stack:
         with ExitStack() as mark:
             mark.enter_context(hold_ownership(running.place.root))
             if isinstance(running, RunningSystem):
-                known = running.known
+                known = running.load_state
                 refuse_taken(running)
                 if known is not None and (fresh or not (self._keep and matches(running, start))):
-                    # Left by a killed run, or by a run that kept its servers.
+                    # Servers of a killed run, or of a run that kept its servers.
                     running.down()
             if not running.status():
                 prepare(start.before, "before", running)
@@ -199,9 +199,9 @@ class Stack:
         assert self._open_spread is not None, "validation requires a fleet"
         return self._open_spread(start.system)
 
-    def _end(self, kept: int) -> None:
-        """Stops all systems except the first `kept`, in reverse order."""
-        while len(self._up) > kept:
+    def _end(self, count: int) -> None:
+        """Stops all systems except the first `count`, in reverse order."""
+        while len(self._up) > count:
             start, running, mark = self._up[-1]
             running.down()
             mark.close()
@@ -219,8 +219,8 @@ def prepare(commands: Sequence[str], when: str, running: RunningSystem | SpreadS
 
 def common(directories: Sequence[Path]) -> Path | None:
     """The first existing directory, if all existing ones are on one file system."""
-    existing = [each for each in directories if each.exists()]
-    return existing[0] if len({each.stat().st_dev for each in existing}) == 1 else None
+    existing = [path for path in directories if path.exists()]
+    return existing[0] if len({path.stat().st_dev for path in existing}) == 1 else None
 
 
 def matches(running: RunningSystem, start: StartRequest) -> bool:

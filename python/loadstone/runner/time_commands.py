@@ -24,7 +24,7 @@ from loadstone.statistics.comparison import compare_blocks
 
 NAME, DIMENSION, METRIC = "time", "command", "time"
 NO_OUTPUT = Path("/dev/null")
-# More rounds than this do not help; usually the time limit ends the run.
+# The most rounds; usually the time limit ends the run earlier.
 ROUNDS_MAX = 1000
 
 
@@ -42,7 +42,7 @@ class Timed:
 class Timing:
     """The executions of commands, in rounds: each command once, in random order.
 
-    The order of every second round is the reverse of the order before it, so that no command runs first more often.
+    Every second round reverses the previous order, so that all commands run first equally often.
     """
 
     commands: Sequence[Timed]
@@ -105,7 +105,7 @@ class Timing:
             start_unix_ns=time.time_ns(),
         )
         failure: CommandError | None = None
-        with self.folder.open_attempt(trial, begun=initial if number else None) as files:
+        with self.folder.open_attempt(trial, start=initial if number else None) as files:
             if timed.prepare:
                 ended = self.launch(launcher, "prepare", timed.prepare, files, None)
                 if ended.status:
@@ -146,7 +146,7 @@ class Timing:
         notes: tuple[Note, ...] = ()
         if use.survivors:
             message = f"it left processes running, which were killed: {', '.join(use.survivors)}"
-            notes = (Note("survivors", message, "have the command wait for what it starts"),)
+            notes = (Note("survivors", message, "have the command wait for its child processes"),)
         return replace(initial, end="done", values=measured, notes=notes)
 
     def launch(self, launcher: Launcher, name: str, text: str, files: Path, watch: Watch | None) -> Ended:

@@ -37,13 +37,13 @@ from loadstone.runner.progress import Display
 from loadstone.runner.server_pool import RunServers, ServersError, TrialServers, with_address
 from loadstone.systems.base import undo
 
-# The default timeout of a phase, in addition to its window and warm-up: for loading, settling, closing.
+# The default timeout of a phase, in addition to its window and warm-up; it covers loading, settling and closing.
 PATIENCE_SECONDS = 3600.0
 # Time limit of the hooks after a trial when the run is being interrupted: they cannot be interrupted again.
 LEAVING_SECONDS = 60.0
 # The engine's seeds are 64-bit.
 SEEDS = 1 << 64
-# The notes on the cause of a failed trial, other than its engines.
+# Codes of notes on failures outside the engines.
 NOTES: dict[type[LoadstoneError], str] = {hooks.HookError: "hook", ServersError: "servers", FaultError: "faults"}
 
 
@@ -57,15 +57,15 @@ class Conductor:
     fleet: Fleet
     servers: RunServers
 
-    def conduct(self, planned: PlannedTrial, files: Path, begun: TrialResult) -> TrialResult:
+    def conduct(self, planned: PlannedTrial, files: Path, start: TrialResult) -> TrialResult:
         """Runs a trial and writes its files below `files`; completes the result that it began with.
 
-        If an engine ends without a result, or a hook fails, the result states it. Raises LoadstoneError if something is
-        missing that every trial needs.
+        The result states an engine's end without a result, or a failed hook. Raises LoadstoneError for an error that
+        affects every trial.
         """
         variant = planned.variant
-        begun = replace(begun, clients=variant.clients, start_unix_ns=time.time_ns())
-        directory = self.spaces.at(variant.directory).fresh()
+        start = replace(start, clients=variant.clients, start_unix_ns=time.time_ns())
+        directory = self.spaces.space_at(variant.directory).empty_directory()
         at: TrialServers | None = None
         injector: Injector | None = None
         results: list[PhaseResult] = []
@@ -74,35 +74,35 @@ class Conductor:
             at = self.servers.prepare(variant, files / "servers.log", reuse=bool(self.experiment.load.reuse))
             planned = replace(planned, variant=with_address(variant, at))
             injector = self._injector(planned, at, files)
-            with self._hooked(planned, directory, files):
-                for each in kind_of(variant).phases(planned.variant, self.experiment):
-                    if result := self._perform(each, planned, directory, files, at, injector):
+            with self._run_hooks(planned, directory, files):
+                for phase in kind_of(variant).phases(planned.variant, self.experiment):
+                    if result := self._perform(phase, planned, directory, files, at, injector):
                         results.append(result)
                         if result.end != "done":
                             break
         except (EngineError, hooks.HookError, ServersError, FaultError) as error:
             lost = isinstance(error, EngineError) and error.status < 0 and not isinstance(error, command.CommandError)
             name = "lost-segment" if lost else NOTES.get(type(error), "failed")
-            notes = (*died(at), Note(name, str(error.args[0]), error.hint))
+            notes = (*exit_notes(at), Note(name, str(error.args[0]), error.hint))
             faults = injector.records if injector else ()
-            return self._hidden(replace(begun, end="lost" if lost else "failed", notes=notes, faults=faults))
+            return self._hidden(replace(start, end="lost" if lost else "failed", notes=notes, faults=faults))
         finally:
             datasets.remove(directory)
         self.display.step("tear down")
-        measured = [value for each in results for value in each.values]
+        measured = [value for result in results for value in result.values]
         # Facts and time series come from the measured phase.
-        main = next(each for each in results if each.role == "measure")
-        notes = (*died(at), *(note for each in results for note in each.notes))
+        main = next(result for result in results if result.role == "measure")
+        notes = (*exit_notes(at), *(note for result in results for note in result.notes))
         if at is not None:
             notes += (*at.still_busy(),)
             # Where engines ran on a server's host, their observer's figures of the host replace these.
             measured = [*at.of_hosts, *measured, *at.values(), *add_disturbances(measured, at.of_hosts)]
             at.write(files / "servers.json")
         ended = replace(
-            begun,
-            values=amplified(values_by_metric(*measured)),
+            start,
+            values=add_amplification(values_by_metric(*measured)),
             clients=main.clients,
-            end=next((each.end for each in results if each.end != "done"), "done"),
+            end=next((result.end for result in results if result.end != "done"), "done"),
             notes=notes,
             facts=main.facts,
             statuses=main.statuses,
@@ -136,12 +136,12 @@ class Conductor:
     def load(self, planned: PlannedTrial, files: Path) -> None:
         """Loads data that trials share on servers, unless it is already there. Raises LoadstoneError if the load
         fails."""
-        directory = self.spaces.at(planned.variant.directory).fresh()
+        directory = self.spaces.space_at(planned.variant.directory).empty_directory()
         try:
             self.display.step("servers")
             at = self.servers.prepare(planned.variant, files / "servers.log", reuse=True)
             planned = replace(planned, variant=with_address(planned.variant, at))
-            with self._hooked(planned, directory, files):
+            with self._run_hooks(planned, directory, files):
                 for part in kind_of(planned.variant).phases(planned.variant, self.experiment):
                     if part.role == "prepare":
                         self._prepare(part, planned, directory, files, at)
@@ -155,13 +155,13 @@ class Conductor:
             for settings in ({**self.fleet.facts, **result.facts}, result.requested)
         )
         notes = [
-            replace(each, message=secrets.hide_secrets(each.message), hint=secrets.hide_secrets(each.hint))
-            for each in result.notes
+            replace(note, message=secrets.hide_secrets(note.message), hint=secrets.hide_secrets(note.hint))
+            for note in result.notes
         ]
         return replace(result, facts=facts, requested=requested, notes=tuple(notes))
 
     @contextmanager
-    def _hooked(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
+    def _run_hooks(self, planned: PlannedTrial, directory: Path, files: Path) -> Iterator[None]:
         """Runs the hooks before and after the trial; the hooks after it always run, and the first error is raised."""
         variant, log = planned.variant, files / "hooks.log"
         names = {**variant.config, "trial": planned.trial, "repeat": planned.repeat, "directory": str(directory)}
@@ -180,7 +180,7 @@ class Conductor:
 
     def _perform(
         self,
-        each: Phase,
+        phase: Phase,
         planned: PlannedTrial,
         directory: Path,
         files: Path,
@@ -188,34 +188,34 @@ class Conductor:
         injector: Injector | None,
     ) -> PhaseResult | None:
         variant = planned.variant
-        if each.role == "measure":
-            return self._measure(each, planned, directory, files, at, injector)
-        if each.role == "warmup":
-            assert isinstance(each, ObservedCommand), "engines warm up within their measured phase"
+        if phase.role == "measure":
+            return self._measure(phase, planned, directory, files, at, injector)
+        if phase.role == "warmup":
+            assert isinstance(phase, ObservedCommand), "engines warm up within their measured phase"
             self.display.step("warm up")
-            phase_result.parsed(each, self._command(each, planned, directory, files, at, None))
+            phase_result.parse_output(phase, self._command(phase, planned, directory, files, at, None))
             return None
-        if each.role == "verify":
+        if phase.role == "verify":
             settled = list[Value]()
-            if isinstance(each, ObservedCommand) and each.settled and at is not None:
+            if isinstance(phase, ObservedCommand) and phase.settled and at is not None:
                 self.display.step("settle")
                 if waited := at.await_replication():
-                    settled.append(Value(f"{each.name}.settle", waited.seconds * 1e9, "ns", 1))
-                    settled.append(Value(f"{each.name}.settled", int(waited.backlog is None), "", 1))
+                    settled.append(Value(f"{phase.name}.settle", waited.seconds * 1e9, "ns", 1))
+                    settled.append(Value(f"{phase.name}.settled", int(waited.backlog is None), "", 1))
             self.display.step("verify")
-            if isinstance(each, ObservedCommand):
-                ended = self._command(each, planned, directory, files, at, None, injector)
-                run = phase_result.parsed(each, ended)
-                return PhaseResult(each.role, [*run.figures_with_bounds(), *settled], run.facts, run.notes, run.end)
-            runs = self._run(each, variant.placement, directory, self._seed(planned), files, None)
+            if isinstance(phase, ObservedCommand):
+                ended = self._command(phase, planned, directory, files, at, None, injector)
+                run = phase_result.parse_output(phase, ended)
+                return PhaseResult(phase.role, [*run.figures_with_bounds(), *settled], run.facts, run.notes, run.end)
+            runs = self._run(phase, variant.placement, directory, self._seed(planned), files, None)
             failure = kind_of(variant).failure(runs)
             notes = [*phase_result.notes_of(runs), *([failure] if failure else [])]
             end = "failed" if failure else phase_result.end_of(runs)
-            return PhaseResult(each.role, phase_result.figures_of(each, variant, runs), notes=notes, end=end)
-        return self._prepare(each, planned, directory, files, at)
+            return PhaseResult(phase.role, phase_result.figures_of(phase, variant, runs), notes=notes, end=end)
+        return self._prepare(phase, planned, directory, files, at)
 
     def _prepare(
-        self, each: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
+        self, phase: Phase, planned: PlannedTrial, directory: Path, files: Path, at: TrialServers | None
     ) -> PhaseResult | None:
         """Loads the data, or copies data that was loaded before; None if this trial loaded nothing."""
         variant = planned.variant
@@ -225,20 +225,20 @@ class Conductor:
         reuse = self.experiment.load.reuse
         if not reuse or describe_engine().is_networked(variant.store):
             seed = self.experiment.seed % SEEDS if reuse else self._seed(planned)
-            loaded = self._load(each, planned, directory, seed, files, at)
-            self.servers.loaded(variant)
+            loaded = self._load(phase, planned, directory, seed, files, at)
+            self.servers.record_load(variant)
             if settle and at is not None:
                 self.display.step("settle")
                 at.settle()
             return loaded
-        space = self.spaces.at(variant.directory)
-        original = space.loaded(variant.load_key)
+        space = self.spaces.space_at(variant.directory)
+        original = space.copy_source(variant.load_key)
         if not original.exists():
             part = original.with_suffix(".part")
             datasets.remove(part)
             # A hook may have mounted a file system over the directory.
             part.mkdir(parents=True)
-            self._load(each, planned, part, self.experiment.seed % SEEDS, files, at)
+            self._load(phase, planned, part, self.experiment.seed % SEEDS, files, at)
             part.rename(original)
         self.display.step("copy")
         space.copy(original, directory)
@@ -253,14 +253,16 @@ class Conductor:
             ended = self._command(part, planned, directory, files, at, None)
             if ended.status:
                 raise command.failure(part.name, ended)
-            figures = phase_result.parsed(part, ended).figures_with_bounds()
+            figures = phase_result.parse_output(part, ended).figures_with_bounds()
             return PhaseResult(part.role, figures, notes=[*phase_result.survivor_notes(part, ended)])
         loads = self._complete(part, planned.variant.placement, directory, seed, files)
         return PhaseResult(part.role, phase_result.figures_of(part, planned.variant, loads))
 
-    def _complete(self, each: EngineLaunch, placement: str, directory: Path, seed: int, files: Path) -> list[Finished]:
+    def _complete(
+        self, launch: EngineLaunch, placement: str, directory: Path, seed: int, files: Path
+    ) -> list[Finished]:
         """Loads all data by engines. Raises EngineError if some of it is missing, since the trial needs all of it."""
-        loads = self._run(each, placement, directory, seed, files, None)
+        loads = self._run(launch, placement, directory, seed, files, None)
         for load in loads:
             summary = load.result.summary
             if load.lost:
@@ -277,7 +279,7 @@ class Conductor:
 
     def _measure(
         self,
-        each: Phase,
+        phase: Phase,
         planned: PlannedTrial,
         directory: Path,
         files: Path,
@@ -290,28 +292,28 @@ class Conductor:
         """
         variant = planned.variant
         self.display.step("flush")
-        data = directory if isinstance(each, ObservedCommand) or describe_engine().keeps_files(variant.store) else None
+        data = directory if isinstance(phase, ObservedCommand) or describe_engine().keeps_files(variant.store) else None
         if at is not None:
             data = at.stack.data
-        if isinstance(each, EngineLaunch) and each.cold:
+        if isinstance(phase, EngineLaunch) and phase.cold:
             device.drop_cache([directory] if at is None else at.stack.directories)
         with Watch(data, files / "observed.jsonl", at.begin() if at else None) as watch:
             self.display.step("measure")
-            if isinstance(each, EngineLaunch):
+            if isinstance(phase, EngineLaunch):
                 with injector or nullcontext():
-                    runs = self._run(each, variant.placement, directory, self._seed(planned), files, watch, injector)
+                    runs = self._run(phase, variant.placement, directory, self._seed(planned), files, watch, injector)
             else:
-                ended = self._command(each, planned, directory, files, at, watch)
+                ended = self._command(phase, planned, directory, files, at, watch)
         if at is not None:
             at.end()
         server_facts, processors = at.facts() if at else {}, self.fleet.facts.get("cpus")
-        if isinstance(each, ObservedCommand):
-            return phase_result.of_command(each, ended, files, watch, server_facts)
-        return phase_result.of_engine(each, variant, runs, watch, server_facts, processors)
+        if isinstance(phase, ObservedCommand):
+            return phase_result.command_result(phase, ended, files, watch, server_facts)
+        return phase_result.engine_result(phase, variant, runs, watch, server_facts, processors)
 
     def _run(
         self,
-        each: EngineLaunch,
+        launch: EngineLaunch,
         placement: str,
         directory: Path,
         seed: int,
@@ -320,22 +322,22 @@ class Conductor:
         injector: Injector | None = None,
     ) -> list[Finished]:
         """Runs the launches of a phase, up to the first that fails."""
-        stages, runs = each.list_stages(directory, seed), list[Finished]()
-        begun = complete = False
+        stages, runs = launch.list_stages(directory, seed), list[Finished]()
+        is_started = complete = False
         try:
             for name, spec in stages.specs:
                 engines = 1 if name in stages.alone else self._engines(placement)
-                if each.role == "measure":
+                if launch.role == "measure":
                     self._refuse_race(spec, placement, engines)
                 where = (watch, files, self.display, self.fleet)
                 runs.append(phase.run(spec, name, *where, engines, self._timeout(), placement, injector))
                 if runs[-1].lost or runs[-1].result.summary.end != "done":
                     return runs
-                begun = True
+                is_started = True
             complete = True
         finally:
-            for name, spec in stages.after_failure if begun and not complete else ():
-                # The failure is reported. The next trial tries again to remove the remaining files.
+            for name, spec in stages.after_failure if is_started and not complete else ():
+                # The error is already reported. The next trial tries again to remove the remaining files.
                 with suppress(LoadstoneError):
                     phase.run(spec, name, None, files, self.display, self.fleet, 1, LEAVING_SECONDS, placement)
         return runs
@@ -378,7 +380,7 @@ class Conductor:
         return command.run(part, context, self.display, watch, self._timeout())
 
     def _seed(self, planned: PlannedTrial) -> int:
-        """The seed of a block: its variants do the same operations, other blocks do different ones."""
+        """The seed of a block: its variants do the same operations, and other blocks do different operations."""
         return (self.experiment.seed * 1_000_003 + planned.repeat) % SEEDS
 
     def _timeout(self) -> float:
@@ -404,16 +406,16 @@ def recovery_options(planned: PlannedTrial) -> fault_figures.Options:
     return fault_figures.DEFAULTS
 
 
-def died(at: TrialServers | None) -> list[Note]:
+def exit_notes(at: TrialServers | None) -> list[Note]:
     """A note for each server that has ended since the trial began."""
-    return [*at.died()] if at else []
+    return [*at.exit_notes()] if at else []
 
 
-def amplified(measured: dict[str, Value]) -> dict[str, Value]:
+def add_amplification(measured: dict[str, Value]) -> dict[str, Value]:
     """Adds write amplification: bytes written to the device per byte that operations stored."""
     stored, device = measured.get("stored"), measured.get("device.written_per_operation")
     operations = measured.get("operations")
     if stored and device and operations and stored.value and operations.value:
-        each = stored.value / operations.value
-        measured["write_amplification"] = Value("write_amplification", device.value / each, "×", stored.n)
+        operation_bytes = stored.value / operations.value
+        measured["write_amplification"] = Value("write_amplification", device.value / operation_bytes, "×", stored.n)
     return measured

@@ -33,7 +33,7 @@ ERRORS = "errors"
 LATENCY_HINT = "a latency has a unit: write p99 < 10ms"
 ERRORS_HINT = "write errors == 0 or errors < 0.1%"
 AMOUNT_HINT = "write throughput >= 12000, or throughput >= 0.95x for a ratio to the baseline"
-LIMIT_HINT = "write < or <=, or errors == 0: a search looks for the highest load at which its objective holds"
+LIMIT_HINT = "write < or <=, or errors == 0: a search finds the highest load at which its objective holds"
 HINT = "write p99 < 10ms, read.p99.9 < 5ms, errors == 0 or errors < 0.1%, with `and` between several"
 RATIO_HINT = "write throughput >= 0.95x, which is relative to the baseline, or read.p99 < 10ms"
 EQUAL_HINT = "write >= or <=: of the figures, only a number of errors can equal anything"
@@ -68,7 +68,7 @@ class Term:
         return COMPARISONS[self.sign](figure, self.bound)
 
     def decide_between(self, low: float, high: float) -> bool | None:
-        """Whether every figure between two ends meets it; None if only some do."""
+        """Whether all figures between two ends meet it; None if only some of them do."""
         ends = self.is_met_by(low), self.is_met_by(high)
         return ends[0] if ends[0] == ends[1] else None
 

@@ -10,8 +10,8 @@ from loadstone.search.probe import Probe
 from loadstone.search.rule import Rule
 from loadstone.statistics.knee import Knee
 
-# `found`: between two loads; `below`: even the lower bound is too high; `beyond`: the upper bound is not enough;
-# `wall`: a load that cannot be judged ended the ascent; `nothing`: not even the first load can be judged.
+# `found`: between two loads; `below`: below the lower bound; `beyond`: above the upper bound; `wall`: a load that
+# cannot be judged ended the ascent; `nothing`: the first load cannot be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
 
 
@@ -32,9 +32,9 @@ class SearchOutcome:
     rule: Rule
     kind: Kind
     # The answer: the lowest tried load that reaches the plateau, or the highest that meets the objective; for `beyond`
-    # and `wall`, the last load at which it held. None if there is none.
+    # and `wall`, the last load at which it held. None without such a load.
     load: float | None
-    # Certain bounds of the answer: at `low` it is not reached, at `high` it is; None: no bound is certain.
+    # Certain bounds of the answer, which is above `low` and at most `high`; None: no bound is certain.
     low: float | None
     high: float | None
     # With an objective, the decision on every load, in order of load.
@@ -48,7 +48,7 @@ class SearchOutcome:
     notes: tuple[str, ...] = ()
     # Whether two consecutive loads ended the ascent, and not the upper bound or a load that cannot be judged.
     twice: bool = False
-    # For a search without an objective, unless no load could be judged.
+    # The knee, for a search without an objective, unless no load could be judged.
     knee: Knee | None = None
 
     @property
@@ -58,7 +58,7 @@ class SearchOutcome:
 
     @property
     def unsure(self) -> list[Decision]:
-        """What the median decided."""
+        """The decision by the median."""
         return [decision for decision in self.decisions if not decision.sure]
 
     def probe_at(self, load: float) -> Probe:

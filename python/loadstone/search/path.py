@@ -14,8 +14,8 @@ from loadstone.search.probe import Probe, ProbeSample
 from loadstone.search.rule import DELIVERED, Rule
 from loadstone.statistics.knee import REPEATS_MIN, RESAMPLES, Knee, find_knee
 
-# Loads up to this multiple of the load that reaches the plateau are tried: two doublings, as one may be a dent in a
-# rising curve.
+# Loads up to this multiple of the load that reaches the plateau are tried: two doublings, since a single doubling may
+# be a dent in a rising curve.
 BEYOND = 4
 # A throughput below the best by this share counts as lower.
 FALL = 0.05
@@ -32,8 +32,8 @@ def next_step(rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> flo
     """The load that needs another trial, or the outcome if there is none."""
     try:
         return Climb(rule, samples).find_knee() if rule.objective is None else Way(rule, samples).find_limit()
-    except WantedError as wanted:
-        return wanted.load
+    except WantedError as request:
+        return request.load
 
 
 class Path:
@@ -41,7 +41,7 @@ class Path:
 
     def __init__(self, rule: Rule, samples: Mapping[float, Sequence[ProbeSample]]) -> None:
         self.rule = rule
-        self.probes = {load: Probe(load, tuple(found)) for load, found in sorted(samples.items())}
+        self.probes = {load: Probe(load, tuple(trials)) for load, trials in sorted(samples.items())}
         # The last load that could not be judged, as its trials are invalid, and the reason.
         self.wall: tuple[float, str] | None = None
         self.notes: list[str] = []
@@ -59,7 +59,7 @@ class Path:
         return probe
 
     def request_repeats(self, loads: Sequence[float]) -> None:
-        """Raises WantedError for the load with the fewest repeats, while more are allowed."""
+        """Raises WantedError for the load with the fewest repeats, while more repeats are allowed."""
         fewest = min(loads, key=lambda load: len(self.probes[load].samples))
         if len(self.probes[fewest].samples) < self.rule.at_most:
             raise WantedError(fewest)
@@ -73,7 +73,7 @@ class Path:
 
     def outcome_without_loads(self) -> SearchOutcome:
         """The outcome if not even the first load can be judged."""
-        assert self.wall is not None, "the first load was judged or cannot be"
+        assert self.wall is not None, "the first load is judged or cannot be judged"
         return self.build_outcome("nothing", "the first load cannot be judged")
 
 
@@ -91,16 +91,16 @@ class Climb(Path):
         if not self.tried:
             return self.outcome_without_loads()
         stopped = self.halve_gap() or stopped
-        found = self.fit_knee()
-        self.repeat_bracket(found)
-        kind: Kind = "found" if found.lower is not None else "below"
-        if found.upper is None:
+        knee = self.fit_knee()
+        self.repeat_bracket(knee)
+        kind: Kind = "found" if knee.lower is not None else "below"
+        if knee.upper is None:
             kind = "wall" if self.wall else "beyond"
         elif self.wall is not None:
             where, reason = self.rule.format_load(self.wall[0]), self.wall[1]
             self.notes.append(f"nothing is known about {where}: the probe is invalid: {reason}")
-        load = max(self.tried) if found.upper is None else found.reached
-        return replace(self.build_outcome(kind, stopped, load, found.lower, found.upper), knee=found)
+        load = max(self.tried) if knee.upper is None else knee.reached
+        return replace(self.build_outcome(kind, stopped, load, knee.lower, knee.upper), knee=knee)
 
     def ascend_loads(self) -> str:
         """Doubles the load until the plateau is visible; returns the reason for stopping."""
@@ -109,7 +109,7 @@ class Climb(Path):
                 return f"{self.rule.format_load(load)} cannot be judged"
             reached = self.fit_knee(0).reached
             if reached is not None and load >= BEYOND * reached:
-                return f"{units.format_load(load)} is {BEYOND} times what reaches the plateau"
+                return f"{units.format_load(load)} is {BEYOND} times the load that reaches the plateau"
         return "the upper bound is reached"
 
     def halve_gap(self) -> str:
@@ -127,7 +127,9 @@ class Climb(Path):
             if middle is None:
                 return self.rule.explain_closeness(below, reached)
             if sum(load not in ladder for load in self.probes) >= self.rule.halvings_most:
-                return f"{units.count_noun(self.rule.halvings_most, 'load')} between the doublings are the most"
+                return (
+                    f"the limit of {units.count_noun(self.rule.halvings_most, 'load')} between the doublings is reached"
+                )
             if not self.record_load(middle):
                 return f"{self.rule.format_load(middle)} cannot be judged"
 
@@ -139,16 +141,16 @@ class Climb(Path):
 
     def fit_knee(self, resamples: int = RESAMPLES) -> Knee:
         """The knee of the loads tried. Their order was not random, so repeats of two loads never form a block."""
-        points = {load: dict(enumerate(each.throughput for each in found)) for load, found in self.tried.items()}
+        points = {load: dict(enumerate(trial.throughput for trial in trials)) for load, trials in self.tried.items()}
         return find_knee(points, blocks=False, resamples=resamples)
 
-    def repeat_bracket(self, found: Knee) -> None:
+    def repeat_bracket(self, knee: Knee) -> None:
         """Requests more repeats if the bracket is wider than one gap between loads. Raises WantedError."""
-        if found.unclaimed not in (None, "scatter"):
+        if knee.unclaimed not in (None, "scatter"):
             return
-        last = max(self.tried) if found.upper is None else found.upper
-        within = [load for load in self.tried if (found.lower or 0) <= load <= last]
-        if len(within) > (1 if found.lower is None else 2):
+        last = max(self.tried) if knee.upper is None else knee.upper
+        within = [load for load in self.tried if (knee.lower or 0) <= load <= last]
+        if len(within) > (1 if knee.lower is None else 2):
             self.request_repeats(within)
 
 
@@ -175,7 +177,7 @@ class Way(Path):
             self.confirm_bracket()
             return self.answer_search("beyond", self.low, "the upper bound is reached")
         if self.low is None:
-            return self.answer_search("below", None, "there is nothing lower to try")
+            return self.answer_search("below", None, "there is no lower load to try")
         load, stopped = self.halve_bracket(self.low, self.high)
         self.confirm_bracket()
         confirmed = [decision.load for decision in self.decisions.values() if decision.go and decision.load <= load]
@@ -184,8 +186,7 @@ class Way(Path):
         return self.answer_search("found", max(confirmed), stopped)
 
     def confirm_bracket(self) -> None:
-        """Revisits the ends of the bracket alternately: else a disturbance common to all trials at one time would
-        decide.
+        """Revisits the ends of the bracket alternately, so that a temporary disturbance cannot decide.
 
         Raises WantedError.
         """
@@ -193,7 +194,7 @@ class Way(Path):
             self.decide_load(load)
         answer = max((decision.load for decision in self.decisions.values() if decision.go), default=None)
         low, high = certain_bounds([*self.decisions.values()], answer)
-        # A load at which the objective holds may still fail occasionally; the load above it has failed in all trials.
+        # The objective may occasionally fail at the lower end; at the upper end it failed in all trials.
         required = {low: self.rule.confirmations, high: self.rule.confirmations / 2}
         missing = {
             end: 1 - len(self.probes[end].samples) / most for end, most in required.items() if end is not None and most
@@ -226,7 +227,7 @@ class Way(Path):
         ladder, most = self.rule.load_ladder(), self.rule.halvings_most
         while (middle := self.rule.middle_load(low, high)) is not None:
             if middle not in self.probes and sum(load not in ladder for load in self.probes) >= most:
-                return low, f"{units.count_noun(most, 'load')} between the doublings are the most"
+                return low, f"the limit of {units.count_noun(most, 'load')} between the doublings is reached"
             go = self.decide_load(middle)
             if go is None:
                 return low, refusal_reason(self.rule, self.wall)
@@ -259,33 +260,40 @@ class Way(Path):
 
     def answer_search(self, kind: Kind, load: float | None, stopped: str) -> SearchOutcome:
         """The outcome, with the bounds that are certain."""
-        decisions = [self.decisions[each] for each in sorted(self.decisions)]
+        decisions = [self.decisions[load] for load in sorted(self.decisions)]
         self.notes += self.list_oddities(decisions, load)
-        made = self.build_outcome(kind, stopped, load, *certain_bounds(decisions, load))
-        return replace(made, decisions=decisions, twice=self.twice)
+        outcome = self.build_outcome(kind, stopped, load, *certain_bounds(decisions, load))
+        return replace(outcome, decisions=decisions, twice=self.twice)
 
     def list_oddities(self, decisions: Sequence[Decision], load: float | None) -> Iterator[str]:
         """Notes on oddities: decisions that are not monotone, throughput that falls."""
         sure = [decision for decision in decisions if decision.sure]
         for i, early in enumerate(sure):
-            late = next((each for each in sure[i + 1 :] if each.go), None)
+            late = next((decision for decision in sure[i + 1 :] if decision.go), None)
             if not early.go and late is not None:
                 no, yes = self.rule.format_load(early.load), self.rule.format_load(late.load)
                 what = f"the objective did not hold at {no} and held again at {yes}"
                 yield f"not monotone: {what}; there may be more than one answer"
                 break
         known = {probe.load: probe.throughput or 0.0 for probe in self.probes.values() if not probe.invalid}
-        peak = max(known, key=lambda each: known[each], default=0.0)
+        peak = max(known, key=lambda item: known[item], default=0.0)
         if self.rule.over != "rate" and load in known and peak < load and 0 < known[load] < known[peak] * (1 - FALL):
-            yield f"throughput is higher at {self.rule.format_load(peak)}: more clients meet the objective, but do less"
+            higher = self.rule.format_load(peak)
+            yield f"throughput is higher at {higher}: more clients meet the objective, but with less throughput"
 
 
 def certain_bounds(decisions: Sequence[Decision], load: float | None) -> tuple[float | None, float | None]:
     """The nearest loads around the answer whose decisions are certain: it holds at the lower, not at the upper."""
     if load is None:
         return None, None
-    low = max((each.load for each in decisions if each.sure and each.go and each.load <= load), default=None)
-    return low, min((each.load for each in decisions if each.sure and not each.go and each.load > load), default=None)
+    low = max(
+        (decision.load for decision in decisions if decision.sure and decision.go and decision.load <= load),
+        default=None,
+    )
+    return low, min(
+        (decision.load for decision in decisions if decision.sure and not decision.go and decision.load > load),
+        default=None,
+    )
 
 
 def refusal_reason(rule: Rule, wall: tuple[float, str] | None) -> str:

@@ -9,13 +9,13 @@ from statistics import median
 
 from loadstone.statistics.percentile import Bound, weakest_bound
 
-# One disturbed trial may be a coincidence; two are not.
+# A single disturbed trial may be a coincidence; two are not.
 INVALID_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """What one trial shows."""
+    """The result of one trial."""
 
     throughput: float = 0.0
     # Whether it met the objective; None without an objective.
@@ -41,7 +41,7 @@ class Probe:
 
     @cached_property
     def valid(self) -> list[ProbeSample]:
-        """Those that count."""
+        """The samples that count."""
         return [sample for sample in self.samples if not sample.invalid]
 
     @cached_property
@@ -54,20 +54,20 @@ class Probe:
 
     @property
     def throughput(self) -> float | None:
-        """The median."""
+        """The median throughput."""
         return median(sample.throughput for sample in self.valid) if self.valid else None
 
     def median_figure(self, key: str) -> float | None:
         """The median of one of the objective's figures."""
-        found = [sample.figures[key] for sample in self.valid if key in sample.figures]
-        return median(found) if found else None
+        figures = [sample.figures[key] for sample in self.valid if key in sample.figures]
+        return median(figures) if figures else None
 
     def weakest_bound(self, key: str) -> Bound | None:
         """The bound of one of the objective's figures over all trials."""
         return weakest_bound([sample.bounds.get(key) for sample in self.valid])
 
     @property
-    def missed(self) -> str:
-        """The reason why the rate was not held in most trials, as given by the first of them."""
+    def miss_reason(self) -> str:
+        """The reason why the rate was not held in most trials, taken from the first of them."""
         reasons = [sample.missed for sample in self.valid if sample.missed]
         return reasons[0] if len(reasons) * 2 > len(self.valid) else ""

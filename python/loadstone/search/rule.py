@@ -16,7 +16,7 @@ Over = Literal["clients", "rate"]
 AT_LEAST, AT_MOST = 3, 6
 # A bracket whose ends are within this ratio is not halved further.
 RATIO = 1.1
-# Trials of the highest load that holds; the load above it gets half as many. With 12, the bracket contains the
+# Trials of the highest load that holds; the load above it gets half this number. With 12, the bracket contains the
 # answer in at least 90 % of simulated searches (tests/unit/test_search_simulations.py), even if noise lasts for many
 # trials or a server exits in one trial of four; with 10, the limit of such a server is found in 88 %.
 CONFIRMATIONS = 12
@@ -39,7 +39,7 @@ class Rule:
     # The minimum number of repeats of a load before a decision, and the maximum.
     at_least: int = AT_LEAST
     at_most: int = AT_MOST
-    # Trials of the answer, interleaved with half as many of the load above it; 0 in results without confirmations.
+    # Trials of the answer, interleaved with half that number at the load above it; 0 in results without confirmations.
     confirmations: int = CONFIRMATIONS
 
     @classmethod
@@ -50,10 +50,10 @@ class Rule:
         first, last = (find.get(key) or bound for key, bound in zip(("from", "to"), BOUNDS[over], strict=True))
         if not isinstance(first, int | float) or not isinstance(last, int | float) or not 0 < first <= last:
             raise ValueError(f"no search can go from {first} to {last}")
-        asked = None if such_that is None else parse_objective(str(such_that))
+        objective = None if such_that is None else parse_objective(str(such_that))
         confirmed = find.get("confirmations", 0)
         confirmations = confirmed if isinstance(confirmed, int) else 0
-        return cls(over, float(first), float(last), asked, at_least, max(at_most or 0, at_least), confirmations)
+        return cls(over, float(first), float(last), objective, at_least, max(at_most or 0, at_least), confirmations)
 
     def format_load(self, load: float) -> str:
         """A load with its unit: 37 clients, 12,300 op/s."""
@@ -68,11 +68,11 @@ class Rule:
         """The load between two on a logarithmic scale; None if they are close enough."""
         if high / low <= RATIO or (self.over == "clients" and high - low <= 1):
             return None
-        found = math.sqrt(low * high)
+        middle = math.sqrt(low * high)
         if self.over == "clients":
-            return float(min(max(round(found), low + 1), high - 1))
-        rounded = float(f"{found:.{DIGITS}g}")
-        return rounded if low < rounded < high else found
+            return float(min(max(round(middle), low + 1), high - 1))
+        rounded = float(f"{middle:.{DIGITS}g}")
+        return rounded if low < rounded < high else middle
 
     def explain_closeness(self, low: float, high: float) -> str:
         """The reason why no load is tried between two loads."""
@@ -84,7 +84,7 @@ class Rule:
     def halvings_most(self) -> int:
         """The maximum number of loads needed to narrow the bracket of one doubling.
 
-        Whole numbers do not halve it evenly, which can require one more. Halving a knee's bracket can move
+        Whole numbers do not halve it evenly, which can require another load. Halving a knee's bracket can move
         the plateau, and with it the bracket; further trials of a bracket's ends can move an answer.
         """
         return (2 if self.objective is None else 3) * (math.ceil(math.log2(math.log(2) / math.log(RATIO))) + 1)

@@ -33,7 +33,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     """
     share, of = units.format_percent(1 - TOLERANCE), f" of {whose}" if whose else ""
     if not knee.loads:
-        return f"no knee{of} is named: that takes {LOADS_MIN} loads with throughput"
+        return f"no knee{of} is named: it requires {LOADS_MIN} loads with throughput"
     last = units.load_over(knee.loads[-1], over)
     plateau = units.format_figure(knee.plateau, "op/s", units.digit_carried(knee.plateau, knee.plateau))
     if knee.upper is None:
@@ -42,9 +42,9 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
                 knee.medians[-1], "op/s", units.digit_carried(knee.medians[-1], knee.medians[-1])
             )
             return f"throughput{of} still rises at {last} ({there} there)"
-        why = f"that takes {REPEATS_MIN} repeats of each load"
+        why = f"it requires {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
-            why = f"the repeats differ too much to tell whether throughput still rises at {last}"
+            why = f"the repeats differ too much to decide whether throughput still rises at {last}"
         estimate = "" if knee.reached is None else f"; {share} of it {bracket_text(knee, knee.reached, over)}"
         named = f"no knee{of} is named"
         if knee.lower is not None:
@@ -79,7 +79,7 @@ def bracket_text(knee: Knee, reached: float, over: Over) -> str:
     """The tried loads between which the fit reaches a share of the plateau: `first reached between 4 and 8 clients`."""
     at = knee.loads.index(reached)
     where = units.load_over(reached, over)
-    # If repeats scatter, the gap would be mistaken for the interval, which is wider.
+    # If repeats scatter, readers would mistake the gap for the interval, which is wider.
     if not at or knee.unclaimed == "scatter":
         return f"from {where} on"
     return f"first reached between {units.format_load(knee.loads[at - 1])} and {where}"
@@ -93,16 +93,16 @@ def limit_text(outcome: SearchOutcome) -> str:
     if outcome.kind == "below":
         return f"{text} does not hold even at {rule.format_load(rule.least)}: {figures_text(outcome, rule.least)}"
     if load is None:
-        return f"how far {text} holds was not found"
+        return f"the highest load at which {text} holds was not found"
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
     at = "" if done is None else f", {units.format_figure(done, 'op/s', units.digit_carried(done, done))}"
     if outcome.kind == "beyond":
         return f"{text} holds up to {rule.format_load(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":
         return f"{text} holds at {rule.format_load(load)}: {there}{at}"
-    # The loads between which the answer lies.
-    low, high = ("?" if each is None else units.format_load(each) for each in (outcome.low, outcome.high))
-    first = next((each.load for each in outcome.decisions if each.load > load), None)
+    # The bracket of the answer.
+    low, high = ("?" if bound is None else units.format_load(bound) for bound in (outcome.low, outcome.high))
+    first = next((decision.load for decision in outcome.decisions if decision.load > load), None)
     beyond = "" if first is None else f", {figures_text(outcome, first)} at {units.format_load(first)}"
     bracket = f"[{low}, {high}]{f' at {units.format_percent(CONFIDENCE)}' if rule.confirmations else ''}"
     return f"{text} holds up to {rule.format_load(load)} {bracket}: {there}{at} there{beyond}"
@@ -112,13 +112,13 @@ def figures_text(outcome: SearchOutcome, load: float) -> str:
     """The objective's figures at a load, and the completed share of a rate that was not held."""
     probe, objective = outcome.probe_at(load), outcome.rule.objective
     terms = () if objective is None else objective.terms
-    parts = [f"{term.metric.removeprefix('all.')} {of_probe(term, probe)}" for term in terms]
+    parts = [f"{term.metric.removeprefix('all.')} {probe_figure(term, probe)}" for term in terms]
     if why := short_of_rate(outcome.rule, probe):
         parts.append(why)
     return ", ".join(parts)
 
 
-def of_probe(term: Term, probe: Probe) -> str:
+def probe_figure(term: Term, probe: Probe) -> str:
     """A probe's figure, with its bound."""
     return units.format_bound(term_text(term, probe.median_figure(term.key)), probe.weakest_bound(term.key))
 
@@ -130,7 +130,7 @@ def short_of_rate(rule: Rule, probe: Probe) -> str:
         return ""
     if done < DELIVERED * probe.load:
         return f"{units.short_percent(done / probe.load, DELIVERED)} of the rate done"
-    return f"the rate was not held: {probe.missed}" if probe.missed else ""
+    return f"the rate was not held: {probe.miss_reason}" if probe.miss_reason else ""
 
 
 def term_text(term: Term, figure: float | None) -> str:
@@ -147,9 +147,9 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
     rule = outcome.rule
     noun = "clients" if rule.over == "clients" else "the rate"
     halved = "; then the bracket was halved on a logarithmic scale" if outcome.kind == "found" else ""
-    until = f"the load was {BEYOND} times that which reaches {units.format_percent(1 - TOLERANCE)} of the plateau"
+    until = f"the load was {BEYOND} times the load that reaches {units.format_percent(1 - TOLERANCE)} of the plateau"
     if rule.objective is not None:
-        until = f"{rule.objective.text} did not hold{', twice in a row' if outcome.twice else ''}"
+        until = f"{rule.objective.text} did not hold{', at two consecutive loads' if outcome.twice else ''}"
     climbed = "" if outcome.kind in ("nothing", "wall", "beyond") else f" until {until}"
     yield f"From {rule.format_load(rule.least)} on {noun} doubled{climbed}{halved}"
     yield f"It stopped because {outcome.stopped}"
@@ -157,7 +157,7 @@ def explain_search(outcome: SearchOutcome) -> Iterator[str]:
         yield explain_bracket(outcome)
     if outcome.unsure:
         listed = ", ".join(units.format_load(decision.load) for decision in outcome.unsure)
-        yield f"Their repeats disagree, so that the median decided and the bracket does not rest on them: {listed}"
+        yield f"Repeats disagree at {listed}: the median decided there, and the bracket does not rely on these loads"
     for note in outcome.notes:
         yield f"{note[:1].upper()}{note[1:]}"
 

@@ -1,4 +1,4 @@
-"""Autocorrelation: how well a run's intervals determine its mean if each resembles the previous interval."""
+"""Autocorrelation: the precision of a run's mean if each interval resembles the previous one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from loadstone.statistics.centre import LEVEL, CentreIntervals, Floats, finite_s
 from loadstone.statistics.distributions import student_quantile
 from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
-# Fewer points do not show their autocorrelation well enough.
+# The autocorrelation of fewer points is too uncertain.
 POINTS_MIN = 20
 
 
@@ -20,14 +20,14 @@ def autocovariance(series: ArrayLike) -> Floats:
     """Autocovariances at lags 0 to n - 1 along the last axis, each divided by n."""
     x = np.asarray(series, dtype=float)
     n = x.shape[-1]
-    # Padded, so that the circle of the transform does not close; powers of two are fast.
+    # Padded against the transform's wrap-around; powers of two are fast.
     padded = 1 << (2 * n - 1).bit_length()
     spectrum = np.fft.rfft(x - x.mean(axis=-1, keepdims=True), padded, axis=-1)
     return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, padded, axis=-1)[..., :n] / n)
 
 
 def effective_size(series: ArrayLike) -> Floats:
-    """The number of independent points that would determine the mean as well, from 2 to n, along the last axis.
+    """The number of independent points with an equally precise mean, from 2 to n, along the last axis.
 
     Autocovariances are summed by Geyer's initial monotone sequence: sums of neighbours, up to the first that is not
     positive, none larger than its predecessor (Geyer, Practical Markov Chain Monte Carlo, Statistical Science 7, 1992,

@@ -21,7 +21,7 @@ Counts = NDArray[np.float64]
 Window = Literal["before", "during", "returning", "after"]
 WINDOWS: tuple[Window, ...] = ("before", "during", "returning", "after")
 SECOND_NS = 1_000_000_000
-# Recovery: the share of the level before the fault, the length of a window, and how long the level must hold.
+# Recovery: the share of the level before the fault, the length of a window, and the time for which the level must hold.
 SHARE = 0.95
 WINDOW_NS = 5 * SECOND_NS
 WINDOW_NS_MIN = SECOND_NS
@@ -39,7 +39,7 @@ ALPHA = 0.01
 RELAPSE, RELAPSE_FACTOR = 0.5, 2
 # A second with a lower yield is part of the outage's width.
 WIDTH_YIELD = 0.99
-# A shorter interval at the end of the measurement is a remainder.
+# A last interval shorter than this share of the first is a remainder.
 COMPLETE = 0.9
 
 
@@ -47,7 +47,7 @@ COMPLETE = 0.9
 class OfferedLoad:
     """Operations by the interval in which they were due (in a closed loop: completions by the interval they ended in).
 
-    `due` excludes operations that allow no conclusion (NOT_YET). Operations that never ended are in `due` alone.
+    `due` excludes operations that cannot be judged (NOT_YET). Operations that never ended are in `due` alone.
     """
 
     start_ns: NDArray[np.int64]
@@ -93,7 +93,7 @@ class NormalLevel:
 
 @dataclass(frozen=True)
 class Recovery:
-    """Whether and when the level returned: `after_ns` since the lift, None if it did not within `watched_ns`."""
+    """The return of the level, `after_ns` since the lift; None if it did not return within `watched_ns`."""
 
     after_ns: int | None
     watched_ns: int
@@ -166,7 +166,7 @@ def measure_depth(load: OfferedLoad, first: int) -> float:
 
 
 def measure_width_ns(load: OfferedLoad, first: int) -> int:
-    """The total length of the consecutive seconds whose yield is below `WIDTH_YIELD`."""
+    """The total length of the seconds with a yield below `WIDTH_YIELD`; consecutive seconds do not overlap."""
     count, width = seconds_of(load, first), 0
     for at in range(first, len(load.due), count):
         due, good = load.due[at : at + count].sum(), load.good[at : at + count].sum()
@@ -221,7 +221,7 @@ def line_before(
     """The line from the windows before the fault, which end at it; None if none of them has an operation.
 
     θ = min(share · b, b - 3 s), with b the median of the windows' yields and s = 1.4826 × their median absolute
-    deviation. With fewer than `WINDOWS_MIN` windows the noise is not known well enough to rely on it.
+    deviation. With fewer than `WINDOWS_MIN` windows the estimate of the noise is too uncertain.
     """
     before = min(load.index_at(order_ns), complete_length(load))
     if not before:

@@ -37,7 +37,7 @@ def median_rank(n: int, level: float = LEVEL) -> tuple[int, float]:
     """The rank k from 1 whose order statistics x(k) and x(n+1-k) enclose the median, and their level.
 
     The largest k whose level is at least `level`; k = 1 if none reaches it, so the level can be lower below n = 6.
-    The ranks are symmetric and fixed by n alone: to choose among pairs by the data would cost coverage. The level is
+    The ranks are symmetric and fixed by n alone: a choice of ranks by the data would reduce the coverage. The level is
     binomial and exact for any continuous distribution (David & Nagaraja, Order Statistics, 2003, section 7.1).
     """
     # Uses a running sum of coefficients: a new sum for each tail is quadratic, minutes for thousands of samples.
@@ -55,7 +55,7 @@ def order_interval(samples: ArrayLike, level: float = LEVEL) -> CentreIntervals:
     ordered = np.sort(np.asarray(samples, dtype=float), axis=-1)
     n = ordered.shape[-1]
     rank, _ = median_rank(n, level)
-    # NumPy's median would sort once more; the stopping rule calls this at every block.
+    # NumPy's median would sort again; the stopping rule calls this at every block.
     # Halves first: the sum of two large figures can overflow.
     middle = ordered[..., (n - 1) // 2] / 2 + ordered[..., n // 2] / 2
     return CentreIntervals(middle, ordered[..., rank - 1], ordered[..., n - rank])
@@ -95,7 +95,7 @@ def find_outliers(samples: Sequence[float]) -> list[float]:
 
 
 def finite_samples(samples: Sequence[float]) -> Floats:
-    """The samples that are numbers: a figure that could not be measured does not count as a repeat."""
+    """The finite samples: a repeat without a measured figure does not count."""
     x: Floats = np.asarray(samples, dtype=float)
     return x[np.isfinite(x)].copy()
 

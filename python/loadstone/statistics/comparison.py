@@ -54,7 +54,7 @@ def compare_blocks(
     b = np.array([baseline[block] for block in both], dtype=float)
     c = np.array([contender[block] for block in both], dtype=float)
     n, logs = len(both), has_logarithms(b, c)
-    # Figures computed in the same way can differ in their last bit.
+    # Equal figures can differ in their last bit.
     steps = np.where(np.isclose(b, c, rtol=ROUNDING, atol=0), 0.0, np.log(c / b) if logs else c - b)
     scale = "logs" if logs else "differences"
     if n < least:
@@ -74,8 +74,8 @@ def compare_blocks(
 def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
     """Compares variants that ran at different times: Mann–Whitney, and Hodges and Lehmann's shift of logarithms.
 
-    Pairs of equal values are counted in the way least favourable to a difference (ties broken against the
-    claim), which keeps p valid and in step with the interval. The printed level is the actual level of the ranks.
+    Ties count against a difference (pairs of equal values are broken against the claim), which keeps p valid and in
+    step with the interval. The printed level is the actual level of the ranks.
     """
     b, c, logs = take_logarithms(baseline, contender)
     n = min(len(b), len(c))
@@ -88,7 +88,7 @@ def compare_runs(baseline: Sequence[float], contender: Sequence[float], level: f
 
 
 def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], level: float = LEVEL) -> Evidence:
-    """Compares repeats in random order that have too few blocks in common: Welch's t test (1947) on logarithms.
+    """Compares variants in random order with too few common blocks: Welch's t test (1947) on logarithms.
 
     There is no p below four repeats of a side. If all values of each side are equal, the exact rank test is used.
     """
@@ -111,30 +111,31 @@ def compare_unpaired(baseline: Sequence[float], contender: Sequence[float], leve
 
 
 def has_logarithms(baseline: Floats, contender: Floats) -> bool:
-    """Whether there are any figures, and all have logarithms."""
+    """Whether there are figures, all of them positive."""
     return min(len(baseline), len(contender)) > 0 and min(baseline.min(), contender.min()) > 0
 
 
 def take_logarithms(baseline: Sequence[float], contender: Sequence[float]) -> tuple[Floats, Floats, bool]:
-    """The finite figures of both sides, as logarithms if all have one, and whether they are logarithms."""
+    """The finite figures of both sides, as logarithms if all are positive; and whether they are logarithms."""
     b, c = finite_samples(baseline), finite_samples(contender)
     return (np.log(b), np.log(c), True) if has_logarithms(b, c) else (b, c, False)
 
 
 def evidence_without_test(b: Floats, c: Floats, logs: bool, centre: float, why: str) -> Evidence:
-    """The evidence of too few figures for an interval and a p."""
+    """The evidence without interval and p, because of too few figures."""
     return build_evidence(b, c, logs, CentreIntervals(centre, math.nan, math.nan), None, None, why)
 
 
 def build_evidence(
     b: Floats, c: Floats, logs: bool, interval: CentreIntervals, p: float | None, level: float | None, method: str
 ) -> Evidence:
-    """A ratio from an interval of logarithms, or a difference from one of differences. No interval without a level."""
+    """A ratio from an interval of logarithms, or a difference from an interval of differences. No interval without a
+    level."""
     n = min(len(b), len(c))
     value, low, high = (exp_or_infinity(end) if logs else float(end) for end in interval)
-    found = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
-    ratio = found if logs or not n else Estimate(math.nan, n, method=method)
-    return Evidence(ratio, p, method, n, cliffs_delta(b, c), None if logs or not n else found)
+    estimate = Estimate(value, n, method=method) if level is None else Estimate(value, n, low, high, level, method)
+    ratio = estimate if logs or not n else Estimate(math.nan, n, method=method)
+    return Evidence(ratio, p, method, n, cliffs_delta(b, c), None if logs or not n else estimate)
 
 
 def exp_or_infinity(logarithm: float) -> float:
@@ -174,9 +175,9 @@ def rank_sum_p(u: int, m: int, n: int) -> float:
 
 @cache
 def critical_u(m: int, n: int, level: float = LEVEL) -> int:
-    """The largest U whose p is below 1 - level: that many pairs are cut from either end of the interval.
+    """The largest U whose p is below 1 - level: the number of pairs to cut from either end of the interval.
 
-    0 if there is none; at 95 % there is one from REPEATS_MIN on.
+    0 if there is none; at 95 % it exists from REPEATS_MIN repeats on.
     """
     # 1 - 0.95 is not quite 0.05 in floats, and p can be exactly that.
     alpha = round(1 - level, 12)
@@ -223,6 +224,6 @@ def repeats_for(ratio: Estimate, matters: float) -> int | None:
     """
     if not (ratio.low and ratio.high and math.isfinite(ratio.high) and ratio.value > 0):
         return None
-    half, seen, margin = math.log(ratio.high / ratio.low) / 2, abs(math.log(ratio.value)), math.log1p(matters)
-    room = seen if seen > margin else margin - seen
+    half, distance, margin = math.log(ratio.high / ratio.low) / 2, abs(math.log(ratio.value)), math.log1p(matters)
+    room = distance if distance > margin else margin - distance
     return math.ceil(ratio.n * (half / room) ** 2) if room > 0 else None

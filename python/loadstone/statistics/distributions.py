@@ -111,7 +111,7 @@ def rank_sum_counts(m: int, n: int) -> tuple[int, ...]:
 
 def inversion_tail(inversions: int, n: int) -> float:
     """The probability of at most that many inversions in a random order of `n` values (Kendall 1938)."""
-    # The table of a long series is large, and one inversion needs none.
+    # Avoids the large table of a long series.
     orders = (1, n)[inversions] if inversions <= 1 else inversion_counts(n)[inversions]
     return orders / math.factorial(n)
 

@@ -12,8 +12,7 @@ REPEATS_MIN = 6
 class Estimate:
     """A figure from `n` repeats; `low` and `high` are None below REPEATS_MIN repeats.
 
-    `level` is the interval's actual level (order statistics come in steps), `method` names the method by which it
-    was found.
+    `level` is the interval's actual level (order statistics come in steps), `method` names the statistical method.
     """
 
     value: float

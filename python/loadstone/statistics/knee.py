@@ -3,7 +3,7 @@
 The curve is a monotone fit to the median of each load: rising up to the highest median, falling beyond it (isotonic
 regression: Barlow, Bartholomew, Bremner & Brunk, Statistical Inference under Order Restrictions, 1972, section 1.2;
 unimodal: Frisén, The Statistician 35, 1986). The plateau is the mean of the loads whose fit lies within the noise of
-its top; the top alone would be the luckiest load. The bracket is what remains when blocks are resampled (Davison &
+its top; the top alone would be the luckiest load. The bracket is the range of the knee over resampled blocks (Davison &
 Hinkley, Bootstrap Methods and their Application, 1997, chapter 2).
 
 All calculations use logarithms, since noise grows with throughput.
@@ -43,14 +43,14 @@ LEVEL = 0.95
 # The rounding error between equal figures.
 ROUNDING = 1e-9
 
-# Reasons for no bracket. `few-loads`, `few-repeats`: nothing can be said; `rising`: the plateau is surely not reached
-# within the loads tried; `scatter`: the repeats scatter too much to decide.
+# Reasons for no bracket. `few-loads`, `few-repeats`: too little data; `rising`: the plateau is certainly above the
+# tried loads; `scatter`: the repeats differ too much to decide.
 Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where throughput reaches 95 % of its plateau, and where it falls below it again."""
+    """The loads at which throughput reaches 95 % of its plateau and falls below it again."""
 
     # The loads that count, ascending; then the median and the monotone fit of each, op/s.
     loads: tuple[float, ...] = ()
@@ -64,7 +64,7 @@ class Knee:
     # `upper` is None if nothing is claimed.
     lower: float | None = None
     upper: float | None = None
-    # Between these tried loads throughput falls below 95 % of the plateau for good; None if no such fall is certain.
+    # Between these tried loads throughput falls permanently below 95 % of the plateau; None if no such fall is certain.
     collapse: tuple[float, float] | None = None
     unclaimed: Unclaimed | None = None
     # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
@@ -79,13 +79,13 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     collapse, and no reason.
     """
     figures = {load: {block: x for block, x in cells.items() if 0 < x < math.inf} for load, cells in points.items()}
-    kept = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
-    few = sum(len(cells) >= REPEATS_MIN for cells in kept.values()) < LOADS_MIN
-    # A single figure is not reliable: it could form a false plateau.
-    kept = {load: kept[load] for load in sorted(kept) if few or len(kept[load]) > 1}
-    if len(kept) < LOADS_MIN:
+    used = {load: cells for load, cells in figures.items() if cells and 0 < load < math.inf}
+    few = sum(len(cells) >= REPEATS_MIN for cells in used.values()) < LOADS_MIN
+    # A single noisy figure could form a false plateau.
+    used = {load: used[load] for load in sorted(used) if few or len(used[load]) > 1}
+    if len(used) < LOADS_MIN:
         return Knee(unclaimed="few-loads")
-    loads, logs = tuple(map(float, kept)), logarithm_table(kept)
+    loads, logs = tuple(map(float, used)), logarithm_table(used)
     raw = column_medians(logs)
     if blocks:
         # A block's common shift is removed: it does not move the knee, except if cells are missing.
@@ -95,21 +95,21 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     curve = fit_unimodal(medians[None])
     top, first, last = find_plateau(medians[None], curve, error)
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
-    found = Knee(
+    knee = Knee(
         loads,
         tuple(np.exp(raw).tolist()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
         loads[first[0]],
         unclaimed="few-repeats" if few else None,
-        departing=() if few else tuple(load for load, each in zip(loads, apart, strict=True) if each),
+        departing=() if few else tuple(load for load, is_apart in zip(loads, apart, strict=True) if is_apart),
     )
     if few or not resamples:
-        return found
+        return knee
     # Deviations are added to the fit: the medians already contain noise.
     again = curve + resample_deviations(logs, medians, resamples, blocks=blocks)
     _, firsts, lasts = find_plateau(again, fit_unimodal(again), error)
-    return add_bracket(found, column_interval(firsts, first[0]), column_interval(lasts, last[0]))
+    return add_bracket(knee, column_interval(firsts, first[0]), column_interval(lasts, last[0]))
 
 
 def logarithm_table(points: Mapping[float, Mapping[int, float]]) -> Floats:
@@ -146,8 +146,8 @@ def fit_unimodal(medians: Floats) -> Floats:
     # With the maximum in place of the other half, each half keeps its fit.
     ascent, descent = np.where(rising, medians, most), np.where(rising, most, medians)
     both = fit_isotonic(np.concatenate([ascent, descent[:, ::-1]]))
-    found: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])
-    return found
+    fitted: Floats = np.minimum(both[: len(medians)], both[len(medians) :, ::-1])
+    return fitted
 
 
 def fit_isotonic(rows: Floats) -> Floats:
@@ -158,13 +158,13 @@ def fit_isotonic(rows: Floats) -> Floats:
     time.
     """
     columns = rows.T
-    found = np.full_like(columns, -math.inf)
+    fitted = np.full_like(columns, -math.inf)
     length = np.arange(1, len(columns) + 1)[:, None]
     for first in range(len(columns)):
         means = columns[first:].cumsum(axis=0) / length[: len(columns) - first]
         least = np.minimum.accumulate(means[::-1], axis=0)[::-1]
-        np.maximum(found[first:], least, out=found[first:])
-    return found.T
+        np.maximum(fitted[first:], least, out=fitted[first:])
+    return fitted.T
 
 
 def find_plateau(medians: Floats, curve: Floats, error: float) -> tuple[Floats, Columns, Columns]:
@@ -181,22 +181,24 @@ def resample_deviations(logs: Floats, medians: Floats, resamples: int, *, blocks
     """The deviations of resampled medians from the actual ones, a row for each resample, widened for few repeats.
 
     A block's common shift is removed, so each load draws its own blocks: one draw for all loads would make one
-    block's figures the median of every load in a third of the resamples of five. Resampling n figures shows (n - 1) / n
-    of their variance, and normal quantiles instead of Student's; both are corrected.
+    block's figures the median of every load in a third of the resamples of five. Resampling n figures understates their
+    variance by the factor (n - 1) / n, and gives normal instead of Student's quantiles; both are corrected.
     """
     random = np.random.default_rng(SEED)
     number = np.isfinite(logs).sum(axis=0)
     # Missing cells come last.
     packed = np.sort(logs, axis=0)
     rows = (random.random((resamples, *logs.shape)) * number).astype(int)
-    drawn = np.where(np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan)
+    resampled = np.where(
+        np.arange(len(logs))[:, None] < number, np.take_along_axis(packed[None], rows, axis=1), math.nan
+    )
     tail = (1 - LEVEL) / 2
     student = student_quantile(tail, max(degrees_of_freedom(logs, blocks=blocks), 1)) / normal_quantile(tail)
-    found: Floats = (column_medians(drawn) - medians) * np.sqrt(number / (number - 1))
-    # Loads with too few repeats to resample get the pooled noise of all loads.
+    deviations: Floats = (column_medians(resampled) - medians) * np.sqrt(number / (number - 1))
+    # Loads with fewer repeats get the pooled noise of all loads instead of resampling.
     pooled = standard_error(logs, medians, blocks=blocks) * np.sqrt(number.mean() / number)
-    found = np.where(number < REPEATS_MIN, random.normal(size=found.shape) * pooled, found)
-    return found * student
+    deviations = np.where(number < REPEATS_MIN, random.normal(size=deviations.shape) * pooled, deviations)
+    return deviations * student
 
 
 def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
@@ -205,13 +207,13 @@ def column_interval(columns: Columns, estimate: int) -> tuple[int, int]:
     return min(int(low), int(estimate)), max(int(high), int(estimate))
 
 
-def add_bracket(found: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
+def add_bracket(knee: Knee, first: tuple[int, int], last: tuple[int, int]) -> Knee:
     """An estimate with the certain bounds of the first and the last column that reach the plateau."""
-    loads, most = found.loads, found.loads[-1]
+    loads, most = knee.loads, knee.loads[-1]
     falls = last[1] < len(loads) - 1
     flat = [falls or loads[column] * FLAT_RATIO <= most for column in first]
     return replace(
-        found,
+        knee,
         lower=loads[first[0] - 1] if first[0] else None,
         upper=loads[first[1]] if flat[1] else None,
         collapse=(loads[last[0]], loads[last[1] + 1]) if falls else None,

@@ -1,4 +1,4 @@
-"""The only rule for reading percentiles, used wherever they are shown or compared.
+"""The rule for reading percentiles, used wherever they are shown or compared.
 
 A percentile covers all operations due (in a closed loop: sent), however they ended. A failed operation never gave
 an answer, so its latency is infinite. An abandoned operation is censored: its latency is only known to
@@ -19,8 +19,8 @@ from typing import Literal, get_args
 
 from loadstone.engine.histogram import Histogram
 
-# The bound of an inexact figure: from below, or infinite, as its rank belongs to a failed
-# operation. An infinite figure has the latency of the slowest successful operation as its number; it cannot be ranked.
+# The bound of an inexact figure: a lower bound, or infinite if its rank belongs to a failed operation. An infinite
+# figure has the latency of the slowest successful operation as its number; it cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 
@@ -62,8 +62,8 @@ class Population:
         # 0.999 as a decimal, not as a rounded float: of 1,000 operations it is the 999th, not the 1,000th.
         ranks = [max(math.ceil(Fraction(str(share)) * self.count), 1) for share in shares]
         # With censored operations at their bounds, and at infinity.
-        known, ended = looked_up(lower, ranks), looked_up(self.well, ranks)
-        (last,) = looked_up(lower, [lower.count])
+        known, ended = values_at_ranks(lower, ranks), values_at_ranks(self.well, ranks)
+        (last,) = values_at_ranks(lower, [lower.count])
         return [
             Percentile(last or 0, "failed")
             if value is None
@@ -72,12 +72,12 @@ class Population:
         ]
 
 
-def looked_up(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
+def values_at_ranks(histogram: Histogram, ranks: Sequence[int]) -> list[int | None]:
     """The value of each rank from 1, rounded up to the end of its bucket; None beyond the last."""
     indices = sorted(histogram.counts)
     totals = list(accumulate(histogram.counts[index] for index in indices))
-    found = (bisect_left(totals, rank) for rank in ranks)
-    return [histogram.layout.highest_equivalent(indices[at]) if at < len(indices) else None for at in found]
+    positions = (bisect_left(totals, rank) for rank in ranks)
+    return [histogram.layout.highest_equivalent(indices[at]) if at < len(indices) else None for at in positions]
 
 
 def weakest_bound(bounds: Sequence[Bound | None]) -> Bound | None:

@@ -41,7 +41,7 @@ EXACT_MAX = 33
 # times of a growing queue are a random walk around their slope, and the correction would remove nearly all power.
 RISE_BATCHES_MAX = 10
 RISE_BATCH_MIN = 3
-# Six batches are in perfect order once in 720 times by chance; five would be too often.
+# Six batches are in perfect order by chance once in 720 times, five once in 120 times.
 RISE_POINTS_MIN = 6 * RISE_BATCH_MIN
 
 Code = Literal["trend", "change"]
@@ -49,7 +49,7 @@ Code = Literal["trend", "change"]
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Whether a series is steady, and the reasons if not; shares are of its median."""
+    """The steadiness of a series, with the reasons against it; shares are of its median."""
 
     steady: bool
     # The tests that rejected, in the order trend, change.
@@ -81,8 +81,8 @@ def assess_steadiness(series: Sequence[float], effect_min: float = EFFECT_MIN, a
     slope, trend_p = find_trend(y)
     at, step, change_p = find_change(y)
     trend_share, change_share = slope * len(y) / level, step / level
-    found: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
-    reasons = tuple(code for code, (p, share) in found.items() if p < alpha and abs(share) >= effect_min)
+    changes: dict[Code, tuple[float, float]] = {"trend": (trend_p, trend_share), "change": (change_p, change_share)}
+    reasons = tuple(code for code, (p, share) in changes.items() if p < alpha and abs(share) >= effect_min)
     return Steadiness(
         not reasons, reasons, trend_share, trend_p, None if at is None else at * batch, change_share, change_p, n, level
     )
@@ -126,10 +126,10 @@ def find_change(y: Floats) -> tuple[int | None, float, float]:
     CUSUM: the largest sum of residuals, over their standard deviation and the root of n, is a Brownian bridge's
     maximum, with Kolmogorov's distribution (Ploberger & Krämer, The CUSUM test with OLS residuals, Econometrica 60,
     1992; Aue & Horváth, Structural breaks in time series, 2013, on dependence). Deviation and effective size are
-    computed without the step, or the step would hide itself; because they are estimated, the tail widens
-    from normal to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at
-    an end is an outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of
-    20 % in the last quarter of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
+    computed without the step, which would otherwise inflate both. Because they are estimates, the tail widens from
+    normal to Student's. At least 3 points and a twentieth of all are on either side: one slow interval at an end is an
+    outlier, not a level. Pettitt's test, which uses ranks, misses late changes: with a loss of 20 % in the last quarter
+    of 20 points with 5 % noise, it detected 14 % of cases, CUSUM nearly all.
     """
     n = len(y)
     edge = max(SIDE_MIN, math.ceil(n / 20))
@@ -168,16 +168,16 @@ def warm_up_end(series: Sequence[float] | Floats) -> int:
     return int(np.argmin(errors)) * batch if errors else 0
 
 
-def pooled_warm_up_end(series: Sequence[Sequence[float]]) -> int:
+def common_warm_up_end(series: Sequence[Sequence[float]]) -> int:
     """`warm_up_end` of several series together: of their pointwise median, with each series as a share of its median.
 
     All series are used up to the length of the shortest.
     """
-    known = [np.asarray(each, dtype=float) for each in series if len(each)]
+    known = [np.asarray(values, dtype=float) for values in series if len(values)]
     if not known:
         return 0
     length = min(map(len, known))
-    shares = [each[:length] / level for each in known if (level := float(np.median(each[length // 2 : length])))]
+    shares = [values[:length] / level for values in known if (level := float(np.median(values[length // 2 : length])))]
     return warm_up_end(np.median(shares, axis=0)) if shares else 0
 
 
@@ -200,10 +200,10 @@ class Rise:
 
 
 def find_rise(series: Sequence[float]) -> Rise | None:
-    """The rise of a series of equally long intervals; None if there are too few to decide.
+    """The rise of a series of equally long intervals; None if there are too few intervals to decide.
 
     Each batch is the median of its points, so that one slow interval is not a trend. The test is by Mann and Kendall
-    (Mann 1945), exact for so few; the line is by Theil and Sen (Sen 1968).
+    (Mann 1945), exact for few batches; the line is by Theil and Sen (Sen 1968).
     """
     x = finite_samples(series)
     if len(x) < RISE_POINTS_MIN:

@@ -20,22 +20,21 @@ def stopping_reason(
 ) -> Reason | None:
     """The reason to stop after these repeats, None to continue. One sequence per figure of a variant, in block order.
 
-    `until` limits the full width of the interval that `summarize_samples` shows, as a share of the figure; it is one
-    share for all sequences, or one for each. Stopping at the first narrow interval favours intervals that are
-    narrow by chance, so two successive intervals, one block apart, must be narrow; only the first, at `at_least`, is
-    not biased by that choice, and suffices alone.
-    Simulated error rates are in docs/concepts/statistics.md.
+    `until` limits the full width of the interval that `summarize_samples` shows, as a share of the figure; it is a
+    single share, or a share for each sequence. Stopping at the first narrow interval favours intervals that are narrow
+    by chance, so two successive intervals, one block apart, must be narrow; only the first, at `at_least`, is not
+    biased by that choice, and suffices alone. Simulated error rates are in docs/concepts/statistics.md.
     """
-    variants = [list(each) for each in samples]
-    fewest = min((len(each) for each in variants), default=0)
-    most = max((len(each) for each in variants), default=0)
+    variants = [list(sample) for sample in samples]
+    fewest = min((len(sample) for sample in variants), default=0)
+    most = max((len(sample) for sample in variants), default=0)
     if fewest >= at_least:
         if until is None:
             return "at-least"
         shares = [until] * len(variants) if isinstance(until, int | float) else until
         if all(
-            is_narrow(each, share) and (len(each) == at_least or is_narrow(each[:-1], share))
-            for each, share in zip(variants, shares, strict=True)
+            is_narrow(sample, share) and (len(sample) == at_least or is_narrow(sample[:-1], share))
+            for sample, share in zip(variants, shares, strict=True)
         ):
             return "narrow"
     return "at-most" if at_most is not None and most >= at_most else None
@@ -43,8 +42,8 @@ def stopping_reason(
 
 def is_narrow(samples: Sequence[float], until: float) -> bool:
     """Whether the interval of these repeats is at most `until` wide, as a share of the figure."""
-    shown = summarize_samples(samples)
-    if shown.low is not None and shown.low == shown.high:
+    summary = summarize_samples(samples)
+    if summary.low is not None and summary.low == summary.high:
         # Repeats that are all 0 have no relative width.
         return True
-    return shown.relative_width is not None and shown.relative_width <= until
+    return summary.relative_width is not None and summary.relative_width <= until

@@ -2,7 +2,7 @@
 
 X(N) = lam N / (1 + sigma (N - 1) + kappa N (N - 1)): lam is the throughput of one client, sigma the serial share,
 kappa the cost of coherence (Gunther, Guerrilla Capacity Planning, 2007, chapter 4). Many systems do not follow the law:
-it is reported only if its residuals are no larger than the differences between repeats explain.
+it is reported only if the differences between repeats explain its residuals.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Law:
 def fit_law(points: Sequence[tuple[float, float]]) -> Law | None:
     """Fits (clients, throughput) points; each repeat of a number of clients is a point.
 
-    None if there are too few different numbers of clients, if the law does not fit, or if no number was
-    repeated, so that the fit cannot be tested. Least squares of relative errors, as noise grows with throughput.
+    None if there are too few different numbers of clients, if the law does not fit, or if without repeats the fit
+    cannot be tested. Least squares of relative errors, as noise grows with throughput.
     """
     usable = [(n, x) for n, x in points if n > 0 and x > 0 and math.isfinite(n + x)]
     clients, throughput = np.array([n for n, _ in usable]), np.array([x for _, x in usable])
     if len(set(clients.tolist())) < COUNTS_MIN:
         return None
-    found = fit_parameters(clients, throughput)
-    chance = lack_of_fit(clients, throughput / law_curve(clients, *found))
-    return Law(*found) if chance is not None and chance >= P_MIN else None
+    parameters = fit_parameters(clients, throughput)
+    chance = lack_of_fit(clients, throughput / law_curve(clients, *parameters))
+    return Law(*parameters) if chance is not None and chance >= P_MIN else None
 
 
 def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
@@ -57,7 +57,7 @@ def lack_of_fit(clients: Floats, shares: Floats) -> float | None:
     `shares` are figures as shares of the fitted ones. The residuals between numbers of clients are compared with
     the differences between repeats of one number. None without repeats.
     """
-    groups = [shares[clients == each] for each in np.unique(clients)]
+    groups = [shares[clients == count] for count in np.unique(clients)]
     freedom = len(groups) - PARAMETERS, len(shares) - len(groups)
     if min(freedom) < 1:
         return None
@@ -77,7 +77,7 @@ def fit_parameters(clients: Floats, throughput: Floats) -> tuple[float, float, f
     """lam, sigma and kappa of least squares of relative errors; sigma from 0 to 1, kappa from 0."""
     from scipy import optimize
 
-    # N / X(N) is linear in 1/lam, sigma/lam and kappa/lam: a starting point without guessing.
+    # N / X(N) is linear in 1/lam, sigma/lam and kappa/lam, which gives a starting point.
     rise = clients / throughput
     terms = np.stack([np.ones_like(clients), clients - 1, clients * (clients - 1)], axis=1) / rise[:, None]
     (base, queue, agree), _ = optimize.nnls(terms, np.ones_like(rise))
@@ -85,7 +85,7 @@ def fit_parameters(clients: Floats, throughput: Floats) -> tuple[float, float, f
     start = 1 / base, min(float(queue) / base, 1.0), float(agree) / base
     scale = float(throughput.max())
     # Scaled, since lam is about 10^5 and kappa about 10^-5, and the fit has to vary all three.
-    found, _ = optimize.curve_fit(
+    parameters, _ = optimize.curve_fit(
         lambda n, lam, sigma, kappa: law_curve(n, lam * scale, sigma, kappa * 1e-3),
         clients,
         throughput,
@@ -93,4 +93,4 @@ def fit_parameters(clients: Floats, throughput: Floats) -> tuple[float, float, f
         sigma=throughput,
         bounds=([0, 0, 0], [np.inf, 1, np.inf]),
     )
-    return float(found[0]) * scale, float(found[1]), float(found[2]) * 1e-3
+    return float(parameters[0]) * scale, float(parameters[1]), float(parameters[2]) * 1e-3

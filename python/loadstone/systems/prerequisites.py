@@ -25,7 +25,7 @@ WITH_TABLES = ("cassandra", "hbase", "postgres")
 
 
 def for_command(arguments: Sequence[str]) -> None:
-    """Provides for a YCSB command line. If a download fails, the engine searches more places."""
+    """Downloads jars for a YCSB command line. If a download fails, the engine searches other places."""
     stores = [word for word in arguments[1:4] if word.rstrip("0123456789") == "hbase"]
     if not stores or any(word.startswith(OWN) for word in arguments):
         return
@@ -50,7 +50,7 @@ def provide_table(arguments: Sequence[str]) -> None:
 
 
 def for_stores(stores: Iterable[str]) -> None:
-    """Provides for stores. Raises LoadstoneError if a download fails."""
+    """Downloads the jars of stores. Raises LoadstoneError if a download fails."""
     if not any(store.startswith("hbase") for store in stores) or os.environ.get(VARIABLE):
         return
     from loadstone.systems.hbase.jars import client_class_path
@@ -75,11 +75,11 @@ def create_load_table(arguments: Sequence[str]) -> str | None:
     command = [program.find_engine(), "ycsb", *arguments, "--print-spec"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     # The engine reports errors in the command line better.
-    return made_for_spec(json.loads(done.stdout)) if done.returncode == 0 and done.stdout[:1] == "{" else None
+    return prepare_spec(json.loads(done.stdout)) if done.returncode == 0 and done.stdout[:1] == "{" else None
 
 
-def made_for_spec(spec: Mapping[str, Any]) -> str | None:
-    """Like `made`, for a spec: creates the table of its store, if `loadstone systems up` started its servers."""
+def prepare_spec(spec: Mapping[str, Any]) -> str | None:
+    """Creates the table of a spec's store, if `loadstone systems up` started its servers."""
     store, properties, work = spec["store"]["name"], spec["store"]["properties"], spec["work"]
     if store == "null" or not has_servers():
         return None
@@ -101,7 +101,7 @@ def made_for_spec(spec: Mapping[str, Any]) -> str | None:
 
 def is_here(running: RunningSystem, properties: Mapping[str, str]) -> bool:
     """Whether these properties point to a system that is up, and that no experiment started."""
-    known = running.known
+    known = running.load_state
     if known is None or not known.processes or known.owner:
         return False
     return running.system.is_reached(running.store_properties(), properties)
@@ -115,7 +115,7 @@ def has_servers() -> bool:
 def systems_root() -> str:
     """`$LOADSTONE_SYSTEMS`, else `$XDG_STATE_HOME/loadstone/systems`, else `~/.local/state/loadstone/systems`.
 
-    Defined here, as importing the modules of `base/running.py` takes a tenth of a second.
+    Defined here, as importing `base/running_system.py` takes a tenth of a second.
     """
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return os.environ.get("LOADSTONE_SYSTEMS") or os.path.join(home, "loadstone/systems")
@@ -124,4 +124,4 @@ def systems_root() -> str:
 def reads_once(arguments: Sequence[str]) -> bool:
     """Whether a file of properties is a pipe, which can be read only once, by the engine."""
     files = [after for option, after in pairwise(arguments) if option == "-P"]
-    return any(not os.path.isfile(each) for each in files)
+    return any(not os.path.isfile(path) for path in files)

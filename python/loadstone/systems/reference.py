@@ -22,8 +22,8 @@ def render_settings() -> str:
 
 def render_system(system: System) -> str:
     """The part of one system."""
-    defaults = [(each, f"`{each.default}`" if each.default else "") for each in system.settings]
-    rows = [f"| `{each.name}` | {default} | {each.meaning} |" for each, default in defaults]
+    defaults = [(setting, f"`{setting.default}`" if setting.default else "") for setting in system.settings]
+    rows = [f"| `{setting.name}` | {default} | {setting.meaning} |" for setting, default in defaults]
     head = ["| setting | default | meaning |", "|---|---|---|"]
     return "\n".join(
         [f"### {system.name}", "", f"{system.title}. Nodes: {list_nodes(system.nodes)}.", "", *head, *rows, ""]

@@ -41,5 +41,5 @@ def load_system(name: str) -> System:
             f'there is no system "{name}"', f"{did_you_mean(name, SYSTEMS)}known are {', '.join(SYSTEMS)}"
         )
     module = importlib.import_module(f"loadstone.systems.{name}.system")
-    found: System = getattr(module, SYSTEMS[name])()
-    return found
+    system: System = getattr(module, SYSTEMS[name])()
+    return system

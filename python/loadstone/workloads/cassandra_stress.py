@@ -43,9 +43,9 @@ OF_EXPERIMENT = {
     "-rate": "`clients` and `rate`",
     "-node": "`systems: {cassandra: {properties: {hosts: …}}}`",
     "-port": "`systems: {cassandra: {properties: {port: …}}}`",
-    "-log": "nothing instead: the lab records all results",
-    "-graph": "nothing instead: the lab writes a report",
-    "-errors": "nothing instead: failures are counted, and do not end a trial",
+    "-log": "remove it: the lab records all results",
+    "-graph": "remove it: the lab writes a report",
+    "-errors": "remove it: failures are counted, and do not end a trial",
 }
 REPLICATION = "replication_factor"
 # A value of a profile without `size`: texts and blobs have 4 to 8 bytes, numbers 4 or 8.
@@ -80,7 +80,7 @@ def stores() -> Collection[str]:
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Refuses the options that the experiment sets."""
     if keys.written_for is not None and context.experiment.load.reuse:
-        message = "`written_for` and `load.reuse` cannot be combined: each trial reads what its own clients wrote"
+        message = "`written_for` and `load.reuse` cannot be combined: each trial reads its own writes"
         context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
     tokens = str(keys.command).split()
     for option, key in OF_EXPERIMENT.items():
@@ -104,7 +104,7 @@ def is_load(command: str) -> bool:
 
 
 def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[str]:
-    """Commands that write change data that other trials may read."""
+    """Commands with writes change data that other trials may read."""
     command = template.render_partly(str(keys.command), point)
     operation = command.split()[0] if command.split() else "read"
     # A command that only writes defines new tables. Queries of a profile may write.
@@ -138,7 +138,7 @@ def data(work: CassandraStress) -> Data:
 
 
 def profile_row_bytes(table: Mapping[str, Any]) -> float:
-    """The size of a row of a profile, bytes: of its listed columns, since only the server knows all columns."""
+    """The size of a profile's row, bytes. Covers the listed columns, since only the server knows all columns."""
     sizes = [mean_of(column["size"]) if "size" in column else PROFILE_VALUE_BYTES for column in table["columns"]]
     return max(sum(sizes), PROFILE_VALUE_BYTES)
 
@@ -149,7 +149,7 @@ def row_count(clusters: Iterable[str | None]) -> float:
 
 
 def mean_of(distribution: str) -> float:
-    """The mean of a distribution: of presets exactly, otherwise the middle of the range."""
+    """The mean of a distribution: exact for presets, otherwise the middle of the range."""
     text = distribution.replace(" ", "").lower()
     if text.startswith("presets("):
         pairs = [part.split(":") for part in text[len("presets(") : -1].split(",")]
@@ -263,7 +263,7 @@ def load_profiles(variant: Variant, settle: bool, seed: int) -> LaunchStages:
     population = variant.work.population
     work = spec["work"]
     sequence = {"sequence": {"first": 1, "last": population, "wrap": True, "read_lookback": None}}
-    # Writes whole partitions, whatever part of them an operation of the command writes.
+    # Writes whole partitions, even if the command's operations write parts of them.
     omitted = ("select", "partitions", "batch")
     tables = [
         {**table, "insert": {name: value for name, value in table["insert"].items() if name not in omitted}}
@@ -311,11 +311,11 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
-    """Partitions written before reads, from the first on, of all partitions; and reads that found no row."""
+    """The partitions written before the reads, from the first partition on, and the reads that found no row."""
     last = launched[-1]
     if last.name == "load":
         population = last.spec["work"]["population"]["sequence"]["last"]
-        # Failed writes may be among them, so the last operation determines the last partition.
+        # Some writes may have failed, so the last operation determines the last partition.
         yield Value("partitions_written", min(last.result.summary.operations, population), "", 1)
         yield Value("partitions", population, "", 1)
     elif missing := last.result.summary.missing_rows:

@@ -25,7 +25,7 @@ from loadstone.format.suggestion import suggest_names
 from loadstone.importers import hlog, json_paths, unit
 from loadstone.importers.number import parse_number
 from loadstone.importers.read import FORMATS, Format, read_source
-from loadstone.importers.run import ImportedRun
+from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source, text_of
 
 if TYPE_CHECKING:
@@ -38,14 +38,18 @@ if TYPE_CHECKING:
 NAME, LOAD = "command", "load"
 # The store of a system without servers.
 STORE = "command"
-# Figures of every command, compared if the file names no figures. Peak memory is known if it is large enough.
+# Figures that a time series has as well.
+COUNTED = ("throughput", "runtime", "operations")
+# Figures of every command, compared if the file names none. Small peaks of memory are unknown.
 TIMES = ("time", "cpu_time")
 BY_PATHS = ("json", "regex")
 # Larger outputs are not searched for figures.
 FIGURES_MAX = 64 << 20
-# Keys of the file that have an effect only if a command uses them.
+# Keys of the file that need a command that uses them.
 PASSED = {"clients": ("clients",), "rate": ("rate",), "duration": ("measure", "duration"),
           "operations": ("measure", "operations")}  # fmt: skip
+# The warm-up has an effect without the command: it is excluded from a time series.
+WARMUP = "warmup"
 # Tools that print their version, and the option for it; other tools are only run with the user's `version`.
 VERSION_OPTIONS = {
     "pgbench": "--version",
@@ -58,7 +62,7 @@ VERSION_OPTIONS = {
 }
 VERSION_SECONDS = 10.0
 VERSION_MAX = 80
-METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then where it is and its unit"
+METRIC_HINT = "write `throughput: [$.tps, op/s]`: a metric, then its path and its unit"
 
 
 def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None:
@@ -83,7 +87,7 @@ def figures_of(value: Any) -> str | dict[str, dict[str, tuple[str, str]]] | None
 def parse_figure(way: str, metric: str, pair: Any) -> tuple[str, str]:
     """The path or pattern of a figure, and its unit."""
     if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-        refuse_value(f"must be [where, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
+        refuse_value(f"must be [path or pattern, unit] for {metric}, got {render_value(pair)}", METRIC_HINT)
     where, name = pair
     if unit.base_unit(name) is None:
         refuse_value(f'has an unknown unit "{name}" for {metric}', f"the units are {unit.KNOWN}")
@@ -127,9 +131,9 @@ class Command(FilePart):
     """The load phase: a command that creates the data."""
 
     figures: Figures = Field(default=None, examples=["pgbench"])
-    """Where its figures are: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps, op/s]}`
-    or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time` and, of
-    processes larger than the lab's launcher, `memory_max`."""
+    """The source of its figures: the name of an importer (`loadstone import --format`), `json: {throughput: [$.tps,
+    op/s]}` or `regex: {throughput: ['tps = ([0-9.]+)', op/s]}`, read from standard output. Default: `time`, `cpu_time`
+    and, of processes larger than the lab's launcher, `memory_max`."""
 
     warmups: Natural = 0
     """Unrecorded executions before each trial."""
@@ -144,18 +148,21 @@ def stores() -> Collection[str]:
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
-    """Keys of the file that a command must name, or they have no effect."""
+    """Refuses keys of the file that no command uses."""
     texts = [keys.run, keys.prepare]
     try:
         named = {name for text in texts for name in template.template_names(text)}
     except ValueError:
-        # Reported with the templates.
+        # The check of templates reports it.
         return
     for key, place in PASSED.items():
         if key not in named and (key in context.dimensions or context.is_set(*map(str, place))):
             where = ("vary",) if key in context.dimensions else place
             message = f"`{'.'.join(map(str, where))}` sets {key}, but the command does not use it"
             context.add_mistake(where, message, f"write {{{key}}} in `{path[-1]}.run`, or leave it out")
+    if context.experiment.measure.warmup and not isinstance(keys.figures, str):
+        message = "measure.warmup has no effect: it is excluded from the time series of an importer's figures"
+        context.add_mistake(("measure", WARMUP), message, f"write an importer's name into `{path[-1]}.figures`")
     if not keys.run.strip() and context.is_valid(*path, "run"):
         context.add_mistake((*path, "run"), "the command is empty", "write the command of a trial")
 
@@ -222,7 +229,7 @@ def program_of(text: str) -> str:
 def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand]:
     """The load, unrecorded executions, and the measured execution."""
     work: Command = variant.work
-    written: Any = experiment.each_workload[experiment.workload_at(variant.config)].keys_of_kind(NAME)
+    written: Any = experiment.all_workloads[experiment.workload_at(variant.config)].keys_of_kind(NAME)
     requested = {f"work.{key}": getattr(written, key) for key in ("run", "prepare") if getattr(written, key)}
     plan = []
     if work.prepare:
@@ -230,7 +237,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[ObservedCommand
     for number in range(work.warmups):
         plan.append(ObservedCommand(f"warmup-{number + 1}", partial(shell, work.run), read_warmup, role="warmup"))
     clients = variant.clients if "clients" in template.template_names(written.run) else None
-    read = partial(read_figures, work, variant.store, clients)
+    read = partial(read_figures, work, variant.store, clients, experiment.warmup_seconds)
     seconds = experiment.measure.duration
     return [*plan, ObservedCommand(NAME, partial(shell, work.run), read, seconds, requested=requested)]
 
@@ -267,9 +274,9 @@ def read_times(prefix: str, ended: Ended) -> ImportedRun:
     return run
 
 
-def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -> ImportedRun:
-    """The figures in the output, and the times. Raises LoadstoneError if they are missing."""
-    run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended)
+def read_figures(work: Command, store: str, clients: int | None, warmup: float, ended: Ended) -> ImportedRun:
+    """The figures in the output, without the warm-up in s, and the times. Raises LoadstoneError if they are missing."""
+    run = ImportedRun() if work.figures is None or ended.status else read_output(work.figures, ended, warmup)
     known = {value.metric for value in run.values}
     run.values += [value for value in read_times("", ended).values if value.metric not in known]
     # The command's text is a request, not an observation: it contains names that differ in each trial.
@@ -280,17 +287,19 @@ def read_figures(work: Command, store: str, clients: int | None, ended: Ended) -
     run.clients = clients if run.clients is None else run.clients
     if (version := find_version(work, ended.context)) and "version" not in run.facts:
         run.facts["version"] = version
-    add_histograms(run, ended)
+    add_histograms(run, ended, warmup)
     return run
 
 
-def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended) -> ImportedRun:
-    """The figures in the standard output. Raises LoadstoneError."""
+def read_output(
+    figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ended: Ended, warmup: float = 0.0
+) -> ImportedRun:
+    """The figures in the standard output, without the warm-up in s. Raises LoadstoneError."""
     path = ended.stdout
     size = path.stat().st_size
     if not size:
         hint = "write `2>&1` after the command" if ended.stderr.stat().st_size else "have the command print its figures"
-        raise LoadstoneError("it printed nothing to standard output, where figures are read", hint)
+        raise LoadstoneError("it printed nothing to standard output, the source of figures", hint)
     if size > FIGURES_MAX:
         most = units.format_size(FIGURES_MAX)
         raise LoadstoneError(
@@ -301,7 +310,11 @@ def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ende
     except LoadstoneError as error:
         raise LoadstoneError(f"no figures can be read: {error.args[0]}", "have the command print text") from error
     if isinstance(figures, str):
-        return single_run(read_source(Source(path, text, {}), FORMATS[figures]), FORMATS[figures])
+        source = Source(path, text, {hlog.WARMUP: warmup})
+        read = single_run(read_source(source, FORMATS[figures]), FORMATS[figures])
+        if warmup and figures != hlog.NAME:
+            exclude_warmup(read, warmup)
+        return read
     ((way, named),) = figures.items()
     if way == "json":
         lines = "\n".join(f"{metric}={where} {name}" for metric, (where, name) in named.items())
@@ -312,6 +325,31 @@ def read_output(figures: str | Mapping[str, Mapping[str, tuple[str, str]]], ende
         factor, base = unit.base_unit(name) or (1.0, "")
         run.add_text(metric.lower(), find_number(text, metric, pattern), factor, base, 1)
     return run
+
+
+def exclude_warmup(run: ImportedRun, seconds: float) -> None:
+    """Limits a run to the part of its time series after the warm-up, and omits figures that cover both.
+
+    Raises LoadstoneError if there is no such part.
+    """
+    series = run.series and run.series.drop_start(seconds)
+    if series is None:
+        hint = "have the tool print intervals (pgbench -P 1) over more than the warm-up, or leave `measure.warmup` out"
+        raise LoadstoneError("its output has no time series after the warm-up", hint)
+    window = sum(series.length_seconds)
+    done = sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True))
+    omitted = [value.metric for value in run.values if value.metric not in (*COUNTED, "errors")]
+    run.values = [value for value in run.values if value.metric == "errors"]
+    run.add_figure("throughput", done / window, "op/s", round(done))
+    run.add_figure("runtime", window * 1e9, "ns", 1)
+    run.add_figure("operations", round(done), OPERATIONS, round(done))
+    run.series = series
+    run.facts["warmup_ns"] = round(seconds * 1e9)
+    message = (
+        f"throughput covers the {units.format_duration(window * 1e9)} after the warm-up; figures of the whole run are "
+        f"omitted: {units.list_items(omitted, 6) or 'none'}"
+    )
+    run.add_note("warmup-excluded", message, "have the tool write its latencies as an HDR log into {results}")
 
 
 def find_number(text: str, metric: str, pattern: str) -> str:
@@ -340,7 +378,7 @@ def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:
     names = [re.sub(r"[^a-z0-9]+", "_", part_name(run).lower()).strip("_") for run in runs]
     if "" in names or len(set(names)) < len(names):
         raise LoadstoneError(
-            f"it printed {len(runs)} results of {chosen.TITLE}, and a trial has one", "run the tool once in the command"
+            f"it printed {len(runs)} results of {chosen.TITLE}, but a trial has one", "run the tool once in the command"
         )
     whole = replace(runs[0], values=[], facts={}, notes=[], statuses={}, histograms={}, series=None, dimensions={})
     for name, run in zip(names, runs, strict=True):
@@ -358,12 +396,12 @@ def part_name(run: ImportedRun) -> str:
     return " ".join([*filter(None, [run.variant]), *map(str, run.dimensions.values())])
 
 
-def add_histograms(run: ImportedRun, ended: Ended) -> None:
+def add_histograms(run: ImportedRun, ended: Ended, warmup: float = 0.0) -> None:
     """Adds the merged histograms that the tool's processes wrote, and their figures where the tool printed none."""
     paths = [path for ending in ("*.hlog", "*.hdr") for path in sorted(ended.context.files.glob(ending))]
     if not paths:
         return
-    logged = hlog.merge_runs([Source(path, text_of(path), {}) for path in paths])
+    logged = hlog.merge_runs([Source(path, text_of(path), {hlog.WARMUP: warmup}) for path in paths])
     known = {value.metric for value in run.values}
     run.values += [value for value in logged.figures_with_bounds() if value.metric not in known]
     run.histograms |= logged.histograms
@@ -412,5 +450,5 @@ KIND = Kind(
     clients=False,
     commands=("run", "prepare", "version"),
     literal=("figures",),
-    passed=tuple(PASSED),
+    passed=(*PASSED, WARMUP),
 )

@@ -192,17 +192,17 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
     if files is None:
         return
     name = phase.prefix
-    begun = files.done + files.failed + files.unfinished
-    yield Value(f"{name}dfsio.files_failed", files.failed + files.unfinished, "files", begun)
-    yield Value(f"{name}dfsio.files_unverified", files.unverified, "files", begun)
+    started = files.done + files.failed + files.unfinished
+    yield Value(f"{name}dfsio.files_failed", files.failed + files.unfinished, "files", started)
+    yield Value(f"{name}dfsio.files_unverified", files.unverified, "files", started)
     if 0 < files.foreign < files.done:
-        # If only some files lack Loadstone's mark, these were damaged or replaced. A failed file reveals nothing about
-        # the remaining files.
-        yield Value(f"{name}wrong", files.foreign, "files", begun)
+        # Files without Loadstone's mark next to marked files were damaged or replaced. A failed file reveals nothing
+        # about the other files.
+        yield Value(f"{name}wrong", files.foreign, "files", started)
     yield Value(f"{name}{'returned' if phase.name in READS else 'stored'}", files.bytes, "B", files.done)
     if not files.done or files.first_start_unix_ns is None:
         # No file was completed; the engine's own throughput counts buffers per second.
-        yield Value(f"{name}throughput", 0.0, "B/s", begun)
+        yield Value(f"{name}throughput", 0.0, "B/s", started)
         return
     for metric, end in (("first_done", files.first_done_unix_ns), ("last_done", files.last_done_unix_ns)):
         if end is not None:

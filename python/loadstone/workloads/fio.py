@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 PROGRAM = "fio"
 STORE = "fio"
 HINT = "install the package fio"
-# Options added to the user's. `json+` includes histograms, which are needed to combine jobs.
+# Options in addition to the user's. `json+` includes the histograms that combining jobs requires.
 OPTIONS = ("--output-format=json+",)
 # Options that the lab sets, or that change fio's output.
 RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interval", "client", "server", "daemonize")
 # Options of a job that begin a group of results.
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
-# The bytes of reads and writes, or with `unified_rw_reporting` of both.
+# The bytes of reads and of writes, or with `unified_rw_reporting` of both together.
 MOVED = ("returned", "stored", "moved")
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
@@ -87,7 +87,7 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         context.add_mistake((*path, "job"), f"there is no job file {name}", hint)
         return
     completed = keys.model_copy(update={"job": template.escape_braces(os.path.abspath(file))})
-    workload = context.experiment.each_workload[path[:-1]]
+    workload = context.experiment.all_workloads[path[:-1]]
     context.complete_workload(path[:-1], workload.model_copy(update={"fio": completed}))
 
 
@@ -102,7 +102,7 @@ def files(work: Fio) -> Sequence[Path]:
 
 
 def jobs(work: Fio) -> dict[str, dict[str, str]]:
-    """The options of each job, including those of [global], by its name in the results; empty without the file.
+    """The options of each job, including [global], by its name in the results; empty without the file.
 
     Only for the forecast and the default metrics: fio parses the file itself.
     """
@@ -122,12 +122,14 @@ def jobs(work: Fio) -> dict[str, dict[str, str]]:
         elif line and line[0] not in "#;":
             key, _, value = line.partition("=")
             options[key.strip()] = value.strip()
-    found: dict[tuple[str, int], dict[str, str]] = {}
+    options_by_job: dict[tuple[str, int], dict[str, str]] = {}
     group = 0
     for name, options in sections:
         group += any(options.get(key, "0") != "0" for key in NEW_GROUP)
-        found.setdefault((name, group), {}).update(options)
-    return dict(zip(importer.number_names((name for name, _ in found), "-"), found.values(), strict=True))
+        options_by_job.setdefault((name, group), {}).update(options)
+    return dict(
+        zip(importer.number_names((name for name, _ in options_by_job), "-"), options_by_job.values(), strict=True)
+    )
 
 
 def data(work: Fio) -> Data:
@@ -156,7 +158,7 @@ def metrics(work: Fio) -> Sequence[str]:
 
 
 def slugs(names: Iterable[str]) -> list[str]:
-    """Jobs' names as parts of figures' names."""
+    """The names of jobs in the form of metric prefixes."""
     return importer.number_names((re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job" for name in names), "_")
 
 
@@ -182,7 +184,7 @@ def arguments(work: Fio, context: CommandContext) -> list[str]:
     """fio's command line; a copy of the job file is kept in the trial's folder."""
     copy = context.files / "job.fio"
     copy.write_text(work.job if is_text(work.job) else Path(work.job).read_text())
-    # Run from its own path, since it may include neighbouring files.
+    # fio reads the file at its original path, since it may include neighbouring files.
     return [PROGRAM, *OPTIONS, *work.options, str(copy if is_text(work.job) else work.job)]
 
 
@@ -196,32 +198,36 @@ def read(ended: Ended) -> ImportedRun:
     runs = importer.read_runs(Source(ended.stdout, text_of(ended.stdout), {}))
     if not runs:
         raise LoadstoneError("fio wrote no report", f"find out why from its output, {ended.stderr}")
-    run = runs[0] if len(runs) == 1 else combined(runs)
+    run = runs[0] if len(runs) == 1 else combine_jobs(runs)
     run.facts["store"] = STORE
-    # As for all file workloads, `throughput` is in bytes per second; operations per second are stated by direction.
+    # As for all file workloads, `throughput` is in bytes per second; operations per second have separate figures for
+    # reads and writes.
     known = {value.metric: value for value in run.values}
-    moved = [known[metric] for metric in MOVED if metric in known]
+    byte_values = [known[metric] for metric in MOVED if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
-    seconds = sum(value.value for each in runs for value in each.values if value.metric == "runtime") / 1e9
+    seconds = sum(value.value for run in runs for value in run.values if value.metric == "runtime") / 1e9
     run.values = [value for value in run.values if value.metric != "throughput"]
     if seconds:
         run.add_figure(
-            "throughput", sum(value.value for value in moved) / seconds, "B/s", sum(value.n for value in moved)
+            "throughput",
+            sum(value.value for value in byte_values) / seconds,
+            "B/s",
+            sum(value.n for value in byte_values),
         )
     # The number of operations in flight depends on fio's I/O engine.
     run.clients = None
     return run
 
 
-def combined(runs: Sequence[ImportedRun]) -> ImportedRun:
+def combine_jobs(runs: Sequence[ImportedRun]) -> ImportedRun:
     """Several jobs as one run: sums, and all other figures prefixed by the jobs' names."""
     whole = ImportedRun(facts={"tool": importer.NAME, "version": runs[0].facts["version"]}, loop=runs[0].loop)
     for metric in ("operations", "errors"):
-        each = [value for run in runs for value in run.values if value.metric == metric]
-        whole.add_figure(metric, sum(value.value for value in each), "operations", sum(value.n for value in each))
+        values = [value for run in runs for value in run.values if value.metric == metric]
+        whole.add_figure(metric, sum(value.value for value in values), "operations", sum(value.n for value in values))
     for metric in MOVED:
-        if each := [value for run in runs for value in run.values if value.metric == metric]:
-            whole.add_figure(metric, sum(value.value for value in each), "B", sum(value.n for value in each))
+        if values := [value for run in runs for value in run.values if value.metric == metric]:
+            whole.add_figure(metric, sum(value.value for value in values), "B", sum(value.n for value in values))
     for name, run in zip(slugs(str(run.variant) for run in runs), runs, strict=True):
         whole.values += [value.prefix_metric(name) for value in run.values if value.metric != "throughput"]
         whole.facts |= {f"{name}.{fact}": value for fact, value in run.facts.items() if fact not in whole.facts}

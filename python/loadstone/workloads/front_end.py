@@ -54,9 +54,9 @@ def client_options(variant: Variant, own: Mapping[str, int | None]) -> list[str]
     """Options of the HDFS client: the variant's and the store's, except for the address of the name node."""
     if variant.store != "hdfs":
         return []
-    given = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}
-    given |= {name: str(value) for name, value in own.items() if value is not None}
-    return [word for name, text in given.items() for word in ("-D", f"{name}={text}")]
+    options = {name: text for name, text in variant.store_properties.items() if name not in ADDRESS}
+    options |= {name: str(value) for name, value in own.items() if value is not None}
+    return [word for name, text in options.items() for word in ("-D", f"{name}={text}")]
 
 
 def stores() -> Collection[str]:

@@ -23,15 +23,15 @@ from loadstone.results.value import Value
 NAME = "ledger"
 CRASH = "crash_unix_ns"
 FILE, SPEC = "writes.ledger", "ledger.spec.json"
-# The engine's exit statuses: no losses, losses, nothing proven. The last status without a result means that
-# not every record could be read.
+# The engine's exit statuses: no losses, losses, nothing proven. The last without a result means that some records could
+# not be read.
 ANSWERED = (0, 1, 3)
 # Writes by outcome, and fields by their content; see the guide.
 COUNTED = {
     "writes": ("acknowledged", "refused", "maybe", "unknown", "retried"),
     "found": ("phantom", "corrupt", "other_run", "not_loaded", "unsure"),
 }
-# A JSON number in any language.
+# The number at the end of a message, in any language.
 RUN_BITS = 53
 
 
@@ -40,7 +40,7 @@ def refuse(store: str) -> None:
     raise LoadstoneError(f"`measure.ledger` cannot be used with {store}, which keeps no data", "leave `ledger` out")
 
 
-def recorded(spec: Spec, directory: Path) -> Spec:
+def add_ledger(spec: Spec, directory: Path) -> Spec:
     """The spec of a run with a ledger in the data directory. The spec is saved there as well, for the read-back."""
     spec = {**spec, "run": randbits(RUN_BITS), "ledger": {"file": str(directory / FILE)}}
     # The spec may contain passwords; the directory is removed after the trial.
@@ -55,7 +55,7 @@ def read_back(engines: int, *, loaded: bool) -> ObservedCommand:
 
 
 def arguments(engines: int, loaded: bool, context: CommandContext) -> Sequence[str]:
-    """With several engines, reads that missed an insert of another engine are judged by that engine's ledger."""
+    """With several engines, a read that missed another engine's insert is judged by that engine's ledger."""
     ledgers = [f"{FILE}.{segment}" for segment in range(engines)]
     several = range(engines) if engines > 1 else ()
     events = [word for segment in several for word in ("--events", str(context.files / f"run.{segment}.events.jsonl"))]
@@ -78,32 +78,34 @@ def read(ended: Ended) -> ImportedRun:
     if ended.status not in ANSWERED or not ended.stdout.stat().st_size:
         raise LoadstoneError("not every record could be read back", "see its output")
     try:
-        found = json.loads(ended.stdout.read_text())
-        return ImportedRun(list(figures(found)))
+        document = json.loads(ended.stdout.read_text())
+        return ImportedRun(list(figures(document)))
     except (ValueError, KeyError, TypeError) as error:
         raise LoadstoneError(f"the engine printed no result of a ledger: {error!r}", "see its output") from error
 
 
-def figures(found: Any) -> Iterator[Value]:
+def figures(document: Any) -> Iterator[Value]:
     """Writes and their outcomes."""
-    fields = found["read"]["fields"]
+    fields = document["read"]["fields"]
     for group, names in COUNTED.items():
         unit = "operations" if group == "writes" else "fields"
         for name in names:
-            yield Value(f"{NAME}.{name}", found[group][name], unit, fields)
-    lost, acknowledged = found["lost"], found["writes"]["acknowledged"]
+            yield Value(f"{NAME}.{name}", document[group][name], unit, fields)
+    lost, acknowledged = document["lost"], document["writes"]["acknowledged"]
     yield Value(f"{NAME}.lost", lost["writes"] - lost["allowed"], "operations", acknowledged)
     yield Value(f"{NAME}.lost_allowed", lost["allowed"], "operations", acknowledged)
-    yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", found["read"]["records"])
+    yield Value(f"{NAME}.lost_loaded", lost["loaded"], "records", document["read"]["records"])
     if (oldest := lost["oldest"]) is not None:
         # A write that was acknowledged after the kill has a negative age.
         yield Value(f"{NAME}.oldest", max(oldest["at_least_ms"], 0.0) * 1e6, "ns", lost["writes"])
     yield Value(f"{NAME}.undecided", lost["undecided"], "operations", acknowledged)
-    yield Value(f"{NAME}.stale", found["stale"]["writes"], "operations", acknowledged)
-    if found["proven"]["share"] is not None:
-        yield Value(f"{NAME}.proven", found["proven"]["share"], "share", acknowledged)
-    if found["proved"] is not None:
-        yield Value(f"{NAME}.proved", int(found["proved"]), "", 1)
-    yield Value(f"{NAME}.missed", found["misses"]["failed"], "operations", fields)
-    # Writes beyond the space of the ledger, and misses that the events count but do not list.
-    yield Value(f"{NAME}.unsettled", found["ledger"]["beyond"] + found["misses"]["unlisted"], "operations", fields)
+    yield Value(f"{NAME}.stale", document["stale"]["writes"], "operations", acknowledged)
+    if document["proven"]["share"] is not None:
+        yield Value(f"{NAME}.proven", document["proven"]["share"], "share", acknowledged)
+    if document["proved"] is not None:
+        yield Value(f"{NAME}.proved", int(document["proved"]), "", 1)
+    yield Value(f"{NAME}.missed", document["misses"]["failed"], "operations", fields)
+    # Writes beyond the ledger's capacity, and misses that the events count without listing.
+    yield Value(
+        f"{NAME}.unsettled", document["ledger"]["beyond"] + document["misses"]["unlisted"], "operations", fields
+    )

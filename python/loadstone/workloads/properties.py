@@ -26,7 +26,7 @@ def read(path: Path) -> Mapping[str, str]:
     for line in logical_lines(text):
         match = ENTRY.match(line)
         assert match is not None, "every part of the pattern may be empty"
-        properties[unescaped(match[1])] = unescaped(match[2])
+        properties[unescape_text(match[1])] = unescape_text(match[2])
     return properties
 
 
@@ -46,6 +46,6 @@ def logical_lines(text: str) -> Iterator[str]:
         yield joined
 
 
-def unescaped(text: str) -> str:
-    """A key or value with its escapes replaced."""
+def unescape_text(text: str) -> str:
+    """A key or value with its escapes decoded."""
     return ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else CONTROLS.get(match[2], match[2]), text)

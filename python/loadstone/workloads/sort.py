@@ -101,7 +101,7 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
     arguments += client_options(variant, dict.fromkeys(REPLICATION, work.replication))
     printed = spec_of(command, [*arguments, *operands])
     if work.memory is None and engines > 1:
-        # The share determines which data is kept in memory.
+        # This engine's share of the memory decides which data stays in memory.
         share = str(printed[0]["work"]["job"]["memory_bytes"] // engines)
         printed = spec_of(command, [*arguments, "--memory", share, *operands])
     specs = {spec["work"]["stage"]: {**spec, "seed": seed} for spec in printed}
@@ -116,18 +116,21 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
     """The rows and their checksum."""
-    summaries = [each.result.summary.sort for each in launched]
-    rows = max((each.rows for each in summaries if each), default=0)
-    checksum = next((each.checksum for each in reversed(summaries) if each and each.checksum), None)
-    # The engine itself sorts, even on HDFS, so its use of all processors is not a limit of the generator.
+    summaries = [item.result.summary.sort for item in launched]
+    rows = max((summary.rows for summary in summaries if summary), default=0)
+    checksum = next((summary.checksum for summary in reversed(summaries) if summary and summary.checksum), None)
+    # Sorting is the work to measure, even on HDFS, so full use of the processors is not a limit of the generator.
     own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
     """The rows and, over all stages, the time, the throughput, and the bytes read and written."""
-    summaries = [each.result.summary.sort for each in launched if each.result.summary.sort is not None]
-    rows, seconds = max((each.rows for each in summaries), default=0), sum(each.seconds for each in summaries)
+    summaries = [item.result.summary.sort for item in launched if item.result.summary.sort is not None]
+    rows, seconds = (
+        max((summary.rows for summary in summaries), default=0),
+        sum(summary.seconds for summary in summaries),
+    )
     if not rows or not seconds:
         return
     name = phase.prefix
@@ -136,19 +139,19 @@ def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Va
     yield Value(f"{name}rows", rows, "rows", rows)
     # A stage that cannot process all its rows fails as a whole.
     yield Value(f"{name}errors", 0, "rows", rows)
-    yield Value(f"{name}clock.jumps", sum(each.result.summary.clock.jumps for each in launched), "jumps", 1)
-    yield Value(f"{name}returned", sum(each.bytes_read for each in summaries), "B", rows)
-    yield Value(f"{name}stored", sum(each.bytes_written for each in summaries), "B", rows)
-    for each in summaries:
-        if each.validation is not None:
-            yield Value(f"{name}faults", each.validation.faults, "rows", each.validation.rows)
-            yield Value(f"{name}duplicates", each.validation.duplicates, "rows", each.validation.rows)
+    yield Value(f"{name}clock.jumps", sum(item.result.summary.clock.jumps for item in launched), "jumps", 1)
+    yield Value(f"{name}returned", sum(summary.bytes_read for summary in summaries), "B", rows)
+    yield Value(f"{name}stored", sum(summary.bytes_written for summary in summaries), "B", rows)
+    for summary in summaries:
+        if summary.validation is not None:
+            yield Value(f"{name}faults", summary.validation.faults, "rows", summary.validation.rows)
+            yield Value(f"{name}duplicates", summary.validation.duplicates, "rows", summary.validation.rows)
 
 
 def failure(launched: Sequence[EndedLaunch]) -> Note | None:
     """A note if the output is not sorted, or differs from the generated rows."""
-    for each in launched:
-        summary = each.result.summary.sort
+    for item in launched:
+        summary = item.result.summary.sort
         if summary is not None and summary.validation is not None and summary.validation.faults:
             checked = summary.validation
             message = f"{checked.faults:,} of {checked.rows:,} rows are wrong: {'; '.join(checked.first_faults[:1])}"

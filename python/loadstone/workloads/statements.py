@@ -67,7 +67,7 @@ class Statement(FilePart):
     """The frequency of its execution, relative to the other statements."""
 
     values: Annotated[Literal["one-row", "many-rows"], Varied()] = Field(default="one-row", examples=["many-rows"])
-    """Whether all its values come from one row of the partition, or each from a different row."""
+    """Whether its values come from one row of the partition, or from different rows."""
 
     compare: VariedBoolean = Field(default=False, examples=[True])
     """Compare the rows that it reads with the rows written."""

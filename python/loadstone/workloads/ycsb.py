@@ -91,21 +91,21 @@ def all_properties(work: Ycsb) -> dict[str, str]:
 
 
 def data(work: Ycsb) -> Data:
-    """Records and their size. All properties count for its identity, except those that affect only the run.
+    """Records and their size. All properties are part of its identity, except properties that affect only the run.
 
     Values that are not numbers are rejected by the engine. Raises OSError if the file is missing.
     """
-    given = all_properties(work)
-    records = whole(given, "insertcount", 0) or whole(given, "recordcount", 0)
-    sizes = (whole(given, name, default) for name, default in DEFAULTS.items())
-    identity = {key: text for key, text in given.items() if key not in OF_A_RUN}
-    return Data(records, reduce(operator.mul, sizes, 1), identity, given.get("table", TABLE))
+    properties = all_properties(work)
+    records = parse_count(properties, "insertcount", 0) or parse_count(properties, "recordcount", 0)
+    sizes = (parse_count(properties, name, default) for name, default in DEFAULTS.items())
+    identity = {key: text for key, text in properties.items() if key not in OF_A_RUN}
+    return Data(records, reduce(operator.mul, sizes, 1), identity, properties.get("table", TABLE))
 
 
 def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     """The front end's checks of both phases."""
-    yield partial(translated, variant, "load")
-    yield partial(translated, variant, "run")
+    yield partial(translate_variant, variant, "load")
+    yield partial(translate_variant, variant, "run")
     if not describe_engine().is_networked(variant.store) and not variant.hooks_before:
         yield partial(require_store, variant)
     if variant.work.properties.get("versions") and not describe_engine().keeps_data(variant.store):
@@ -120,19 +120,19 @@ def require_store(variant: Variant) -> None:
 
 @cache
 def store_failure(store: str, durability: str, properties: tuple[tuple[str, str], ...]) -> tuple[str, str] | None:
-    """The error and the hint of an engine that writes one record to a new store in a temporary directory."""
+    """Runs an engine that writes one record to a new store in a temporary directory; returns its error and hint."""
     phase = "load" if describe_engine().keeps_data(store) else "run"
     with tempfile.TemporaryDirectory(prefix="loadstone-") as directory:
         own = {**dict(properties), **directory_properties(store, Path(directory)), "durability": durability}
         own |= {"recordcount": "1", "operationcount": "1"}
-        lines = "".join(f"{name}={escaped(value)}\n" for name, value in own.items())
+        lines = "".join(f"{name}={escape_value(value)}\n" for name, value in own.items())
         command = [program.find_engine(), "ycsb", phase, store, "-P", "/dev/stdin"]
         try:
             done = subprocess.run(
                 command, input=lines, capture_output=True, text=True, timeout=OPEN_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
-            # A slow machine is not a refusal.
+            # A timeout is not an error: the machine may be slow.
             return None
     message, _, hint = done.stderr.rpartition("\nhint: ")
     return (message.rpartition("error: ")[2], hint.strip()) if done.returncode and "error: " in message else None
@@ -167,7 +167,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     return (load, run, ledger.read_back(experiment.fleet.engines, loaded=loaded))
 
 
-def whole(properties: Mapping[str, str], name: str, default: int) -> int:
+def parse_count(properties: Mapping[str, str], name: str, default: int) -> int:
     """The value of a property as an integer."""
     text = properties.get(name, "").strip()
     return int(text) if text.isascii() and text.isdigit() else default
@@ -179,7 +179,7 @@ def directory_properties(store: str, directory: Path) -> dict[str, Any]:
     return {known.directories[0]: str(directory / store)} if known is not None and known.directories else {}
 
 
-def translated(variant: Variant, phase: Literal["load", "run"]) -> Spec:
+def translate_variant(variant: Variant, phase: Literal["load", "run"]) -> Spec:
     """The spec of a variant from the YCSB front end. Raises LoadstoneError with the engine's message."""
     if phase == "load":
         variant = variant.loading
@@ -200,18 +200,18 @@ def translated(variant: Variant, phase: Literal["load", "run"]) -> Spec:
         if name not in hidden:
             arguments += ["-p", f"{name}={value}"]
     if phase == "run":
-        # The front end requires an end; `measure` sets the real one.
+        # The front end requires an end of the run; `measure` sets the actual end.
         arguments += ["-p", f"maxexecutiontime={WINDOW_SECONDS}"]
     if properties.get("versions"):
-        # The front end requires a seed; each trial has its own.
+        # The front end requires a seed; each trial has a separate seed.
         arguments += ["-p", "seed=0"]
     arguments += ["-threads", str(variant.clients)]
-    lines = "".join(f"{name}={escaped(value)}\n" for name, value in hidden.items())
+    lines = "".join(f"{name}={escape_value(value)}\n" for name, value in hidden.items())
     (spec,) = front_end.spec_of("ycsb", arguments, lines)
     return spec
 
 
-def escaped(value: str) -> str:
+def escape_value(value: str) -> str:
     """A value escaped for a properties file (java.util.Properties.load)."""
     text = value.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"\\{text}" if text[:1].isspace() else text
@@ -219,7 +219,7 @@ def escaped(value: str) -> str:
 
 def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spec:
     """The spec that loads a variant's data, in a closed loop."""
-    spec = common(translated(variant, "load"), variant.loading, directory, seed)
+    spec = common(translate_variant(variant, "load"), variant.loading, directory, seed)
     return {
         **spec,
         "pace": {"mode": "closed"},
@@ -232,7 +232,7 @@ def load_spec(variant: Variant, settle: bool, directory: Path, seed: int) -> Spe
 
 def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> Spec:
     """The spec that measures a variant."""
-    spec = common(translated(variant, "run"), variant, directory, seed)
+    spec = common(translate_variant(variant, "run"), variant, directory, seed)
     seconds = measure.duration
     if seconds is not None:
         spec = {**spec, "until": {"seconds": seconds}, **counting(measure)}
@@ -246,7 +246,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "warmup_seconds": measure.warmup or 0.0,
         "settle": False,
     }
-    return ledger.recorded(spec, directory) if measure.ledger else spec
+    return ledger.add_ledger(spec, directory) if measure.ledger else spec
 
 
 def common(spec: Spec, variant: Variant, directory: Path, seed: int) -> Spec:

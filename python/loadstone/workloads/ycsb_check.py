@@ -24,16 +24,16 @@ CHANGING = {
     "readmodifywriteproportion": "0",
     "deleteproportion": "0",
 }
-# This workload class determines the number of records itself.
+# A workload class that computes the number of records.
 WITHOUT_RECORDCOUNT = "ConstantOccupancyWorkload"
 
 
 def check(context: Context, path: Keys, keys: Any) -> None:
     """Finds the files, makes their path absolute, and checks their content."""
     check_names(context, path, keys)
-    for each in context.list_templates():
-        if each.path[:-1] == (*path, "properties") and context.can_render(each):
-            check_property(context, each)
+    for entry in context.list_templates():
+        if entry.path[:-1] == (*path, "properties") and context.can_render(entry):
+            check_property(context, entry)
     if keys.file is None:
         if lacks_records(keys.properties):
             context.add_mistake(path, f"`{paths.format_path(path)}` sets neither `file` nor recordcount", MISSING_COUNT)
@@ -84,7 +84,7 @@ def check_file(context: Context, at: Keys, name: str) -> None:
         return
     hint = "put it in " + " or ".join(dict.fromkeys(str(path.parent) for path in tried)) + ", or correct the path"
     for path in tried:
-        neighbours = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        neighbours = [neighbour.name for neighbour in path.parent.iterdir()] if path.parent.is_dir() else []
         if guess := suggest_name(path.name, neighbours, Path(name).parent.joinpath):
             hint = guess
             break
@@ -102,25 +102,27 @@ def check_content(context: Context, at: Keys, path: Path, above: Mapping[str, st
         context.add_mistake(at, f"neither {path.name} nor the experiment sets recordcount", MISSING_COUNT)
 
 
-def lacks_records(given: Mapping[str, str]) -> bool:
+def lacks_records(properties: Mapping[str, str]) -> bool:
     """Whether properties lack the number of records although the workload class needs it."""
-    return given.get("recordcount", "0") == "0" and not given.get("workload", "").endswith(WITHOUT_RECORDCOUNT)
+    return properties.get("recordcount", "0") == "0" and not properties.get("workload", "").endswith(
+        WITHOUT_RECORDCOUNT
+    )
 
 
 MISSING_COUNT = "write `workload: {properties: {recordcount: 100000}}`"
 
 
-def check_property(context: Context, each: Template) -> None:
+def check_property(context: Context, entry: Template) -> None:
     """Checks a property whose values must be numbers."""
-    key = str(each.path[-1])
-    texts = list_template_values(context, each) if context.points else {each.text}
+    key = str(entry.path[-1])
+    texts = list_template_values(context, entry) if context.points else {entry.text}
     for text in sorted(texts):
         if key in WHOLE_NUMBERS and not (text.isascii() and text.isdigit()):
             context.add_mistake(
-                each.path, f'{key} must be a whole number, got "{text}"', "write digits only, like 100000"
+                entry.path, f'{key} must be a whole number, got "{text}"', "write digits only, like 100000"
             )
         elif key in SHARES and not is_share(text):
-            context.add_mistake(each.path, f'{key} must be from 0 to 1, got "{text}"', "write 0.5 for a half")
+            context.add_mistake(entry.path, f'{key} must be from 0 to 1, got "{text}"', "write 0.5 for a half")
 
 
 def is_share(text: str) -> bool:
@@ -137,14 +139,14 @@ def changing(context: Context, path: Keys, keys: Any, point: Point) -> Iterator[
     if not context.is_valid(*path):
         return
     try:
-        given = dict(properties.read(Path(template.render_template(keys.file, names)))) if keys.file else {}
-        given |= {key: template.render_template(text, names) for key, text in keys.properties.items()}
+        options = dict(properties.read(Path(template.render_template(keys.file, names)))) if keys.file else {}
+        options |= {key: template.render_template(text, names) for key, text in keys.properties.items()}
     except (OSError, KeyError):
         # `check_file` reports it.
         return
     for key, default in CHANGING.items():
         try:
-            share = float(given.get(key, default))
+            share = float(options.get(key, default))
         except ValueError:
             continue
         if share > 0:

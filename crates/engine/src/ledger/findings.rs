@@ -196,7 +196,7 @@ struct Place {
     /// The index of the expected write; `null`: the loaded value.
     expected: Option<u64>,
     /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
-    shown: Option<u64>,
+    actual: Option<u64>,
     /// The value that was read: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
     what: &'static str,
 }
@@ -221,7 +221,7 @@ impl Reading {
                 FieldValue::Of(version) => (Some(version.index), "write"),
             };
             let key = String::from_utf8_lossy(key).into_owned();
-            Place { key, field: field.to_owned(), expected, shown: index, what }
+            Place { key, field: field.to_owned(), expected, actual: index, what }
         };
         let counts = &mut self.counts;
         let count = match finding {
@@ -255,10 +255,10 @@ impl Reading {
 
 impl Findings {
     /// The findings from the ledgers alone, without reading the store.
-    pub fn of_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
+    pub fn from_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
         let mut all = Self::default();
         all.ledger.run = ledgers.first().and_then(|ledger| ledger.run().number);
-        all.ledger.closed = ledgers.iter().all(|ledger| ledger.closed().is_some());
+        all.ledger.closed = ledgers.iter().all(|ledger| ledger.count_claimed().is_some());
         for ledger in ledgers {
             all.ledger.beyond += ledger.beyond();
             all.ledger.ticks_lost += ledger.ticks_lost();
@@ -291,7 +291,7 @@ impl Findings {
         for miss in listed {
             let acknowledged = workload
                 .write_number(miss.index)
-                .is_some_and(|number| evidence.acknowledged_before(miss.index, number, miss.sent_unix_ns));
+                .is_some_and(|number| evidence.is_acknowledged_before(miss.index, number, miss.sent_unix_ns));
             if !acknowledged {
                 self.misses.not_yet += 1;
                 continue;
@@ -396,20 +396,20 @@ impl Findings {
     }
 
     /// The faults in one line, with the first place; `None` if there are none.
-    pub fn bad(&self) -> Option<String> {
+    pub fn faults(&self) -> Option<String> {
         let Lost { writes, allowed, loaded, .. } = self.lost;
         // Loaded data is older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
         let loaded = if emptied || self.undecidable { 0 } else { loaded };
-        if let Some(Place { key, field, expected, shown, what }) = self.lost.first.first()
+        if let Some(Place { key, field, expected, actual, what }) = self.lost.first.first()
             && writes - allowed + loaded > 0
         {
-            let shown = shown.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
+            let actual = actual.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
             let place = match expected {
                 Some(expected) => {
-                    format!("{key} {field} should show write {expected} or a later one, but shows {shown}")
+                    format!("{key} {field} should show write {expected} or a later one, but shows {actual}")
                 }
-                None => format!("{key} {field} should show its loaded value, but shows {shown}"),
+                None => format!("{key} {field} should show its loaded value, but shows {actual}"),
             };
             let count = match (writes - allowed, loaded) {
                 (0, records) => format!("{records} loaded records are lost"),

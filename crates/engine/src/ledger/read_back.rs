@@ -8,7 +8,7 @@ use loadstone_load::core::{CoreRun, CoreSpec};
 use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, FieldValue, Finding, Judge, Standings, Writes};
 use loadstone_load::version::{LEN, Origin, Phase, Version};
-use loadstone_load::{RecordWorkload, Row, Status, Wanted};
+use loadstone_load::{Projection, RecordWorkload, Row, Status};
 use loadstone_stores::erased::{OpenRecordStore, StoreType, VirtualSession};
 use loadstone_stores::{Connection, Options, ReadLevel, Session};
 
@@ -351,7 +351,7 @@ fn sort_fields(row: &Row) -> BTreeMap<&[u8], &[u8]> {
 /// Reads a record; the row of a missing record is empty.
 async fn read(session: &mut VirtualSession, key: &[u8], row: &mut Row) -> Result<(), EngineError> {
     for attempt in 1.. {
-        let status = session.read(key, Wanted::All, row).await;
+        let status = session.read(key, Projection::All, row).await;
         if status.is_ok() {
             return Ok(());
         }

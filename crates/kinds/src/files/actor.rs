@@ -50,7 +50,7 @@ struct Current {
     /// Whether some of its bytes were wrong: the file failed, but reading continues.
     wrong: bool,
     /// Whether it was begun and has not ended.
-    begun: bool,
+    is_open: bool,
 }
 
 /// One client's operations on files.
@@ -109,7 +109,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         task.work.workload.path_of(self.session.base(), operation.file, &mut path);
         let start = watch.sent_ns;
         task.work.log.begin(start, task.to_unix_ns);
-        self.file = Current { path, begun: true, ..Current::default() };
+        self.file = Current { path, is_open: true, ..Current::default() };
         let codec = spec.compression.filter(|_| S::KEEPS);
         if spec.action == Action::Write {
             self.file.content = Some(self.own());
@@ -120,7 +120,7 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         let create = CreateOptions {
             replication: spec.replication,
             block_bytes: spec.block_bytes,
-            // A random write overwrites parts of the file and keeps the rest.
+            // A random write overwrites only parts of the file.
             overwrite: spec.access == Access::Sequential,
             parents: true,
             buffer_bytes: spec.buffer_bytes as usize,
@@ -169,22 +169,22 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         if operation.bytes == 0 {
             return 0;
         }
-        let moved = match self.handle.take() {
+        let transferred = match self.handle.take() {
             Some(Handle::Reader(mut reader)) => {
-                let moved = self.read(&mut reader, operation, watch).await;
+                let transferred = self.read(&mut reader, operation, watch).await;
                 self.handle = Some(Handle::Reader(reader));
-                moved
+                transferred
             }
             Some(Handle::Writer(mut writer)) => {
-                let moved = self.write(&mut writer, operation, watch).await;
+                let transferred = self.write(&mut writer, operation, watch).await;
                 self.handle = Some(Handle::Writer(writer));
-                moved
+                transferred
             }
             None => 0,
         };
-        self.file.bytes += moved;
-        self.task.work.log.moved(moved);
-        moved
+        self.file.bytes += transferred;
+        self.task.work.log.add_bytes(transferred);
+        transferred
     }
 
     async fn read<T: Timer>(
@@ -194,25 +194,25 @@ impl<'a, S: FileSession> FileActor<'a, S> {
         watch: &Stopwatch<'_, T>,
     ) -> u64 {
         let sent = if operation.part == 0 { self.file.times.opened } else { watch.sent_ns };
-        let wanted = operation.bytes as usize;
+        let len = operation.bytes as usize;
         let mut decoder = self.file.decoder.take();
         let compressed = decoder.is_some();
         let fetched = match &mut decoder {
-            None => reader.fetch(operation.offset, wanted).await,
-            Some(decoder) => decode(reader, decoder, &self.file.path, wanted).await,
+            None => reader.fetch(operation.offset, len).await,
+            Some(decoder) => decode(reader, decoder, &self.file.path, len).await,
         };
         let done = watch.now_ns();
         let fetched = match fetched {
-            Ok(read) if read.len() < wanted => Err(ended_early(&self.file.path, operation, read.len())),
+            Ok(read) if read.len() < len => Err(early_end(&self.file.path, operation, read.len())),
             other => other,
         };
         let Some(read) = self.step(FileStep::Read, fetched, watch, (sent, done)) else { return 0 };
         self.file.times.returned = done;
         if self.task.work.workload.spec.verify {
             if S::KEEPS && self.file.content.is_none() {
-                self.file.content = Content::of(operation.offset, read);
+                self.file.content = Content::from_part(operation.offset, read);
                 if self.file.content.is_none() {
-                    self.file.unmarked = self.file.unmarked.or_else(|| Content::unmarked(operation.offset, read));
+                    self.file.unmarked = self.file.unmarked.or_else(|| Content::first_unmarked(operation.offset, read));
                 } else if let Some(difference) = self.file.unmarked {
                     // The file was written by Loadstone, so a missing mark means wrong content.
                     self.differs(difference);
@@ -244,11 +244,11 @@ impl<'a, S: FileSession> FileActor<'a, S> {
     #[cold]
     fn differs(&mut self, difference: Difference) {
         self.file.wrong = true;
-        self.task.work.log.wrong(&self.file.path, difference);
+        self.task.work.log.add_difference(&self.file.path, difference);
         self.task.failures.keep(FileStep::Verify.id(), Status::UnexpectedState, || {
             Some(format!(
                 "{} at byte {}: found {:#04x}, expected {:#04x}",
-                self.file.path, difference.offset, difference.found, difference.expected
+                self.file.path, difference.offset, difference.actual, difference.expected
             ))
         });
     }
@@ -340,25 +340,26 @@ impl<'a, S: FileSession> FileActor<'a, S> {
     }
 }
 
-/// Reads and decompresses until the decoder has `wanted` bytes, or the file ends.
+/// Reads and decompresses until the decoder has `len` bytes, or the file ends.
 async fn decode<'d, R: Reader>(
     reader: &mut R,
     decoder: &'d mut Decoder,
     path: &str,
-    wanted: usize,
+    len: usize,
 ) -> Result<&'d [u8], FsError> {
-    let failed =
-        |at, error: std::io::Error| FsError::new(ErrorKind::Corrupt, "decompress", path, error.to_string()).at(at);
+    let failed = |at, error: std::io::Error| {
+        FsError::new(ErrorKind::Corrupt, "decompress", path, error.to_string()).with_offset(at)
+    };
     let mut at = decoder.at;
-    while !decoder.feed(&[], wanted).map_err(|error| failed(at, error))? {
+    while !decoder.feed(&[], len).map_err(|error| failed(at, error))? {
         at = decoder.at;
-        let part = reader.fetch(at, wanted).await?;
+        let part = reader.fetch(at, len).await?;
         if part.is_empty() {
             break;
         }
-        decoder.feed(part, wanted).map_err(|error| failed(at, error))?;
+        decoder.feed(part, len).map_err(|error| failed(at, error))?;
     }
-    Ok(decoder.take(wanted))
+    Ok(decoder.take(len))
 }
 
 /// Opens a file for append. Returns its writer and the content to append, which continues the content of a Loadstone
@@ -373,13 +374,13 @@ async fn append<S: FileSession>(
     let content = {
         let mut reader = system.open(path, open).await?;
         let bytes = open.buffer_bytes.min(16_384);
-        Content::of(0, reader.fetch(0, bytes).await?).unwrap_or(own)
+        Content::from_part(0, reader.fetch(0, bytes).await?).unwrap_or(own)
     };
     Ok((system.append(path, create).await?, content))
 }
 
 #[cold]
-fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
+fn early_end(path: &str, operation: &FileOperation, read: usize) -> FsError {
     let end = operation.offset + read as u64;
     let expected = operation.offset + operation.bytes;
     FsError::new(
@@ -388,7 +389,7 @@ fn ended_early(path: &str, operation: &FileOperation, read: usize) -> FsError {
         path,
         format!("the file ends there, {} bytes before the expected end of the read at {expected}", expected - end),
     )
-    .at(end)
+    .with_offset(end)
 }
 
 impl<S: FileSession> Actor for FileActor<'_, S> {
@@ -425,16 +426,16 @@ impl<S: FileSession> Actor for FileActor<'_, S> {
         let mut status = Status::Ok;
         match self.handle.take() {
             Some(Handle::Writer(writer)) => {
-                self.task.work.log.retried(writer.retries());
+                self.task.work.log.add_retries(writer.retries());
                 if let Err(error) = writer.close().await {
                     status = error.status();
                     self.task.failures.keep(FileStep::Cleanup.id(), status, || Some(error.to_string()));
                 }
             }
-            Some(Handle::Reader(reader)) => self.task.work.log.retried(reader.retries()),
+            Some(Handle::Reader(reader)) => self.task.work.log.add_retries(reader.retries()),
             None => {}
         }
-        if self.file.begun {
+        if self.file.is_open {
             self.note(FileEnd::Unfinished);
         }
         (FileStep::Cleanup.id(), worse(status, self.session.cleanup().await))

@@ -55,9 +55,9 @@ pub enum Compared {
 pub struct FileLog {
     all: Mutex<FilesSummary>,
     /// Files that were begun.
-    begun: AtomicU64,
+    started: AtomicU64,
     /// Bytes moved so far.
-    moved: AtomicU64,
+    transferred: AtomicU64,
 }
 
 /// Adds a file of this size, opened at one instant and reaching a guarantee at another, on the clients' clock; 0: not
@@ -78,7 +78,7 @@ impl FileLog {
         let start = start.wrapping_add(to_unix);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.first_start_unix_ns = Some(all.first_start_unix_ns.map_or(start, |first| first.min(start)));
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.started.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Adds a file that was begun. `to_unix` added to a time on the clients' clock gives ns since the Unix epoch.
@@ -102,7 +102,7 @@ impl FileLog {
         all.rate_min = Some(all.rate_min.map_or(rate, |least| least.min(rate)));
         all.rate_max = Some(all.rate_max.map_or(rate, |most| most.max(rate)));
         if all.first_done_unix_ns.is_none() {
-            all.first_done_bytes = self.moved.load(Ordering::Relaxed);
+            all.first_done_bytes = self.transferred.load(Ordering::Relaxed);
         }
         all.first_done_unix_ns = Some(all.first_done_unix_ns.map_or(done, |first| first.min(done)));
         all.last_done_unix_ns = all.last_done_unix_ns.max(Some(done));
@@ -114,8 +114,8 @@ impl FileLog {
 
     /// Counts moved bytes.
     #[inline]
-    pub fn moved(&self, bytes: u64) {
-        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    pub fn add_bytes(&self, bytes: u64) {
+        self.transferred.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Stores the path of a file without a mark of Loadstone.
@@ -125,16 +125,16 @@ impl FileLog {
     }
 
     /// Counts repeated requests.
-    pub fn retried(&self, requests: u64) {
+    pub fn add_retries(&self, requests: u64) {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).retried += requests;
     }
 
     /// Adds a wrong byte, up to the limit.
-    pub fn wrong(&self, file: &str, difference: Difference) {
+    pub fn add_difference(&self, file: &str, difference: Difference) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.wrong.len() < WRONG_MAX {
-            let Difference { offset, found, expected } = difference;
-            all.wrong.push(WrongByte { file: file.to_owned(), offset, found, expected });
+            let Difference { offset, actual, expected } = difference;
+            all.wrong.push(WrongByte { file: file.to_owned(), offset, actual, expected });
         }
     }
 
@@ -143,7 +143,7 @@ impl FileLog {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let data_node_failures = hdfs::data_node_failures();
         let ended = all.done + all.failed;
-        let unfinished = self.begun.load(Ordering::Relaxed).saturating_sub(ended);
+        let unfinished = self.started.load(Ordering::Relaxed).saturating_sub(ended);
         all.first_start_unix_ns.is_some().then(|| FilesSummary { unfinished, data_node_failures, ..all.clone() })
     }
 }
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bytes_of_a_failed_file_count_only_as_lost() {
+    fn bytes_of_a_failed_file_count_as_lost() {
         let log = FileLog::default();
         let times = FileTimes { opened: 2, returned: 1_000_000_002, flushed: 0, durable: 0, closed: 2_000_000_002 };
         // The last file hangs.

@@ -72,7 +72,7 @@ impl Scenario {
                 free.push(Reverse(idle));
                 continue;
             }
-            let (mut now, mut draws, mut attempts) = (sent, Draws::at(1, index, Purpose::Retry), Vec::new());
+            let (mut now, mut draws, mut attempts) = (sent, Draws::new(1, index, Purpose::Retry), Vec::new());
             loop {
                 let (takes, status) = self.outage.attempt(now);
                 now += takes;
@@ -201,7 +201,7 @@ fn retried_operation_lasts_from_its_first_attempt() {
         let load = CoreLoad::new(spec(Mix::default(), 20), 1);
         let run = run(load, &Setting { insert_policy, ..Setting::new(pace, 1) }, &script);
         let ok = &run.service()[&(Kind::Insert, Status::Ok)];
-        let slow = ok.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
+        let slow = ok.bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
         assert_eq!((ok.count(), slow, run.count_retried()), (20, slow, slow), "each is one operation");
         assert!(slow >= 9, "{slow}");
         assert_eq!(ok.sum(), u128::from(20 * MS + slow * (100 * MS + rests)));

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
+fn missing_record_fails_only_after_an_acknowledged_insert() {
     // Only loaded records are ever found; an insert takes 5 ms, a read 1 ms.
     let records = 1_000;
     let script: Script = Rc::new(move |key| (MS, if number(key) < records { Status::Ok } else { Status::NotFound }));
@@ -30,7 +30,7 @@ fn a_missing_record_is_a_failure_only_if_its_insert_was_acknowledged() {
 }
 
 #[test]
-fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
+fn read_overtaken_by_a_delete_is_not_yet() {
     // No record is ever found.
     let script: Script = Rc::new(|_| (MS, Status::NotFound));
     let mix = Mix { read: 0.25, read_modify_write: 0.25, delete: 0.5, ..Mix::default() };
@@ -41,7 +41,7 @@ fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
     let counted = |clients| {
         let run = simulate(workload(), None, clients, Segment::default(), 0, &script);
         let count = |kind, status| run.service().get(&(kind, status)).map_or(0, Reading::count);
-        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "a delete cannot be overtaken by itself");
+        assert_eq!(count(Kind::Delete, Status::NotFound), 200, "a delete cannot overtake its own read");
         assert!(count(Kind::Read, Status::NotFound) > 0);
         let totals = run.totals();
         assert_eq!((totals.succeeded, totals.failed() + totals.not_yet), (0, 400));
@@ -55,7 +55,7 @@ fn a_read_overtaken_by_a_delete_is_not_yet_and_any_other_is_not_found() {
 }
 
 #[test]
-fn the_pause_of_a_client_after_a_failure_is_not_measured() {
+fn pause_after_a_failure_is_not_measured() {
     let script: Script = Rc::new(|key| (MS, if number(key) < 3 { Status::ServiceUnavailable } else { Status::Ok }));
     let run = simulate(reads(10), None, 1, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 10 * MS + 3 * Scripted::REST_NS);
@@ -64,7 +64,7 @@ fn the_pause_of_a_client_after_a_failure_is_not_measured() {
 }
 
 #[test]
-fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_fail() {
+fn retried_insert_is_one_operation() {
     let attempt = |retries, stop, failing: u64| {
         let left = std::cell::Cell::new(failing);
         let script: Script = Rc::new(move |key| {
@@ -88,7 +88,7 @@ fn an_insert_with_several_attempts_is_one_operation_and_the_load_stops_when_all_
 }
 
 #[test]
-fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
+fn ledger_records_each_write_once() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { read: 0.2, update: 0.4, insert: 0.2, read_modify_write: 0.2, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 200) };
@@ -111,23 +111,26 @@ fn each_write_is_noted_once_and_slow_or_failed_ones_with_their_times() {
     let counts = |status| steps.map(|step| run.count(step, status)).iter().sum::<u64>();
     let states: Vec<State> =
         (0..200).filter_map(|index| workload().write_number(index)).map(|n| ledger.state(n)).collect();
-    let in_state = |wanted| states.iter().filter(|&&state| state == wanted).count() as u64;
+    let in_state = |expected| states.iter().filter(|&&state| state == expected).count() as u64;
     assert_eq!(states.len(), 160);
     assert_eq!((in_state(State::Acknowledged), in_state(State::Maybe)), (counts(Status::Ok), counts(Status::Timeout)));
     assert!(in_state(State::Maybe) > 5, "{states:?}");
     let exceptions: Vec<_> = ledger.exceptions().collect();
-    for each in &exceptions {
-        let ok = each.status == Some(Status::Ok);
-        let state = ledger.state(workload().write_number(each.index).unwrap());
+    for exception in &exceptions {
+        let ok = exception.status == Some(Status::Ok);
+        let state = ledger.state(workload().write_number(exception.index).unwrap());
         assert_eq!(state, if ok { State::Acknowledged } else { State::Maybe });
-        assert!(each.done > each.sent && (!ok || each.done - each.sent <= 150 * MS), "{each:?}");
+        assert!(
+            exception.done > exception.sent && (!ok || exception.done - exception.sent <= 150 * MS),
+            "{exception:?}"
+        );
     }
-    let slow = exceptions.iter().filter(|each| each.status == Some(Status::Ok)).count();
+    let slow = exceptions.iter().filter(|exception| exception.status == Some(Status::Ok)).count();
     assert!(slow > 5 && exceptions.len() - slow == in_state(State::Maybe) as usize, "{exceptions:?}");
 }
 
 #[test]
-fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
+fn write_delayed_by_its_client_is_not_slow() {
     let directory = tempfile::tempdir().unwrap();
     let mix = Mix { update: 1.0, ..Mix::default() };
     let core = CoreSpec { versions: true, field_length: Length::Constant { bytes: 30 }, ..spec(mix, 100) };
@@ -141,7 +144,7 @@ fn a_write_that_was_late_because_its_client_was_busy_is_not_slow() {
 }
 
 #[test]
-fn a_message_belongs_to_its_step_and_to_its_failure() {
+fn message_belongs_to_its_step_and_failure() {
     // Two timeouts, of which only the first message is stored, then a missing record.
     let script: Script = Rc::new(|key| match number(key) {
         3 | 4 => (MS, Status::Timeout),
@@ -164,9 +167,9 @@ fn a_message_belongs_to_its_step_and_to_its_failure() {
 #[test]
 fn a_pair_whose_update_fails_has_failed() {
     // The first call with a key is the read, the second the update.
-    let seen = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    let keys = std::cell::RefCell::new(std::collections::BTreeSet::new());
     let script: Script = Rc::new(move |key| {
-        let first = seen.borrow_mut().insert(key.to_vec());
+        let first = keys.borrow_mut().insert(key.to_vec());
         (MS, if first { Status::Ok } else { Status::Timeout })
     });
     let pairs = CoreRun::new(spec(Mix { read_modify_write: 1.0, ..Mix::default() }, 10), 1).unwrap();

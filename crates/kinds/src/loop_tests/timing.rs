@@ -5,7 +5,7 @@ use super::*;
 /// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that became due
 /// before the backlog was cleared has waited, and the response times show that to the nanosecond.
 #[test]
-fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
+fn stall_delays_every_operation_due_in_it() {
     const STALLED: u64 = 1_000;
     let script: Script = Rc::new(|key| (if number(key) == STALLED { 1_000 * MS } else { MS / 10 }, Status::Ok));
     let run = simulate(reads(5_000), Some(&rate(1_000.0)), 1, Segment::default(), 0, &script);
@@ -19,7 +19,7 @@ fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
     assert_eq!(run.response(), reading((0..5_000).map(response_of)));
     let affected = (0..5_000).filter(|&index| response_of(index) > MS / 10).count();
     assert_eq!(affected, 1_111);
-    let longer: u64 = run.response().used().filter(|&(low, ..)| low > MS / 10).map(|(.., n)| n).sum();
+    let longer: u64 = run.response().bucket_ranges().filter(|&(low, ..)| low > MS / 10).map(|(.., n)| n).sum();
     assert_eq!(longer, 1_111, "operations affected, as measured");
 
     let service = &run.service()[&(Kind::Read, Status::Ok)];
@@ -28,7 +28,7 @@ fn a_stall_is_charged_to_every_operation_that_was_due_in_it() {
 }
 
 #[test]
-fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
+fn late_wakeup_is_generator_limited() {
     let script: Script = Rc::new(|_| (MS / 10, Status::Ok));
     let run = simulate(reads(2_000), Some(&rate(100.0)), 4, Segment::default(), 2 * MS, &script);
     assert!(run.has_note("generator-limited") && !run.has_note("client-limited"));
@@ -39,7 +39,7 @@ fn a_generator_that_wakes_late_is_the_limit_and_not_the_clients() {
 }
 
 #[test]
-fn histograms_of_any_segmentation_add_up_to_the_whole() {
+fn segment_histograms_add_up_to_the_whole() {
     let script: Script = Rc::new(|key| (MS / 10 + number(key) * 7_919 % MS, Status::Ok));
     let pace = rate(500.0);
     let segments = |n: u64| {
@@ -61,7 +61,7 @@ fn histograms_of_any_segmentation_add_up_to_the_whole() {
 }
 
 #[test]
-fn in_the_closed_loop_nothing_is_due_and_response_is_service() {
+fn closed_loop_has_no_due_time() {
     let script: Script = Rc::new(|_| (MS, Status::Ok));
     let run = simulate(reads(100), None, 4, Segment::default(), 0, &script);
     assert_eq!(run.elapsed_ns, 25 * MS, "four clients share a hundred operations of a millisecond");
@@ -85,31 +85,32 @@ fn a_late_answer_does_not_stretch_the_window() {
 
 /// 500 operations a second for two seconds, four clients, the system silent from 1.0 to 2.1 s.
 #[test]
-fn a_stall_up_to_the_end_is_measured_to_the_last_operation() {
-    let world = SimTimer::default();
+fn stall_until_the_end_is_measured_completely() {
+    let timer = SimTimer::default();
     let (from, to) = (1_000 * MS, 2_100 * MS);
-    let script = Scripted::silent_between(&world, from, to, MS / 2);
+    let script = Scripted::silent_between(&timer, from, to, MS / 2);
     let pace = rate(500.0);
     let setting = Setting { window_ns: 2_000 * MS, ..Setting::new(Some(&pace), 4) };
-    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let run = run_in(&timer, reads(1_000_000), &setting, &script);
     assert_eq!(run.totals().operations, 1_000, "everything due, some of it answered after the end");
     assert_eq!(run.response().count(), 1_000);
-    let slow: u64 = run.response().used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
+    let slow: u64 = run.response().bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum();
     assert_eq!(slow, 500, "those due from 1.0 s on, and the last one before");
 }
 
 /// The engine is paused for 0.3 s, while the system still answers within half a millisecond.
 #[test]
-fn a_pause_of_the_engine_is_not_charged_to_the_system() {
+fn engine_pause_is_not_charged_to_the_system() {
     for (clients, executor) in [(1, false), (4, false), (1, true), (4, true)] {
-        let world = SimTimer::default();
-        world.pause_between(500 * MS + 300_000, 800 * MS);
+        let timer = SimTimer::default();
+        timer.pause_between(500 * MS + 300_000, 800 * MS);
         let script: Script = Rc::new(|_| (MS / 2, Status::Ok));
         let pace = rate(1_000.0);
         let setting = Setting { window_ns: 2_000 * MS, executor, ..Setting::new(Some(&pace), clients) };
-        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let run = run_in(&timer, reads(1_000_000), &setting, &script);
         assert_eq!(run.lower().count(), 2_000);
-        let above = |reading: &Reading| reading.used().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
+        let above =
+            |reading: &Reading| reading.bucket_ranges().filter(|&(low, ..)| low > MS / 2).map(|(.., n)| n).sum::<u64>();
         assert_eq!(above(&run.lower()), 0, "the system never took longer");
         assert!(above(&run.response()) > 300, "but users waited");
         let totals = run.totals();
@@ -120,19 +121,20 @@ fn a_pause_of_the_engine_is_not_charged_to_the_system() {
 
 /// The system stalls while the engine runs: ticks that are always a little late must not reduce the system's share.
 #[test]
-fn a_stall_of_the_system_is_not_charged_to_the_generator() {
+fn system_stall_is_not_charged_to_the_generator() {
     let pace = rate(400.0);
     for executor in [false, true] {
-        let world = SimTimer::default();
-        let script = Scripted::silent_between(&world, 500 * MS, 900 * MS, MS / 2);
+        let timer = SimTimer::default();
+        let script = Scripted::silent_between(&timer, 500 * MS, 900 * MS, MS / 2);
         let late_ns = 60_000;
         let setting = Setting { window_ns: 2_000 * MS, late_ns, executor, ..Setting::new(Some(&pace), 4) };
-        let run = run_in(&world, reads(1_000_000), &setting, &script);
+        let run = run_in(&timer, reads(1_000_000), &setting, &script);
         let totals = run.totals();
         assert_eq!(totals.late_generator, 0, "{totals:?}");
         let (upper, lower) = (run.response(), run.lower());
-        let above =
-            |reading: &Reading| reading.used().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>();
+        let above = |reading: &Reading| {
+            reading.bucket_ranges().filter(|&(low, ..)| low > 100 * MS).map(|(.., n)| n).sum::<u64>()
+        };
         assert_eq!(above(&lower), above(&upper));
         assert!(lower.sum() * 100 > upper.sum() * 99, "{} of {}", lower.sum(), upper.sum());
     }
@@ -140,12 +142,12 @@ fn a_stall_of_the_system_is_not_charged_to_the_generator() {
 
 /// A wait during which the client would have been busy anyway is attributed to the client.
 #[test]
-fn only_the_delay_of_the_generator_is_subtracted_from_a_wait() {
+fn only_generator_delay_is_subtracted_from_wait() {
     // Due at 100; the client free at 150, 20 later than without late sends; sent at 155.
-    assert_eq!(Wait::of(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
-    assert_eq!(Wait::of(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
+    assert_eq!(Wait::new(100, 150, 20, 155), Wait { client: 30, generator: 25, idle: 5 });
+    assert_eq!(Wait::new(100, 150, 80, 155), Wait { client: 0, generator: 55, idle: 5 });
     assert_eq!(
-        Wait::of(100, 90, 80, 103),
+        Wait::new(100, 90, 80, 103),
         Wait { client: 0, generator: 3, idle: 3 },
         "idle before it was due: no delay"
     );
@@ -162,18 +164,18 @@ fn late_operation_is_blamed_on_the_longer_delay() {
         ((0, 0, 0, 10), false),
     ] {
         let (due, free, delay, sent) = times;
-        assert_eq!(Wait::of(due, free, delay, sent).is_late(10), late, "{times:?}");
+        assert_eq!(Wait::new(due, free, delay, sent).is_late(10), late, "{times:?}");
     }
 }
 
 /// 1,000 operations a second; the system is silent for nearly all of a warm-up of three seconds.
 #[test]
-fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
-    let world = SimTimer::default();
-    let script = Scripted::silent_between(&world, 50 * MS, 2_990 * MS, MS / 10);
+fn warm_up_backlog_adds_no_throughput() {
+    let timer = SimTimer::default();
+    let script = Scripted::silent_between(&timer, 50 * MS, 2_990 * MS, MS / 10);
     let pace = rate(1_000.0);
     let setting = Setting { warmup_ns: 3_000 * MS, window_ns: 1_000 * MS, ..Setting::new(Some(&pace), 4) };
-    let run = run_in(&world, reads(1_000_000), &setting, &script);
+    let run = run_in(&timer, reads(1_000_000), &setting, &script);
     let (borders, totals) = (run.borders, run.totals());
     let due = borders.due(&pace, Segment::default(), borders.first_ns, borders.end_ns);
     assert!(totals.in_window > 3_000, "{totals:?}");
@@ -185,8 +187,8 @@ fn a_backlog_of_the_warm_up_is_reported_and_adds_nothing_to_throughput() {
 
 /// Every due operation is exactly one of answered, failed and censored, as counted by brute force.
 #[test]
-fn everything_due_is_answered_failed_or_censored_in_any_trial() {
-    let mut draws = loadstone_load::random::Draws::at(20, 0, loadstone_load::random::Purpose::KindSequence);
+fn every_due_operation_has_an_outcome() {
+    let mut draws = loadstone_load::random::Draws::new(20, 0, loadstone_load::random::Purpose::KindSequence);
     for case in 0..300 {
         let per_second = 20.0 + draws.below(2_000) as f64;
         let pace = rate(per_second);
@@ -203,9 +205,9 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let segment = Segment { k, n: segments };
             let share = segment.share(clients as u64) as usize;
             let setting = Setting { segment, warmup_ns, window_ns, interval_ns, ..Setting::new(Some(&pace), share) };
-            let world = SimTimer::default();
-            let script = Scripted::silent_between(&world, from, to, service_ns);
-            let run = run_in(&world, reads(u64::MAX / 4), &setting, &script);
+            let timer = SimTimer::default();
+            let script = Scripted::silent_between(&timer, from, to, service_ns);
+            let run = run_in(&timer, reads(u64::MAX / 4), &setting, &script);
             let (borders, totals) = (run.borders, run.totals());
             let due = borders.due(&pace, segment, borders.first_ns, borders.end_ns);
             // By brute force: every index of the segment.
@@ -213,12 +215,12 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
             let dues = (0..).map(|step| pace.due_ns(segment.index(step), &mut cursor));
             let counted = dues.take_while(|&ns| ns < borders.end_ns).filter(|&ns| ns >= borders.first_ns).count();
             assert_eq!(due, counted as u64, "case {case}: due");
-            let left = run.recorders.iter().flat_map(|recorder| recorder.unfinished());
-            let left: Vec<_> = left.filter(|one| one.counted).collect();
-            let claimed = run.task.scheduler.claimed().max(segment.share(borders.first_index));
+            let left = run.recorders.iter().flat_map(|recorder| recorder.list_unfinished());
+            let left: Vec<_> = left.filter(|operation| operation.counted).collect();
+            let claimed = run.task.scheduler.count_claimed().max(segment.share(borders.first_index));
             let unclaimed = segment.share(pace.first_due_at(borders.end_ns)).saturating_sub(claimed);
             assert_eq!(totals.operations + left.len() as u64 + unclaimed, due, "case {case}: nothing is missing");
-            assert!(left.iter().all(|one| !one.sent), "case {case}: everything sent was answered");
+            assert!(left.iter().all(|operation| !operation.sent), "case {case}: everything sent was answered");
             // Each interval has the operations due in it; operations that ended in it were counted then.
             let ends: u64 = run.additions.values().map(|more| more.ended).sum();
             let in_window = totals.in_window;
@@ -229,7 +231,8 @@ fn everything_due_is_answered_failed_or_censored_in_any_trial() {
                 let within = borders.due(&pace, segment, start, borders.interval_end(number));
                 let counts: u64 = more.counts.iter().sum();
                 assert!(counts <= within, "case {case}: interval {number} has {counts} of {within}");
-                let reads = more.latencies.get(&(Kind::Read.step(), Status::Ok)).map_or(0, |each| each[1].count());
+                let reads =
+                    more.latencies.get(&(Kind::Read.step(), Status::Ok)).map_or(0, |histograms| histograms[1].count());
                 assert_eq!(reads, counts, "case {case}: interval {number}");
             }
             let answered = run.additions.values().flat_map(|more| more.counts).sum::<u64>();
@@ -256,7 +259,7 @@ fn the_loop_does_not_allocate_per_operation() {
             let task = task_of(workload, pace.as_ref(), &borders, &setting);
             let shape = Shape { sinks: vec![Sink::HdrNs, Sink::YcsbHdrUs], ..shape(pace.is_some()) };
             let recorder = Recorder::new(&shape, 1);
-            let before = allocations::on_this_thread();
+            let before = allocations::count_allocations();
             let pulse = Pulse::new("conductor".to_owned(), 0, TICK_NS);
             let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
             let timer = ThreadTimer::default();
@@ -268,7 +271,7 @@ fn the_loop_does_not_allocate_per_operation() {
                 (None, false) => drive_closed(&task, &borders, timer, &mut NullSession::default(), context),
                 (Some(_), false) => drive_thread(&task, &borders, timer, &mut NullSession::default(), context),
             }
-            allocations::on_this_thread() - before
+            allocations::count_allocations() - before
         };
         let (few, many) = (count(1_000), count(100_000));
         assert_eq!(few, many, "open loop: {}, virtual calls: {virtually}", pace.is_some());

@@ -142,7 +142,7 @@ impl<'a, S: Session, W: RecordWorkload> RecordActor<'a, S, W> {
         let Records { workload, inserts, misses, .. } = work;
         let (Some(log), Some(number)) = (inserts, workload.insert_number(operation.record)) else { return false };
         match workload.index_of_insert(number) {
-            Some(index) if scheduler.segment().owns(index) => log.at(number, sent) == Inserted::Unknown,
+            Some(index) if scheduler.segment().owns(index) => log.state_at(number, sent) == Inserted::Unknown,
             // The state of another segment's inserts is not known here.
             other => {
                 if let Some(index) = other {
@@ -183,11 +183,11 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
 
     #[inline]
     async fn perform<T: Timer>(&mut self, operation: &Operation, watch: &Stopwatch<'_, T>) -> Outcome {
-        let wanted = operation.selection.wanted(self.names);
+        let projection = operation.selection.project(self.names);
         let (mut status, rows, bytes) = match operation.kind {
             // One call for both kinds: a second call would prevent inlining.
             Kind::Read | Kind::ReadModifyWrite => {
-                let read = self.session.read(&operation.key, wanted, &mut self.row).await;
+                let read = self.session.read(&operation.key, projection, &mut self.row).await;
                 let done_ns = watch.now_ns();
                 let read = self.was_read(operation, watch, (read, done_ns));
                 if operation.kind == Kind::ReadModifyWrite {
@@ -203,7 +203,7 @@ impl<S: Session, W: RecordWorkload> Actor for RecordActor<'_, S, W> {
             }
             Kind::Scan => {
                 let count = operation.scan_count;
-                let status = self.session.scan(&operation.key, count, wanted, &mut self.rows).await;
+                let status = self.session.scan(&operation.key, count, projection, &mut self.rows).await;
                 (status, self.rows.len() as u64, 0)
             }
             Kind::Delete => (self.session.delete(&operation.key).await, 1, 0),
@@ -255,9 +255,10 @@ pub fn verify<T: Timer, W>(
         Some(Check::Empty) => Status::Error,
         Some(Check::Right) | None => Status::Ok,
     };
-    watch.beside(step, status, sent, watch.now_ns());
+    watch.record_extra(step, status, sent, watch.now_ns());
     if status == Status::UnexpectedState {
-        let message = || Some(format!("the record with key {} is not what was written", String::from_utf8_lossy(key)));
+        let message =
+            || Some(format!("the record with key {} differs from the record written", String::from_utf8_lossy(key)));
         task.failures.keep(step, status, message);
     }
     status

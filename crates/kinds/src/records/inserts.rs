@@ -106,7 +106,7 @@ impl InsertLog {
     }
 
     /// The known state of insert `number` at `ns`.
-    pub fn at(&self, number: u64, ns: u64) -> Inserted {
+    pub fn state_at(&self, number: u64, ns: u64) -> Inserted {
         let slot = self.slot(number);
         let ended = match slot.number.load(Ordering::Acquire) {
             // Claimed but not begun: the slot still belongs to an older insert.
@@ -149,7 +149,7 @@ mod tests {
     use loadstone_measure::scheduler::Scheduler;
 
     /// The status of an insert whose attempts end with these statuses, and its known state.
-    fn tried(attempts: &'static [Status]) -> (Status, State) {
+    fn record_attempts(attempts: &'static [Status]) -> (Status, State) {
         let (timer, next) = (SimTimer::default(), Cell::new(0));
         let script = Rc::new(move |_: &[u8]| {
             let status = attempts[next.get()];
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_insert_is_refused_only_if_every_attempt_was() {
+    fn insert_is_refused_after_only_refused_attempts() {
         use Status::{Ok, Timeout};
         const NO: Status = Scripted::REFUSAL;
         for (attempts, known) in [
@@ -195,7 +195,7 @@ mod tests {
             (&[NO, Timeout, NO, Ok], State::Retried),
             (&[Ok], State::Acknowledged),
         ] {
-            assert_eq!(tried(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");
+            assert_eq!(record_attempts(attempts), (*attempts.last().unwrap(), known), "{attempts:?}");
         }
     }
 
@@ -203,27 +203,27 @@ mod tests {
     fn only_an_acknowledged_insert_must_be_found() {
         let log = InsertLog::new();
         let later = 5 + SLOTS as u64;
-        assert_eq!(log.at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
+        assert_eq!(log.state_at(5, u64::MAX - 1), Inserted::Unknown, "claimed, not begun");
         log.begin(5);
-        assert_eq!(log.at(5, 200), Inserted::Unknown, "in progress");
+        assert_eq!(log.state_at(5, 200), Inserted::Unknown, "in progress");
         log.end(5, Status::Ok, 100);
-        assert_eq!([99, 100].map(|sent| log.at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
+        assert_eq!([99, 100].map(|sent| log.state_at(5, sent)), [Inserted::Unknown, Inserted::Acknowledged]);
         // The later insert has the same slot.
-        assert_eq!(log.at(later, 200), Inserted::Unknown, "claimed, not begun");
+        assert_eq!(log.state_at(later, 200), Inserted::Unknown, "claimed, not begun");
         log.begin(later);
-        assert_eq!(log.at(later, 200), Inserted::Unknown, "in progress");
-        assert_eq!(log.at(5, 200), Inserted::Acknowledged, "long ago");
+        assert_eq!(log.state_at(later, 200), Inserted::Unknown, "in progress");
+        assert_eq!(log.state_at(5, 200), Inserted::Acknowledged, "long ago");
         log.end(5, Status::Ok, 300);
-        assert_eq!(log.at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
+        assert_eq!(log.state_at(later, 400), Inserted::Unknown, "the earlier one's late end is not the later one's");
     }
 
     #[test]
-    fn the_record_of_a_failed_insert_may_be_missing_forever() {
+    fn failed_insert_may_leave_no_record() {
         let log = InsertLog::new();
         log.begin(7);
         log.end(7, Status::Timeout, 100);
-        assert_eq!(log.at(7, 1_000), Inserted::Unknown);
+        assert_eq!(log.state_at(7, 1_000), Inserted::Unknown);
         log.begin(7 + SLOTS as u64);
-        assert_eq!(log.at(7, 1_000), Inserted::Unknown, "its slot now belongs to another insert");
+        assert_eq!(log.state_at(7, 1_000), Inserted::Unknown, "its slot now belongs to another insert");
     }
 }

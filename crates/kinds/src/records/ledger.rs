@@ -35,9 +35,10 @@ pub fn tick_ns(ticks: u64, awake_ns: u64) -> u64 {
 pub fn create(spec: &TrialSpec, workers: u64) -> Result<Option<Ledger<Mapping>>, EngineError> {
     let Some(ledger) = &spec.ledger else { return Ok(None) };
     let layout = layout(spec, workers);
-    let words =
-        layout.words().ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
-    let mapping = Mapping::create(&ledger.file, words)?;
+    let length = layout
+        .word_count()
+        .ok_or_else(|| EngineError::usage("a ledger for that many writes does not fit in memory"))?;
+    let mapping = Mapping::create(&ledger.file, length)?;
     Ledger::create(mapping, layout, spec.identify_run(), spec.segment).map(Some).map_err(EngineError::failed)
 }
 
@@ -47,7 +48,7 @@ pub fn create_for_probe(spec: &TrialSpec, writes: u64, workers: u64) -> Result<O
         return Ok(None);
     }
     let layout = Layout { writes, clients: workers, workers, ticks: 1, exceptions: 1 };
-    let memory = Mapping::anonymous(layout.words().unwrap_or_default())
+    let memory = Mapping::anonymous(layout.word_count().unwrap_or_default())
         .map_err(|error| EngineError::failed(format!("cannot allocate the ledger of a probe: {error}")))?;
     Ledger::create(memory, layout, spec.identify_run(), Segment::default()).map(Some).map_err(EngineError::failed)
 }
@@ -90,7 +91,7 @@ impl LedgerWriter<'_> {
 pub fn state<S: Session>(session: &S, status: Status) -> State {
     match status {
         Status::Ok => State::Acknowledged,
-        _ if session.refused(status) => State::Refused,
+        _ if session.is_refusal(status) => State::Refused,
         _ => State::Maybe,
     }
 }
@@ -103,7 +104,7 @@ mod tests {
     use crate::simulation::{Scripted, SimTimer};
 
     #[test]
-    fn only_acknowledged_writes_must_be_present_and_only_refused_ones_absent() {
+    fn outcome_determines_the_expected_presence() {
         let session = Scripted::new(&SimTimer::default(), &(Rc::new(|_: &[u8]| (0u64, Status::Ok)) as _));
         for status in Status::ALL {
             let expected = match status {

@@ -24,7 +24,7 @@ impl Misses {
     }
 
     /// All missed reads; `to_unix_ns` added to an instant gives the time since the Unix epoch.
-    pub fn unsettled(&self, to_unix_ns: u64) -> Unsettled {
+    pub fn list_unsettled(&self, to_unix_ns: u64) -> Unsettled {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for miss in &mut all.first {
             miss.sent_unix_ns = miss.sent_unix_ns.wrapping_add(to_unix_ns);

@@ -1,7 +1,7 @@
 //! Detects whether the inserts of a run would overwrite existing records: in YCSB, every run's inserts begin at
 //! recordcount.
 
-use loadstone_load::{Operation, RecordWorkload, Row, Wanted};
+use loadstone_load::{Operation, Projection, RecordWorkload, Row};
 use loadstone_session::Session;
 
 use loadstone_wire::event::Note;
@@ -61,7 +61,7 @@ fn fill_insert<W: RecordWorkload>(workload: &W, number: u64, operation: &mut Ope
 
 /// Whether a read returns a record with fields. Some stores, such as `null`, answer every read.
 async fn exists<S: Session>(session: &mut S, operation: &Operation, row: &mut Row) -> bool {
-    let status = session.read(&operation.key, Wanted::All, row).await;
+    let status = session.read(&operation.key, Projection::All, row).await;
     if !status.is_ok() {
         // If it stayed in the session, the message would be reported for a later failure.
         let _ = session.last_error();

@@ -42,7 +42,7 @@ pub fn run(
 ) -> Result<End, EngineError> {
     let connecting = Instant::now();
     // The parent process, the lab, starts an engine for each stage.
-    let places = Places::owned(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
+    let places = Places::for_owner(&work.job, Owner::process(std::os::unix::process::parent_id()))?;
     let (durability, how) = guarantee(&work.job);
     printer.print(&Event::Ready(event::Ready {
         events: 2,
@@ -62,7 +62,7 @@ pub fn run(
         (None, Some(end))
     } else {
         let (ended, early) = run_stage((&places, &work.job), work.stage, spec.segment, EVERY, |done| {
-            stage.look(done, printer);
+            stage.print_intervals(done, printer);
             controls.try_iter().find_map(end_of)
         });
         (Some(ended), early)
@@ -148,7 +148,7 @@ impl Watched {
     }
 
     /// Prints the intervals that have ended.
-    fn look(&mut self, done: Done, printer: &mut EventPrinter) {
+    fn print_intervals(&mut self, done: Done, printer: &mut EventPrinter) {
         while self.start.elapsed() >= self.interval * (self.number as u32 + 1) {
             self.print(self.interval, done, printer);
         }
@@ -164,7 +164,7 @@ impl Watched {
             unix_ns: unix_ns(),
             cpu_ns: minus(cpu, self.cpu_ns),
             memory_bytes: usage::memory(),
-            sorted: Some(sorted(done)),
+            sorted: Some(sort_result(done)),
             ..event::Interval::default()
         }));
         self.cpu_ns = cpu;
@@ -173,7 +173,7 @@ impl Watched {
 
     /// Prints the remaining intervals.
     fn close(&mut self, done: Done, printer: &mut EventPrinter) {
-        self.look(done, printer);
+        self.print_intervals(done, printer);
         let rest = self.start.elapsed().saturating_sub(self.interval * self.number as u32);
         self.print(rest, done, printer);
     }
@@ -199,7 +199,7 @@ impl Watched {
             sections: Sections {
                 sort: Some(SortSummary {
                     stage: work.stage.name().to_owned(),
-                    sorted: sorted(done),
+                    sorted: sort_result(done),
                     seconds: took.as_secs_f64(),
                     checksum: outcome.and_then(|outcome| outcome.checksum.clone()),
                     validation: outcome.and_then(|outcome| outcome.verdict.as_ref()).map(validation),
@@ -215,7 +215,7 @@ fn minus(now: [u64; 2], before: [u64; 2]) -> [u64; 2] {
     [now[0].saturating_sub(before[0]), now[1].saturating_sub(before[1])]
 }
 
-fn sorted(done: Done) -> Sorted {
+fn sort_result(done: Done) -> Sorted {
     Sorted { rows: done.rows, bytes_read: done.read, bytes_written: done.written }
 }
 

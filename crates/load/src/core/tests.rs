@@ -1,6 +1,6 @@
 use super::*;
 use crate::keys::{InsertOrder, KeyDistribution};
-use crate::row::Wanted;
+use crate::row::Projection;
 use crate::segment::Segment;
 use crate::values::Length;
 use crate::version;
@@ -39,7 +39,7 @@ fn hash_of(workload: &impl Workload<Operation = Operation>, index: u64) -> u64 {
 
 /// The operations of a trial do not depend on the client that performs them: every segmentation gives the same set.
 #[test]
-fn segments_together_do_exactly_the_operations_of_the_whole() {
+fn segments_add_up_to_the_whole() {
     let workload = CoreRun::new(spec(), 5).unwrap();
     let whole = (0..10_000).fold(0u64, |sum, i| sum.wrapping_add(hash_of(&workload, i)));
     for n in [1, 2, 7] {
@@ -59,7 +59,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
 }
 
 #[test]
-fn inserts_of_a_run_take_the_next_numbers_without_gap() {
+fn run_inserts_continue_without_gap() {
     let workload = CoreRun::new(spec(), 5).unwrap();
     let mut operation = Operation::default();
     let mut next = 1_000;
@@ -109,10 +109,10 @@ fn integrity_is_checked_field_by_field() {
     let mut bytes = stored.bytes().to_vec();
     *bytes.last_mut().unwrap() ^= 1;
     let mut wrong = Row::default();
-    wrong.read(&bytes, Wanted::All).unwrap();
+    wrong.read(&bytes, Projection::All).unwrap();
     assert_eq!(workload.verify(&operation, &wrong), Some(Check::Wrong));
     let mut short = Row::default();
-    short.read(stored.bytes(), Wanted::One(b"field3")).unwrap();
+    short.read(stored.bytes(), Projection::One(b"field3")).unwrap();
     assert_eq!(workload.verify(&operation, &short), Some(Check::Wrong), "a missing field is wrong");
     assert_eq!(workload.verify(&operation, &Row::default()), Some(Check::Empty));
 }
@@ -137,7 +137,7 @@ fn versions_name_the_write_of_every_value() {
     let start = bytes.windows(4).position(|window| window == b"L000").unwrap();
     bytes[start + 12] ^= 1;
     let mut wrong = Row::default();
-    wrong.read(&bytes, Wanted::All).unwrap();
+    wrong.read(&bytes, Projection::All).unwrap();
     assert_eq!(workload.verify(&operation, &wrong), Some(Check::Wrong));
     load.fill(4, &mut operation);
     assert_eq!(workload.verify(&operation, &stored), Some(Check::Wrong), "another record's");

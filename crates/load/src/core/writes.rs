@@ -27,9 +27,9 @@ impl Writes for CoreRun {
         if !KINDS.contains(&kind) {
             return None;
         }
-        let record = self.record(kind, index, at, &mut Draws::at(self.shape.seed, index, Purpose::Key));
+        let record = self.record(kind, index, at, &mut Draws::new(self.shape.seed, index, Purpose::Key));
         let whole = spec.write_all_fields || matches!(kind, Kind::Insert | Kind::Delete);
-        let field = || self.shape.choose_field(&mut Draws::at(self.shape.seed, index, Purpose::Value)).1;
+        let field = || self.shape.choose_field(&mut Draws::new(self.shape.seed, index, Purpose::Value)).1;
         Some(Write { record, field: (!whole).then(field), delete: kind == Kind::Delete })
     }
 
@@ -37,11 +37,11 @@ impl Writes for CoreRun {
         if self.shape.spec.write_all_fields { 1 } else { self.shape.names.len() }
     }
 
-    fn loaded(&self, record: u64) -> bool {
+    fn is_loaded(&self, record: u64) -> bool {
         (self.shape.spec.insert_start..self.shape.spec.records).contains(&record)
     }
 
-    fn deleted(&self, record: u64) -> Option<u64> {
+    fn deletion_of(&self, record: u64) -> Option<u64> {
         self.kinds.index_of(Kind::Delete, record.checked_sub(self.shape.spec.insert_start)?)
     }
 }

@@ -3,7 +3,7 @@ use crate::random::Purpose;
 use proptest::prelude::*;
 
 #[test]
-fn all_fours_of_digits_are_written_as_the_standard_library_does() {
+fn four_digits_equal_the_standard_library() {
     for number in (0..10_000).flat_map(|four| [four, four * 10_000, 99_999_999 - four]) {
         assert_eq!((digits(number) + ZEROS).to_le_bytes(), format!("{number:08}").as_bytes());
     }
@@ -11,14 +11,14 @@ fn all_fours_of_digits_are_written_as_the_standard_library_does() {
 
 proptest! {
     #[test]
-    fn keys_are_texts_of_numbers_with_zeros_before_them(number: u64, shift in 0u32..64, padding in 0usize..30) {
+    fn keys_are_zero_padded_numbers(number: u64, shift in 0u32..64, padding in 0usize..30) {
         let number = number >> shift;
         prop_assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
     }
 }
 
 #[test]
-fn the_shortest_and_longest_of_long_keys_are_right() {
+fn long_keys_have_the_right_length() {
     for number in [LONG - 1, LONG, LONG * 10 - 1, LONG * 10, LONG * 100, LONG * 1_000 - 1, LONG * 1_000, u64::MAX] {
         for padding in [0, 17, 18, 21] {
             assert_eq!(key(number, InsertOrder::Ordered, padding), format!("user{number:0padding$}"));
@@ -67,12 +67,12 @@ fn shares(distribution: &KeyDistribution) -> Vec<f64> {
     let chooser = Chooser::new(distribution, THOUSAND, 1_000);
     let mut counts = vec![0f64; 1_000];
     for index in 0..1_000_000 {
-        counts[chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key)) as usize] += 1e-6;
+        counts[chooser.choose(index, ALL, &mut Draws::new(3, index, Purpose::Key)) as usize] += 1e-6;
     }
     counts
 }
 
-fn sorted(mut shares: Vec<f64>) -> Vec<f64> {
+fn sort_descending(mut shares: Vec<f64>) -> Vec<f64> {
     shares.sort_by(|a, b| b.total_cmp(a));
     shares
 }
@@ -88,7 +88,7 @@ fn zipfian_is_as_flat_as_ycsbs() {
     let by_key = shares(&KeyDistribution::Zipfian);
     assert_share(by_key[144], 0.038_58, "hottest");
     assert_share(by_key[610], 0.019_95, "second");
-    let by_rank = sorted(by_key);
+    let by_rank = sort_descending(by_key);
     assert_share(by_rank[..10].iter().sum(), 0.126, "top 10");
     assert!((by_rank[..100].iter().sum::<f64>() - 0.29).abs() < 2e-3);
 }
@@ -110,24 +110,24 @@ fn the_other_distributions_are_ycsbs() {
     assert!((mean - 254.8).abs() < 2.0, "mean distance {mean}");
     let sequential = shares(&KeyDistribution::Sequential);
     assert!(sequential.iter().all(|&s| (s - 0.001).abs() < 1e-9));
-    let zipf = sorted(shares(&KeyDistribution::true_zipfian()));
+    let zipf = sort_descending(shares(&KeyDistribution::true_zipfian()));
     assert_share(zipf[0], 0.129_4, "true zipfian, hottest");
     // zeta(100) / zeta(1000); Gray's approximation, which YCSB uses, gives 0.696 here.
     assert!((zipf[..100].iter().sum::<f64>() - 0.685).abs() < 2e-3);
 }
 
 #[test]
-fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
+fn zipfian_hot_keys_survive_pending_inserts() {
     let range = Range { growth: 100_000, ..THOUSAND };
     let chooser = Chooser::new(&KeyDistribution::Zipfian, range, 1_000);
     // YCSB's algorithm: it draws until a record is hit.
     let zipfian = ScrambledZipfian::new(range.count + range.growth + 1);
     let endless = |index: u64| {
-        let mut draws = Draws::at(3, index, Purpose::Key);
+        let mut draws = Draws::new(3, index, Purpose::Key);
         std::iter::repeat_with(|| zipfian.next(&mut draws)).find(|&number| number <= ALL.last)
     };
     for index in 0..2_000 {
-        let chosen = chooser.choose(index, ALL, &mut Draws::at(3, index, Purpose::Key));
+        let chosen = chooser.choose(index, ALL, &mut Draws::new(3, index, Purpose::Key));
         assert_eq!(Some(chosen), endless(index));
     }
 }
@@ -136,9 +136,9 @@ fn zipfian_keeps_its_hot_keys_where_most_of_its_range_is_not_inserted_yet() {
 fn records_beyond_the_range_are_not_drawn_for() {
     // Deletes and inserts have replaced all records of a range that was expected not to grow.
     let chooser = Chooser::new(&KeyDistribution::Zipfian, THOUSAND, 1_000);
-    let (moved, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::at(3, 1, Purpose::Key));
+    let (shifted, mut draws) = (Existing { first: 5_000, last: 5_999 }, Draws::new(3, 1, Purpose::Key));
     let mut same = draws.clone();
-    assert!((5_000..6_000).contains(&chooser.choose(0, moved, &mut draws)));
+    assert!((5_000..6_000).contains(&chooser.choose(0, shifted, &mut draws)));
     let Chooser::Zipfian(_, zipfian, _) = &chooser else { unreachable!() };
     for _ in 0..REDRAWS {
         zipfian.next(&mut same);
@@ -147,10 +147,10 @@ fn records_beyond_the_range_are_not_drawn_for() {
 }
 
 #[test]
-fn a_range_with_one_record_left_does_not_hang() {
+fn single_record_range_does_not_hang() {
     for distribution in [KeyDistribution::Uniform, KeyDistribution::Zipfian, KeyDistribution::Sequential] {
         let chooser = Chooser::new(&distribution, THOUSAND, 1_000);
         let only = Existing { first: 777, last: 777 };
-        assert_eq!(chooser.choose(0, only, &mut Draws::at(1, 1, Purpose::Key)), 777);
+        assert_eq!(chooser.choose(0, only, &mut Draws::new(1, 1, Purpose::Key)), 777);
     }
 }

@@ -31,10 +31,10 @@ pub trait Writes {
     fn histories(&self) -> usize;
 
     /// Whether a record existed before the run.
-    fn loaded(&self, record: u64) -> bool;
+    fn is_loaded(&self, record: u64) -> bool;
 
     /// The index of the operation that deletes a record; there is at most one.
-    fn deleted(&self, record: u64) -> Option<u64>;
+    fn deletion_of(&self, record: u64) -> Option<u64>;
 }
 
 /// Bounds of a write's time, ns of Unix time.
@@ -69,7 +69,7 @@ struct Times {
 }
 
 impl Times {
-    fn of<M: AsRef<[AtomicU64]>>(ledger: &Ledger<M>) -> Self {
+    fn from_ledger<M: AsRef<[AtomicU64]>>(ledger: &Ledger<M>) -> Self {
         let (start, ticks) = ledger.times();
         let exceptions = ledger.exceptions().map(|exception| {
             let span = Span { sent: ledger.to_unix(exception.sent), done: ledger.to_unix(exception.done) };
@@ -85,14 +85,14 @@ impl Times {
     }
 
     /// When the operation at `step` of the segment was claimed.
-    fn claimed(&self, step: u64) -> Span {
+    fn claim_span(&self, step: u64) -> Span {
         let after = self.ticks.partition_point(|&(claims, _)| claims <= step);
         // The preceding tick did not yet count this claim. It read the counter after the time of the tick before it.
         let sent = after.checked_sub(2).map_or(self.start, |before| self.ticks[before].1);
         Span { sent, done: self.ticks.get(after).map_or(u64::MAX, |&(_, ns)| ns) }
     }
 
-    fn ticked(&self) -> u64 {
+    fn tick_count(&self) -> u64 {
         self.ticks.last().map_or(0, |&(claims, _)| claims)
     }
 
@@ -130,7 +130,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         if ledgers.is_empty() {
             return Err("there is no ledger to judge by".to_owned());
         }
-        Ok(Self { ledgers, times: ledgers.iter().map(Times::of).collect(), due, skew_ns })
+        Ok(Self { ledgers, times: ledgers.iter().map(Times::from_ledger).collect(), due, skew_ns })
     }
 
     fn place(&self, index: u64) -> (usize, u64) {
@@ -149,10 +149,10 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
             }
             state => state,
         };
-        let sent = match ledger.closed() {
+        let sent = match ledger.count_claimed() {
             _ if state != State::Unknown => true,
             Some(claims) => step < claims,
-            None => number < self.times[segment].end || step < self.times[segment].ticked(),
+            None => number < self.times[segment].end || step < self.times[segment].tick_count(),
         };
         sent.then_some(state)
     }
@@ -164,7 +164,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
         if let Some(exception) = times.exception(index) {
             return exception.span;
         }
-        let claimed = times.claimed(step);
+        let claimed = times.claim_span(step);
         // A client that claims an operation before its due time waits until then.
         let due = self.due.map_or(0, |due| times.start.saturating_add(due(index)));
         Span { sent: claimed.sent.max(due), done: claimed.done.max(due).saturating_add(times.slowest) }
@@ -172,7 +172,7 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
 
     /// Whether the write at `index` had certainly been acknowledged before another host sent something at `sent_ns`
     /// (Unix time).
-    pub fn acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
+    pub fn is_acknowledged_before(&self, index: u64, number: u64, sent_ns: u64) -> bool {
         matches!(self.state(index, number), Some(State::Acknowledged | State::Retried))
             && self.span(index).done.saturating_add(self.skew_ns) < sent_ns
     }
@@ -184,12 +184,12 @@ impl<'a, M: AsRef<[AtomicU64]>> Evidence<'a, M> {
     }
 
     /// Whether a note on this write may have exceeded the ledgers' space.
-    pub(super) fn overflowed(&self, number: u64) -> bool {
+    pub(super) fn may_exceed_ledger(&self, number: u64) -> bool {
         self.ledgers.iter().any(|ledger| number >= ledger.layout().writes && ledger.beyond() > 0)
     }
 
     /// Whether the times of writes without an exception are bounded.
-    pub(super) fn bounded(&self) -> bool {
+    pub(super) fn is_bounded(&self) -> bool {
         self.times.iter().all(|times| times.slowest < u64::MAX)
     }
 

@@ -113,7 +113,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         let histories = (records.end.saturating_sub(records.start)) as usize * writes.histories();
         let mut judge = Self { writes, evidence, late_writes_land, records, last: Vec::new() };
         let mut last = vec![0; histories];
-        judge.acknowledged(|index, write| {
+        judge.visit_acknowledged(|index, write| {
             let sent = evidence.span(index).sent;
             for history in judge.histories(write) {
                 if last[history] == 0 || evidence.span(last[history] - 1).sent <= sent {
@@ -131,7 +131,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     }
 
     /// Visits every acknowledged write to a record of the range, by index.
-    fn acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
+    fn visit_acknowledged(&self, mut visit: impl FnMut(u64, Write)) {
         let end = self.evidence.end().checked_sub(1).and_then(|last| self.writes.index(last));
         for index in 0..end.map_or(0, |last| last + 1) {
             let Some(number) = self.writes.number(index) else { continue };
@@ -171,10 +171,10 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         self.note(&mut standings.0[history], standing);
         let Some(last) = self.last[history].checked_sub(1) else {
             return match value {
-                FieldValue::Absent if standing.index == BEFORE.index && self.writes.loaded(record) => {
+                FieldValue::Absent if standing.index == BEFORE.index && self.writes.is_loaded(record) => {
                     Finding::Lost(None)
                 }
-                FieldValue::Absent if !self.writes.loaded(record) => Finding::Fine,
+                FieldValue::Absent if !self.writes.is_loaded(record) => Finding::Fine,
                 FieldValue::OtherRun => Finding::OtherRun,
                 _ if standing.maybe => Finding::CameTrue,
                 _ => Finding::Fine,
@@ -182,11 +182,11 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         };
         if standing.index == last {
             Finding::Fine
-        } else if self.over(standing, self.evidence.span(last).sent, last) {
+        } else if self.is_over(standing, self.evidence.span(last).sent, last) {
             Finding::Lost(Some(last))
         } else if standing.maybe {
             Finding::CameTrue
-        } else if self.evidence.bounded() {
+        } else if self.evidence.is_bounded() {
             Finding::Overlapped
         } else {
             Finding::Unsure
@@ -206,14 +206,14 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     }
 
     /// Whether the standing write had certainly ended before the write at `index` was sent.
-    fn over(&self, standing: Standing, sent: u64, index: u64) -> bool {
+    fn is_over(&self, standing: Standing, sent: u64, index: u64) -> bool {
         standing.index == BEFORE.index || self.evidence.precedes((standing.index, standing.done), (index, sent))
     }
 
     fn standing(&self, record: u64, field: usize, value: FieldValue) -> Result<Standing, Finding> {
         let index = match value {
             FieldValue::OtherRun => return Ok(BEFORE),
-            FieldValue::Of(Version { phase: Phase::Load, .. }) if self.writes.loaded(record) => return Ok(BEFORE),
+            FieldValue::Of(Version { phase: Phase::Load, .. }) if self.writes.is_loaded(record) => return Ok(BEFORE),
             FieldValue::Unreadable | FieldValue::Of(Version { phase: Phase::Load, .. }) => {
                 return Err(Finding::Corrupt);
             }
@@ -223,7 +223,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
                 };
                 self.writes.write(index).filter(touches).map(|_| index).ok_or(Finding::Corrupt)?
             }
-            FieldValue::Absent => match self.writes.deleted(record) {
+            FieldValue::Absent => match self.writes.deletion_of(record) {
                 Some(delete) => delete,
                 None => return Ok(BEFORE),
             },
@@ -241,7 +241,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
         match self.evidence.state(index, number) {
             Some(State::Acknowledged) => Ok(Standing { index, done: span.done, maybe: false }),
             Some(State::Refused) | None => Err(Finding::Phantom(index)),
-            Some(State::Unknown) if self.evidence.overflowed(number) => Err(Finding::Unsure),
+            Some(State::Unknown) if self.evidence.may_exceed_ledger(number) => Err(Finding::Unsure),
             // An abandoned attempt may be applied after later writes.
             Some(State::Maybe | State::Retried) if !self.late_writes_land => {
                 Ok(Standing { index, done: span.done, maybe: true })
@@ -254,7 +254,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
     /// an earlier reading at the workload's level. Passes over all writes again. An overwritten write counts as lost if
     /// an older write is there.
     pub fn account(&self, decisive: &Standings, earlier: Option<&Standings>, mut visit: impl FnMut(Outcome)) {
-        self.acknowledged(|index, write| {
+        self.visit_acknowledged(|index, write| {
             let span = self.evidence.span(index);
             let histories = self.histories(write);
             let fate = self.fate(index, span, &decisive.0[histories.clone()]);
@@ -279,7 +279,7 @@ impl<'a, W: Writes, M: AsRef<[AtomicU64]>> Judge<'a, W, M> {
             if standing.index == index {
                 continue;
             }
-            if self.over(standing, span.sent, index) {
+            if self.is_over(standing, span.sent, index) {
                 return Fate::Lost;
             }
             let sent = self.evidence.span(standing.index).sent;

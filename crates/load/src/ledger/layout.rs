@@ -42,7 +42,7 @@ impl Layout {
     }
 
     /// Total length of a ledger in words; `None` if it overflows.
-    pub fn words(&self) -> Option<usize> {
+    pub fn word_count(&self) -> Option<usize> {
         self.places().map(|[.., end]| end)
     }
 }

@@ -1,13 +1,13 @@
 use super::*;
 use proptest::prelude::*;
 
-mod worlds;
+mod histories;
 
 const RUN: Run = Run { seed: 7, number: Some(3), spec: 9 };
 const LAYOUT: Layout = Layout { writes: 10_000, clients: 4, workers: 3, ticks: 20, exceptions: 2 };
 
 fn memory(layout: Layout) -> Vec<AtomicU64> {
-    std::iter::repeat_with(AtomicU64::default).take(layout.words().unwrap()).collect()
+    std::iter::repeat_with(AtomicU64::default).take(layout.word_count().unwrap()).collect()
 }
 
 fn ledger() -> Ledger<Vec<AtomicU64>> {
@@ -15,27 +15,27 @@ fn ledger() -> Ledger<Vec<AtomicU64>> {
 }
 
 #[test]
-fn a_thousand_million_writes_take_a_quarter_of_a_gigabyte() {
+fn billion_writes_take_250_megabytes() {
     let layout = Layout { writes: 1_000_000_000, clients: 64, workers: 64, ticks: 360_000, exceptions: 1 << 20 };
     assert!(layout.bit_words() * 8 <= 256_000_000);
-    assert_eq!(layout.words().unwrap() as u64, 32 + layout.bit_words() + 64 * 256 + 720_000 + (4 << 20));
-    assert_eq!(Layout { exceptions: u64::MAX, ..layout }.words(), None);
+    assert_eq!(layout.word_count().unwrap() as u64, 32 + layout.bit_words() + 64 * 256 + 720_000 + (4 << 20));
+    assert_eq!(Layout { exceptions: u64::MAX, ..layout }.word_count(), None);
 }
 
 #[test]
 fn anything_but_a_ledger_is_refused() {
     assert!(Ledger::open(Vec::new()).unwrap_err().contains("not a ledger"));
-    let words = ledger().memory;
+    let cells = ledger().memory;
     let cut: Vec<_> =
-        words[..words.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
+        cells[..cells.len() - 1].iter().map(|word| AtomicU64::new(word.load(Ordering::Relaxed))).collect();
     assert!(Ledger::open(cut).unwrap_err().contains("cut short"));
-    assert!(Ledger::create(words, LAYOUT, RUN, Segment::default()).unwrap_err().contains("not empty"));
+    assert!(Ledger::create(cells, LAYOUT, RUN, Segment::default()).unwrap_err().contains("not empty"));
     let small = memory(Layout { workers: 2, ..LAYOUT });
     assert!(Ledger::create(small, LAYOUT, RUN, Segment::default()).unwrap_err().contains("words"));
 }
 
 #[test]
-fn what_an_engine_noted_is_there_after_its_death() {
+fn ledger_survives_its_engine() {
     let ledger = ledger();
     ledger.start(100, 1_000);
     ledger.tick(50, 120);
@@ -54,11 +54,11 @@ fn what_an_engine_noted_is_there_after_its_death() {
     assert_eq!((after.layout(), after.run(), after.segment()), (LAYOUT, RUN, Segment { k: 1, n: 4 }));
     assert_eq!(after.times(), (1_100, vec![(50, 1_120)]));
     assert_eq!(after.exceptions().collect::<Vec<_>>(), [exception, Exception { index: 10, ..exception }]);
-    assert_eq!((after.exceptions_lost(), after.closed()), (1, None));
+    assert_eq!((after.exceptions_lost(), after.count_claimed()), (1, None));
 }
 
 #[test]
-fn numbers_beyond_the_ledger_are_counted_and_of_unknown_state() {
+fn numbers_beyond_the_ledger_are_unknown() {
     let ledger = ledger();
     for number in LAYOUT.writes - 2..LAYOUT.writes + 300 {
         ledger.pen(0).note(number, State::Refused);
@@ -120,22 +120,22 @@ proptest! {
                 scope.spawn(move || {
                     let pen = ledger.pen(worker);
                     for (number, &state) in states.iter().enumerate().skip(worker).step_by(threads) {
-                        pen.note(number as u64, State::of(state));
+                        pen.note(number as u64, State::from_bits(state));
                     }
                 });
             }
         });
         ledger.close(5, 5);
-        prop_assert_eq!(ledger.closed(), Some(5));
+        prop_assert_eq!(ledger.count_claimed(), Some(5));
         for (number, &state) in states.iter().enumerate() {
-            prop_assert_eq!(ledger.state(number as u64), State::of(state));
+            prop_assert_eq!(ledger.state(number as u64), State::from_bits(state));
         }
         prop_assert_eq!(ledger.state(states.len() as u64), State::Unknown);
     }
 }
 
 #[test]
-fn a_write_tried_again_is_what_its_best_attempt_was() {
+fn retried_write_has_its_best_outcome() {
     use State::{Acknowledged, Maybe, Refused, Retried};
     assert_eq!((Maybe.then(Acknowledged), Refused.then(Acknowledged)), (Retried, Acknowledged));
     assert_eq!(Refused.then(Maybe).then(Refused).then(Acknowledged), Retried);

@@ -1,4 +1,4 @@
-//! Arrivals of independent users, with a look-up for each index.
+//! Arrivals of independent users, with a lookup for each index.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,7 +15,7 @@ const LEVELS: usize = 49;
 
 /// Arrivals in blocks: a block's length is a gamma draw, and arrivals within it are distributed like sorted uniforms;
 /// the combination is exactly a sum of exponentials. The arrivals come from a few precomputed patterns, so that an
-/// index costs a look-up instead of a thousand logarithms.
+/// index costs a lookup instead of a thousand logarithms.
 #[derive(Clone, Debug)]
 pub(super) struct Poisson {
     seed: u64,
@@ -71,8 +71,8 @@ impl Sums {
         if let Some(chunk) = self.cell(number).get() {
             return chunk;
         }
-        let made = (0..number).rev().find_map(|n| Some((n + 1, self.cell(n).get()?.end())));
-        let (mut next, mut before) = made.unwrap_or_default();
+        let last = (0..number).rev().find_map(|n| Some((n + 1, self.cell(n).get()?.end())));
+        let (mut next, mut before) = last.unwrap_or_default();
         loop {
             let chunk = self.cell(next).get_or_init(|| {
                 let mut sum = 0;
@@ -95,7 +95,7 @@ impl Poisson {
     pub(super) fn new(seed: u64) -> Self {
         let mut patterns = Vec::with_capacity((BLOCK * PATTERNS) as usize);
         for pattern in 0..PATTERNS {
-            let mut draws = Draws::at(!seed, pattern, Purpose::Arrival);
+            let mut draws = Draws::new(!seed, pattern, Purpose::Arrival);
             let gaps: Vec<f64> = (0..BLOCK).map(|_| draws.exponential()).collect();
             let total: f64 = gaps.iter().sum();
             let mut sum = 0.0;
@@ -109,7 +109,7 @@ impl Poisson {
     }
 
     fn length(&self, block: u64) -> u64 {
-        let gamma = Draws::at(self.seed, block, Purpose::Arrival).gamma(BLOCK as f64);
+        let gamma = Draws::new(self.seed, block, Purpose::Arrival).gamma(BLOCK as f64);
         (gamma * f64::from(1u32 << FRACTION_BITS)) as u64
     }
 
@@ -117,7 +117,7 @@ impl Poisson {
         let chunk = self.sums.chunk(block / CHUNK, |block| self.length(block));
         let at = (block % CHUNK) as usize;
         let from = at.checked_sub(1).map_or(0, |last| chunk.sums[last]);
-        let pattern = Draws::at(!self.seed, block, Purpose::KindSequence).below(PATTERNS) * BLOCK;
+        let pattern = Draws::new(!self.seed, block, Purpose::KindSequence).below(PATTERNS) * BLOCK;
         Block { before: chunk.before + u128::from(from), length: chunk.sums[at] - from, pattern }
     }
 
@@ -140,7 +140,7 @@ mod tests {
 
     /// In whatever order blocks are requested, each begins at the end of the sum of the earlier blocks.
     #[test]
-    fn blocks_follow_each_other_in_any_order_of_queries() {
+    fn blocks_do_not_depend_on_query_order() {
         let blocks = CHUNK * 9 + 5;
         let poisson = Poisson::new(3);
         std::thread::scope(|scope| {
@@ -161,6 +161,6 @@ mod tests {
             before += u128::from(block.length);
         }
         let far = Poisson::new(3);
-        assert_eq!(far.block(blocks - 1).before + u128::from(far.length(blocks - 1)), before, "asked for at once");
+        assert_eq!(far.block(blocks - 1).before + u128::from(far.length(blocks - 1)), before, "requested at once");
     }
 }

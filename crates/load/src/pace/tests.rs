@@ -10,7 +10,7 @@ fn due(pace: &Pace, index: u64) -> u64 {
 }
 
 #[test]
-fn a_fixed_rate_does_not_drift_in_a_century() {
+fn fixed_rate_does_not_drift() {
     let third = pace(&[(3.0, 3.0, 0.0)], Arrival::Uniform);
     assert_eq!(due(&third, 1), 333_333_333);
     assert_eq!(due(&third, 3), 1_000_000_000);
@@ -25,7 +25,7 @@ fn steps_follow_each_other_without_gap() {
     assert_eq!(due(&steps, 19), 1_900_000_000);
     assert_eq!(due(&steps, 20), 2_000_000_000);
     assert_eq!(due(&steps, 21), 2_001_000_000);
-    assert_eq!(due(&steps, 5_020), 7_000_000_000, "the last rate goes on");
+    assert_eq!(due(&steps, 5_020), 7_000_000_000, "the last rate continues");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn a_ramp_sends_the_area_under_it() {
 }
 
 #[test]
-fn due_times_never_go_back_and_do_not_depend_on_the_cursor() {
+fn due_times_increase_with_any_cursor() {
     for arrival in [Arrival::Uniform, Arrival::Poisson] {
         let pace = pace(&[(100.0, 5_000.0, 3.0), (50.0, 50.0, 1.0), (2_000.0, 2_000.0, 0.0)], arrival);
         let mut walking = Cursor::default();

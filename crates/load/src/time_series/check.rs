@@ -31,18 +31,18 @@ impl TimeSeriesSpec {
     pub(super) fn check_data(&self) -> Result<(), String> {
         let cards = self.cardinalities();
         let most = cards.iter().copied().max().unwrap_or(1);
-        let words = [
+        let lengths = [
             ("fieldlength", self.key_length, "fieldcount", self.key_count),
             ("tagkeylength", self.tag_key_length, "tagcount", self.tag_count as u64),
             ("tagvaluelength", self.tag_value_length, "tagcardinality", most),
         ];
-        at_least("fieldcount", self.key_count, 1)?;
-        at_least("timestampinterval", self.interval, 1)?;
+        require_min("fieldcount", self.key_count, 1)?;
+        require_min("timestampinterval", self.interval, 1)?;
         if let Some(tag) = cards.iter().position(|&n| n == 0) {
             return Err(format!("tagcardinality must be at least 1 for each tag, got 0 for tag {}", tag + 1));
         }
-        for (length_name, length, count_name, count) in words {
-            at_least(length_name, length as u64, 1)?;
+        for (length_name, length, count_name, count) in lengths {
+            require_min(length_name, length as u64, 1)?;
             if count > Words::new(length).count() {
                 return Err(format!("{length_name}={length} has too few names for {count_name}: {count} are wanted"));
             }
@@ -54,7 +54,7 @@ impl TimeSeriesSpec {
         let Some(series) = series.filter(|&n| i64::try_from(n).is_ok()) else {
             return Err("fieldcount × tagcardinality gives more than 2^63 series".to_owned());
         };
-        let steps = self.shuffled_steps(series);
+        let steps = self.shuffle_window(series);
         if steps > SHUFFLED_STEPS_MAX {
             return Err(format!(
                 "randomwritetimestamporder shuffles up to {SHUFFLED_STEPS_MAX} time steps, recordcount gives {steps}"
@@ -69,8 +69,8 @@ impl TimeSeriesSpec {
         if self.delayed_series > 0.0 && self.delayed_intervals == 0 {
             return Err("delayedintervals must be at least 1; for no delay set delayedseries to 0".to_owned());
         }
-        let words = Words::new(self.tag_key_length);
-        let is_tag = |name: &str| words.number(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
+        let tags = Words::new(self.tag_key_length);
+        let is_tag = |name: &str| tags.number(name.as_bytes()).is_some_and(|n| n < self.tag_count as u64);
         if self.timestamp_key == self.value_key || is_tag(&self.timestamp_key) || is_tag(&self.value_key) {
             return Err("timestampkey, valuekey and the tags must have different names".to_owned());
         }
@@ -105,8 +105,11 @@ impl TimeSeriesSpec {
         if self.mix.read_modify_write > 0.0 {
             return Err("readmodifywriteproportion must be 0: time series have no such operation".to_owned());
         }
-        if let Some(given) = self.group_by.as_ref().map(|by| by.tags.len()).filter(|&n| n != self.tag_count) {
-            return Err(format!("groupbykeys must name each of the {} tags with 0 or 1, got {given}", self.tag_count));
+        if let Some(key_count) = self.group_by.as_ref().map(|by| by.tags.len()).filter(|&n| n != self.tag_count) {
+            return Err(format!(
+                "groupbykeys must name each of the {} tags with 0 or 1, got {key_count}",
+                self.tag_count
+            ));
         }
         if matches!(self.keys, KeyDistribution::Latest | KeyDistribution::Exponential { .. }) {
             return Err(
@@ -117,10 +120,10 @@ impl TimeSeriesSpec {
             Length::Uniform { max, .. } | Length::Zipfian { max, .. } => *max,
             other => Lengths::longest(other),
         };
-        at_least("maxscanlength", longest as u64, 1)
+        require_min("maxscanlength", longest as u64, 1)
     }
 }
 
-fn at_least(name: &str, value: u64, least: u64) -> Result<(), String> {
+fn require_min(name: &str, value: u64, least: u64) -> Result<(), String> {
     if value < least { Err(format!("{name} must be at least {least}, got {value}")) } else { Ok(()) }
 }

@@ -51,16 +51,16 @@ struct Orders {
 impl Orders {
     fn new(key_count: u64, cards: &[u64]) -> Self {
         let most = cards.iter().copied().max().unwrap_or(1);
-        let (keys, values) = (shuffled(key_count, 0), shuffled(most, 1));
+        let (keys, values) = (shuffle_order(key_count, 0), shuffle_order(most, 1));
         // One order of the values for all tags, as in YCSB, but every tag keeps its values.
         let of_tag = |&card: &u64| values.iter().copied().filter(|&value| u64::from(value) < card).collect();
         Self { keys, values: cards.iter().map(of_tag).collect() }
     }
 }
 
-fn shuffled(count: u64, salt: u64) -> Vec<u32> {
+fn shuffle_order(count: u64, salt: u64) -> Vec<u32> {
     let mut numbers: Vec<u32> = (0..count as u32).collect();
-    Draws::at(DATA_SEED, salt, Purpose::Key).shuffle(&mut numbers);
+    Draws::new(DATA_SEED, salt, Purpose::Key).shuffle(&mut numbers);
     numbers
 }
 
@@ -91,7 +91,7 @@ impl Layout {
             tags,
             orders: spec.random_series_order.then(|| Orders::new(spec.key_count, &cards)),
             sparse,
-            steps: shuffled(spec.shuffled_steps(series), 2),
+            steps: shuffle_order(spec.shuffle_window(series), 2),
             start: spec.start?,
             width: spec.width(),
             interval: i64::try_from(spec.interval).unwrap_or(i64::MAX),

@@ -101,9 +101,9 @@ impl Shape {
     #[inline]
     fn value(&self, point: Point, index: u64) -> [u8; 8] {
         if self.spec.integrity {
-            return self.checked_value(point).to_be_bytes();
+            return self.integrity_value(point).to_be_bytes();
         }
-        let mut draws = Draws::at(self.seed, index, Purpose::Value);
+        let mut draws = Draws::new(self.seed, index, Purpose::Value);
         let whole = match self.spec.value_type {
             ValueType::Integers => true,
             ValueType::Floats => false,
@@ -118,7 +118,7 @@ impl Shape {
 
     /// YCSB's value under `dataintegrity`: the hash of the tags' names and values in order, XOR the timestamp.
     #[inline]
-    fn checked_value(&self, point: Point) -> i64 {
+    fn integrity_value(&self, point: Point) -> i64 {
         let mut hash = 0;
         for (tag, name) in self.tag_names.iter().enumerate() {
             hash = java::hash_ascii(hash, name.as_bytes());
@@ -135,20 +135,20 @@ impl Shape {
         if read.is_empty() {
             return Check::Empty;
         }
-        let mut seen = 0;
+        let mut points = 0;
         for (name, value) in read.fields().flatten() {
             let right = match self.names.iter().position(|n| n.as_bytes() == name).map(|field| self.cells[field]) {
                 Some(Cell::Tag(tag)) => self.values.number(value) == Some(self.layout.tag_value(point.series, tag)),
                 Some(Cell::Timestamp) => value == point.timestamp.to_be_bytes(),
-                Some(Cell::Value) => value == self.checked_value(point).to_be_bytes(),
+                Some(Cell::Value) => value == self.integrity_value(point).to_be_bytes(),
                 None => false,
             };
             if !right {
                 return Check::Wrong;
             }
-            seen += 1;
+            points += 1;
         }
-        if seen == self.cells.len() { Check::Right } else { Check::Wrong }
+        if points == self.cells.len() { Check::Right } else { Check::Wrong }
     }
 
     /// Writes the clauses of a query for `point`, to reused buffers.

@@ -244,8 +244,8 @@ impl TimeSeriesSpec {
 
     /// Number of points that a load writes; `None`: unlimited.
     pub(super) fn loads(&self) -> Option<u64> {
-        let given = |count: Option<u64>| count.filter(|&n| n > 0);
-        given(self.insert_count).or(given(self.records))
+        let nonzero = |count: Option<u64>| count.filter(|&n| n > 0);
+        nonzero(self.insert_count).or(nonzero(self.records))
     }
 
     /// YCSB's interpretation of `recordcount`.
@@ -254,12 +254,12 @@ impl TimeSeriesSpec {
     }
 
     /// Number of loaded points that a run uses.
-    pub(super) fn loaded(&self) -> u64 {
+    pub(super) fn count_loaded_points(&self) -> u64 {
         self.record_count().min(self.loads().unwrap_or(u64::MAX))
     }
 
     /// Number of time steps that are shuffled together.
-    pub(super) fn shuffled_steps(&self, series: u64) -> u64 {
+    pub(super) fn shuffle_window(&self, series: u64) -> u64 {
         if self.random_time_order { self.record_count() / series + 1 } else { 0 }
     }
 }

@@ -30,7 +30,7 @@ fn spec() -> TimeSeriesSpec {
     }
 }
 
-fn only(kind: Kind) -> Mix {
+fn mix_of(kind: Kind) -> Mix {
     let mut mix = Mix::default();
     match kind {
         Kind::Read => mix.read = 1.0,
@@ -62,25 +62,25 @@ fn number(bytes: &[u8]) -> i64 {
 }
 
 /// `key tag=value … timestamp`, as `BasicTSDB` prints it, and the value's bits.
-fn written(operation: &SeriesOperation) -> (String, i64) {
-    let mut words = vec![String::from_utf8(operation.key.clone()).unwrap()];
+fn format_write(operation: &SeriesOperation) -> (String, i64) {
+    let mut parts = vec![String::from_utf8(operation.key.clone()).unwrap()];
     let mut bits = 0;
     for (name, value) in operation.row.fields().flatten() {
         match name {
             b"YCSBV" => bits = number(value),
-            b"YCSBTS" => words.push(format!("YCSBTS={}", number(value))),
-            _ => words.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))),
+            b"YCSBTS" => parts.push(format!("YCSBTS={}", number(value))),
+            _ => parts.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value))),
         }
     }
-    (words.join(" "), bits)
+    (parts.join(" "), bits)
 }
 
 fn points(spec: TimeSeriesSpec, count: u64) -> Vec<String> {
     let load = load(spec);
-    (0..count).map(|index| written(&operation(&load, index)).0).collect()
+    (0..count).map(|index| format_write(&operation(&load, index)).0).collect()
 }
 
-/// The point that a query reads, in the form of [`written`].
-fn asked(operation: &SeriesOperation) -> String {
+/// The point that a query reads, in the form of [`format_write`].
+fn format_query(operation: &SeriesOperation) -> String {
     format!("{} {}", String::from_utf8_lossy(&operation.key), operation.clauses.join(" "))
 }

@@ -84,7 +84,7 @@ mod tests {
     /// Words printed by YCSB's own generator.
     #[test]
     fn words_are_ycsbs() {
-        let words = Words::new(8);
+        let vocabulary = Words::new(8);
         for (number, word) in [
             (0, "AAAAAAAA"),
             (1, "AAAAAAAB"),
@@ -94,15 +94,15 @@ mod tests {
             (51, "AAAAAAAz"),
             (52, "AAAAAABA"),
         ] {
-            assert_eq!(words.word(number), word);
-            assert_eq!(words.number(word.as_bytes()), Some(number));
+            assert_eq!(vocabulary.word(number), word);
+            assert_eq!(vocabulary.number(word.as_bytes()), Some(number));
         }
-        assert_eq!(words.number(b"AAAAAAA1"), None);
-        assert_eq!(words.number(b"AAAAAAA"), None);
+        assert_eq!(vocabulary.number(b"AAAAAAA1"), None);
+        assert_eq!(vocabulary.number(b"AAAAAAA"), None);
     }
 
     #[test]
-    fn long_words_are_padded_and_short_ones_run_out() {
+    fn short_words_run_out() {
         let long = Words::new(100);
         assert_eq!(long.word(53), format!("{}BB", "A".repeat(98)));
         assert_eq!(long.number(long.word(u64::MAX).as_bytes()), Some(u64::MAX));

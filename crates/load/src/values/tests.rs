@@ -20,12 +20,12 @@ fn integrity_values_are_ycsbs() {
 }
 
 #[test]
-fn lengths_stay_in_their_ranges_and_favour_what_they_should() {
+fn lengths_follow_their_distributions() {
     let tally = |length: Length| {
         let lengths = Lengths::new(&length);
         let mut counts = std::collections::BTreeMap::new();
         for i in 0..100_000 {
-            *counts.entry(lengths.next(&mut Draws::at(2, i, Purpose::Value))).or_insert(0u32) += 1;
+            *counts.entry(lengths.next(&mut Draws::new(2, i, Purpose::Value))).or_insert(0u32) += 1;
         }
         counts
     };

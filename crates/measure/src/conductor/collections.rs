@@ -21,7 +21,7 @@ pub struct Asked(Receiver<Vec<Collections>>);
 
 impl Asked {
     /// Sends the query. `None`: the system cannot start another thread.
-    pub fn of(store: &Arc<dyn OpenStore>) -> Option<Self> {
+    pub fn send(store: &Arc<dyn OpenStore>) -> Option<Self> {
         let (answer, answers) = channel();
         let store = Arc::clone(store);
         let body = move || {
@@ -35,11 +35,11 @@ impl Asked {
 
     /// The answer, unless the store is lost before it arrives.
     fn wait(&self, store: &dyn OpenStore) -> Option<Vec<Collections>> {
-        let asked = Instant::now();
+        let start = Instant::now();
         loop {
             match self.0.recv_timeout(CHECK) {
                 Ok(collections) => return Some(collections),
-                Err(RecvTimeoutError::Timeout) if store.describe_loss().is_none() && asked.elapsed() < ANSWER_MAX => {}
+                Err(RecvTimeoutError::Timeout) if store.describe_loss().is_none() && start.elapsed() < ANSWER_MAX => {}
                 Err(_) => return None,
             }
         }
@@ -49,15 +49,15 @@ impl Asked {
 /// The activity of each collector since the query `before`; empty if one of the two answers is missing.
 pub fn since(before: Option<Asked>, store: &Arc<dyn OpenStore>) -> Vec<Collections> {
     let Some(before) = before.and_then(|before| before.wait(&**store)) else { return Vec::new() };
-    let now = Asked::of(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
+    let now = Asked::send(store).and_then(|now| now.wait(&**store)).unwrap_or_default();
     difference(now, &before)
 }
 
 fn difference(mut now: Vec<Collections>, before: &[Collections]) -> Vec<Collections> {
-    for each in &mut now {
-        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == each.collector) {
-            each.count = each.count.saturating_sub(earlier.count);
-            each.time_ms = each.time_ms.saturating_sub(earlier.time_ms);
+    for collector in &mut now {
+        if let Some(earlier) = before.iter().find(|earlier| earlier.collector == collector.collector) {
+            collector.count = collector.count.saturating_sub(earlier.count);
+            collector.time_ms = collector.time_ms.saturating_sub(earlier.time_ms);
         }
     }
     now

@@ -12,9 +12,9 @@ use crate::window::Ending;
 use loadstone_wire::event::Carried;
 
 impl Conductor<'_> {
-    /// The operations that were due but are in no latency histogram, and the number of all due operations. `held_ns`:
+    /// The operations that were due but are in no latency histogram, and the number of all due operations. `paused_ns`:
     /// the time for which the engine was paused.
-    pub(super) fn censored(
+    pub(super) fn collect_censored(
         &self,
         borders: &Borders,
         ending: Ending,
@@ -46,8 +46,8 @@ impl Conductor<'_> {
                 censored.unsent += 1;
             }
         };
-        for one in self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished()) {
-            let Unfinished { index, due_ns, sent, counted } = one;
+        for operation in self.workers.recorders().iter().flat_map(|recorder| recorder.list_unfinished()) {
+            let Unfinished { index, due_ns, sent, counted } = operation;
             if counted && (sent || due_ns < horizon_ns) {
                 add(index, due_ns, sent);
             }
@@ -55,7 +55,7 @@ impl Conductor<'_> {
         let Some(pace) = &self.task.pace else { return (censored, None) };
         let (segment, mut cursor) = (self.spec.segment, Cursor::default());
         if ending != Ending::Count {
-            let mut step = self.task.scheduler.claimed().max(segment.share(borders.first_index));
+            let mut step = self.task.scheduler.count_claimed().max(segment.share(borders.first_index));
             while step < borders.steps {
                 let index = segment.index(step);
                 let due_ns = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));
@@ -75,11 +75,12 @@ impl Conductor<'_> {
     }
 
     /// The operations of the warm-up that lasted into the window; none was awaited beyond `last_ns`.
-    pub(super) fn carried(&self, borders: &Borders, last_ns: u64) -> Carried {
+    pub(super) fn collect_carried(&self, borders: &Borders, last_ns: u64) -> Carried {
         let all = totals(self.workers.recorders());
-        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.unfinished());
-        let (sent, unsent): (Vec<_>, Vec<_>) = left.filter(|one| !one.counted).partition(|one| one.sent);
-        let claimed = self.task.scheduler.claimed();
+        let left = self.workers.recorders().iter().flat_map(|recorder| recorder.list_unfinished());
+        let (sent, unsent): (Vec<_>, Vec<_>) =
+            left.filter(|operation| !operation.counted).partition(|operation| operation.sent);
+        let claimed = self.task.scheduler.count_claimed();
         let unclaimed = self.spec.segment.share(borders.first_index).saturating_sub(claimed);
         let (unanswered, unsent) = (sent.len() as u64, unsent.len() as u64 + unclaimed);
         let still = if unanswered + unsent > 0 { last_ns.saturating_sub(borders.first_ns) } else { 0 };

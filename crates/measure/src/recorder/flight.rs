@@ -68,7 +68,7 @@ impl Flight {
         self.last_done.load(Ordering::Relaxed)
     }
 
-    pub(super) fn unfinished(&self) -> Option<Unfinished> {
+    pub(super) fn list_unfinished(&self) -> Option<Unfinished> {
         let due = self.due.load(Ordering::Relaxed);
         let index = self.index.load(Ordering::Relaxed);
         (due != NOTHING).then_some(Unfinished {

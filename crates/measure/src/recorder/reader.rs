@@ -86,7 +86,8 @@ pub fn totals(recorders: &[Arc<Recorder>]) -> Totals {
         all.pauses.iter_mut().zip(&recorder.pauses).for_each(|(all, cell)| *all += get(cell));
         all.rows += get(&recorder.rows);
         all.bytes += get(&recorder.bytes);
-        all.in_flight += recorder.unfinished().filter(|one| one.sent && one.counted).count() as u64;
+        all.in_flight +=
+            recorder.list_unfinished().filter(|operation| operation.sent && operation.counted).count() as u64;
         all.last_done_ns = recorder.flights.iter().map(Flight::last_done_ns).fold(all.last_done_ns, u64::max);
         all.closed_ns = all.closed_ns.max(get(&recorder.closed));
         all.late_generator += get(&recorder.late_generator);
@@ -122,14 +123,14 @@ impl Additions {
 
     /// Adds the recordings of `other`.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
-            *mine += theirs;
+        for (mine, added) in self.counts.iter_mut().zip(other.counts) {
+            *mine += added;
         }
         self.ended += other.ended;
         self.completed += other.completed;
-        for (key, theirs) in &other.latencies {
+        for (key, added) in &other.latencies {
             let mine = self.latencies.entry(*key).or_default();
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
+            mine.iter_mut().zip(added).for_each(|(mine, added)| mine.merge(added));
         }
     }
 
@@ -161,10 +162,10 @@ pub struct Reader {
 impl Reader {
     /// A reader, which must be the only one of these recorders.
     pub fn new(recorders: Vec<Arc<Recorder>>) -> Self {
-        let each = recorders.len();
+        let length = recorders.len();
         Self {
-            copied: std::iter::repeat_with(Default::default).take(each).collect(),
-            ended: vec![[[0; 2]; ENDED]; each],
+            copied: std::iter::repeat_with(Default::default).take(length).collect(),
+            ended: vec![[[0; 2]; ENDED]; length],
             recorders,
         }
     }
@@ -186,16 +187,16 @@ impl Reader {
                     slot.state.store(EMPTY, Ordering::Release);
                 }
             }
-            for (at, seen) in ended.iter_mut().enumerate() {
+            for (at, previous) in ended.iter_mut().enumerate() {
                 let read = |which: usize| recorder.ended[at][which].load(Ordering::Relaxed);
-                let new = [read(0) - seen[0], read(1) - seen[1]];
+                let new = [read(0) - previous[0], read(1) - previous[1]];
                 if new != [0; 2] {
                     // The latest interval up to `now` that uses this counter.
                     let back = (now + ENDED as u64 - at as u64) % ENDED as u64;
                     let to = all.entry(now.saturating_sub(back)).or_default();
                     to.ended += new[0] + new[1];
                     to.completed += new[0];
-                    *seen = [seen[0] + new[0], seen[1] + new[1]];
+                    *previous = [previous[0] + new[0], previous[1] + new[1]];
                 }
             }
             let stragglers = std::mem::take(&mut *recorder.stragglers.lock().unwrap_or_else(PoisonError::into_inner));
@@ -227,7 +228,7 @@ fn read_slot(slot: &Slot, copied: &mut Copied, latencies: bool, to: &mut Additio
     }
     let mut all = Readings::new();
     for (which, table) in slot.tables().into_iter().enumerate() {
-        for (id, status, grid) in table.into_iter().flat_map(Table::used) {
+        for (id, status, grid) in table.into_iter().flat_map(Table::entries) {
             let mut reading = Reading::default();
             reading.add(grid);
             if reading.count() > 0 {
@@ -264,7 +265,7 @@ mod tests {
         recorder.step(Step { id: Kind::Read.step(), status, times, lateness: None, interval });
         recorder.operation(interval, status, (1, 1), ns, ended_in.is_some());
         if let Some(other) = ended_in {
-            recorder.ended_in(other, status);
+            recorder.count_end(other, status);
         }
     }
 
@@ -304,9 +305,9 @@ mod tests {
             let counts = expected.entry(i / EACH - if late { 1 + i % 3 } else { 0 }).or_default();
             if i % 1_000 > SHAPE.deadline_ns { counts.1 += 1 } else { counts.0 += 1 }
         }
-        let found: BTreeMap<u64, (u64, u64)> =
+        let actual: BTreeMap<u64, (u64, u64)> =
             all.iter().map(|(&k, more)| (k, (more.counts[0], more.counts[1]))).collect();
-        assert_eq!(found, expected);
+        assert_eq!(actual, expected);
         for (interval, more) in &all {
             let [service, response, lower] = &more.latencies[&(Kind::Read.step(), Status::Ok)];
             let counts = [service.count(), response.count(), lower.count()];
@@ -320,7 +321,7 @@ mod tests {
 
     /// Operations are counted where they were due and where they ended, even after their slot was released.
     #[test]
-    fn operations_are_counted_in_the_interval_in_which_they_ended() {
+    fn operations_count_in_the_interval_of_their_end() {
         let recorder = Recorder::new(&SHAPE, 1);
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Ok, 1, Some(1));
@@ -329,9 +330,9 @@ mod tests {
         record(&recorder, 0, Status::Ok, 1, None);
         record(&recorder, 0, Status::Timeout, 1, None);
         record(&recorder, 0, Status::Ok, 501, Some(1));
-        // One operation of the warm-up, and one that ended after the window.
-        recorder.warmed_up(1);
-        recorder.ended_in(1, Status::Ok);
+        // One operation of the warm-up, and another that ended after the window.
+        recorder.count_warm_up(1);
+        recorder.count_end(1, Status::Ok);
         recorder.operation(1, Status::Ok, (1, 1), 1, true);
         let recorders = [Arc::new(recorder)];
         let mut all = BTreeMap::new();

@@ -164,7 +164,7 @@ mod tests {
 
     const ONE: u64 = 1 << 32;
 
-    fn at(lines: &Lines, ticks: u64) -> u64 {
+    fn time_at(lines: &Lines, ticks: u64) -> u64 {
         lines.read(|| ticks, || unreachable!("the counter is in use"))
     }
 
@@ -173,35 +173,35 @@ mod tests {
         let lines = Lines::new();
         assert_eq!(lines.read(|| 5, || 77), 77, "without a line, the kernel's clock is read");
         lines.begin((1_000, 50), ONE * 10 / 26);
-        assert_eq!(at(&lines, 1_000), 50);
-        assert!(at(&lines, 2_601_000).abs_diff(1_000_050) <= 1);
+        assert_eq!(time_at(&lines, 1_000), 50);
+        assert!(time_at(&lines, 2_601_000).abs_diff(1_000_050) <= 1);
         let century_ns = 3_155_760_000u64 * 1_000_000_000;
         let ticks = (u128::from(century_ns) * 26 / 10) as u64 + 1_000;
-        assert!(at(&lines, ticks).abs_diff(century_ns + 50) < century_ns / 1_000_000_000);
-        assert_eq!(at(&lines, 999), 50, "just before the first reading");
+        assert!(time_at(&lines, ticks).abs_diff(century_ns + 50) < century_ns / 1_000_000_000);
+        assert_eq!(time_at(&lines, 999), 50, "just before the first reading");
     }
 
     #[test]
-    fn a_tick_has_one_time_before_and_after_a_correction() {
+    fn correction_keeps_the_time_of_earlier_ticks() {
         let lines = Lines::new();
         lines.begin((0, 0), ONE);
-        let seen = at(&lines, STRIDE + 5);
+        let earlier = time_at(&lines, STRIDE + 5);
         lines.steer(ONE / 2);
-        assert_eq!(at(&lines, STRIDE + 5), seen);
-        assert_eq!(at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
-        assert_eq!(at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
-        assert_eq!(at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
+        assert_eq!(time_at(&lines, STRIDE + 5), earlier);
+        assert_eq!(time_at(&lines, 2 * STRIDE), 2 * STRIDE, "the old line holds to the end of its span");
+        assert_eq!(time_at(&lines, 2 * STRIDE + 100), 2 * STRIDE + 50);
+        assert_eq!(time_at(&lines, 2 * STRIDE - 1), 2 * STRIDE, "a late reader does not see the clock go back");
         // Two consecutive corrections, with no reading between them.
         lines.steer(ONE);
         lines.steer(2 * ONE);
-        assert_eq!(at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
+        assert_eq!(time_at(&lines, 5 * STRIDE), 2 * STRIDE + STRIDE / 2 + STRIDE + 2 * STRIDE);
     }
 
     #[test]
     fn the_kernels_clock_takes_over_without_going_back() {
         let lines = Lines::new();
         lines.begin((0, 1_000), ONE);
-        assert_eq!(at(&lines, 500), 1_500);
+        assert_eq!(time_at(&lines, 500), 1_500);
         lines.leave(0);
         let floor = 1_000 + STRIDE;
         assert_eq!(lines.read(|| 0, || 1_400), floor, "it stands still until the kernel's clock has caught up");

@@ -5,7 +5,7 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 
 /// The kernel's clock, a counter at 2.6 GHz, and the clock made from both.
-struct World {
+struct Host {
     clock: Counter,
     /// The kernel's clock runs `kernel_ppm` faster than true time; the counter runs `counter_ppm` faster.
     kernel_ns: f64,
@@ -16,10 +16,10 @@ struct World {
     seen_ns: u64,
 }
 
-impl World {
+impl Host {
     /// Calibrated for 20 ms, during which the counter was `wrong_ppm` faster than afterwards.
     fn new(wrong_ppm: f64) -> Self {
-        let mut world = Self {
+        let mut host = Self {
             clock: Counter::new(),
             kernel_ns: 5e9,
             ticks: 7e12,
@@ -28,11 +28,11 @@ impl World {
             vouched: true,
             seen_ns: 0,
         };
-        let first = world.reading();
-        world.passes(20_000_000);
-        world.clock.begin(first, || world.reading());
-        world.counter_ppm = 0.0;
-        world
+        let first = host.reading();
+        host.passes(20_000_000);
+        host.clock.begin(first, || host.reading());
+        host.counter_ppm = 0.0;
+        host
     }
 
     fn passes(&mut self, ns: u64) {
@@ -75,112 +75,112 @@ impl World {
 }
 
 #[test]
-fn a_drift_that_the_first_20_ms_did_not_show_is_found_and_corrected() {
-    let mut world = World::new(-50.0);
+fn late_drift_is_corrected() {
+    let mut host = Host::new(-50.0);
     // Until the first comparison the error is unknown: 50 ppm of a second.
-    assert!((49_000..52_000).contains(&world.runs(1)));
-    world.runs(20);
-    let steady = world.runs(4 * 3_600);
+    assert!((49_000..52_000).contains(&host.runs(1)));
+    host.runs(20);
+    let steady = host.runs(4 * 3_600);
     assert!(steady <= 5, "{steady} ns off within four hours");
-    let found = world.compare();
-    assert!((found.drift_ppm - 50.0).abs() < 0.1, "{found:?}");
-    assert!((49_000..60_000).contains(&found.offset_ns_max) && found.jumps == 0, "{found:?}");
+    let advice = host.compare();
+    assert!((advice.drift_ppm - 50.0).abs() < 0.1, "{advice:?}");
+    assert!((49_000..60_000).contains(&advice.offset_ns_max) && advice.jumps == 0, "{advice:?}");
 }
 
 #[test]
-fn ntp_slewing_of_the_kernels_clock_is_followed_and_is_not_a_jump() {
-    let mut world = World::new(0.0);
+fn ntp_slewing_is_no_jump() {
+    let mut host = Host::new(0.0);
     for ppm in [0.0, 500.0, 0.0, -500.0] {
-        world.kernel_ppm = ppm;
-        world.runs(30);
-        let off = world.offset_ns();
-        assert!(off.abs() <= 5, "{off} ns off at {ppm} ppm: {:?}", world.compare());
+        host.kernel_ppm = ppm;
+        host.runs(30);
+        let off = host.offset_ns();
+        assert!(off.abs() <= 5, "{off} ns off at {ppm} ppm: {:?}", host.compare());
     }
-    let found = world.compare();
-    assert!(found.jumps == 0 && found.offset_ns_max < 600_000, "{found:?}");
+    let advice = host.compare();
+    assert!(advice.jumps == 0 && advice.offset_ns_max < 600_000, "{advice:?}");
 }
 
 #[test]
 fn comparisons_may_be_frequent_or_rare() {
     for every_ns in [1_000_000, 100_000_000, 10 * SECOND, 600 * SECOND] {
-        let mut world = World::new(-50.0);
+        let mut host = Host::new(-50.0);
         for _ in 0..20 + 20 * SECOND / every_ns {
-            world.passes(every_ns);
-            world.now();
-            world.compare();
+            host.passes(every_ns);
+            host.now();
+            host.compare();
         }
-        let off = world.offset_ns().unsigned_abs();
+        let off = host.offset_ns().unsigned_abs();
         assert!(off <= 5 + every_ns / 500_000_000, "{off} ns off with comparisons every {every_ns} ns");
-        assert_eq!(world.compare().jumps, 0);
+        assert_eq!(host.compare().jumps, 0);
     }
 }
 
 /// Asserts that the counter was abandoned: this counts as one jump, and the clock follows the kernel's from here on.
-fn assert_abandoned(world: &mut World) {
-    assert_eq!(world.compare().jumps, 1);
-    world.passes(SECOND);
-    let ahead = world.offset_ns();
+fn assert_abandoned(host: &mut Host) {
+    assert_eq!(host.compare().jumps, 1);
+    host.passes(SECOND);
+    let ahead = host.offset_ns();
     assert!(ahead >= 0);
-    world.counter_ppm = 1e6;
-    world.runs(10);
-    assert_eq!(world.offset_ns(), ahead, "the counter is no longer read");
-    assert_eq!(world.compare().jumps, 1);
+    host.counter_ppm = 1e6;
+    host.runs(10);
+    assert_eq!(host.offset_ns(), ahead, "the counter is no longer read");
+    assert_eq!(host.compare().jumps, 1);
 }
 
 #[test]
-fn a_suspend_is_a_jump_whichever_clock_kept_running() {
+fn suspend_is_a_jump() {
     for counter_kept_running in [true, false] {
-        let mut world = World::new(0.0);
-        world.runs(5);
+        let mut host = Host::new(0.0);
+        host.runs(5);
         if counter_kept_running {
-            world.ticks += 2.6 * 3.6e12;
+            host.ticks += 2.6 * 3.6e12;
         } else {
-            world.kernel_ns += 3.6e12;
+            host.kernel_ns += 3.6e12;
         }
-        world.now();
-        assert_abandoned(&mut world);
+        host.now();
+        assert_abandoned(&mut host);
         // A time that was read cannot be taken back, but the clock must not stand still for an hour either.
         let ahead = if counter_kept_running { 3_600 * SECOND } else { 0 };
-        assert!(world.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
+        assert!(host.offset_ns().unsigned_abs().abs_diff(ahead) < 1_000_000);
     }
 }
 
 #[test]
 fn a_counter_that_restarts_is_a_jump() {
-    let mut world = World::new(0.0);
-    world.runs(5);
-    world.ticks = 0.0;
-    world.passes(SECOND);
+    let mut host = Host::new(0.0);
+    host.runs(5);
+    host.ticks = 0.0;
+    host.passes(SECOND);
     // The next reading may go back, as readings store nothing; after the comparison no reading does.
-    assert_abandoned(&mut world);
-    assert_eq!(world.offset_ns(), 0);
+    assert_abandoned(&mut host);
+    assert_eq!(host.offset_ns(), 0);
 }
 
 #[test]
 fn a_small_jump_is_detected() {
-    let mut world = World::new(0.0);
-    world.runs(5);
-    world.ticks += 2.6e6;
-    assert_abandoned(&mut world);
+    let mut host = Host::new(0.0);
+    host.runs(5);
+    host.ticks += 2.6e6;
+    assert_abandoned(&mut host);
 }
 
 #[test]
-fn the_counter_is_abandoned_when_the_kernel_abandons_it() {
-    let mut world = World::new(0.0);
-    world.runs(5);
-    world.vouched = false;
-    assert_abandoned(&mut world);
-    assert!(world.offset_ns() < 1_000);
+fn counter_is_abandoned_with_the_kernel() {
+    let mut host = Host::new(0.0);
+    host.runs(5);
+    host.vouched = false;
+    assert_abandoned(&mut host);
+    assert!(host.offset_ns() < 1_000);
 }
 
 #[test]
 fn a_reading_that_was_interrupted_corrects_nothing() {
-    let mut world = World::new(0.0);
-    world.runs(5);
-    world.passes(SECOND);
-    let late = Reading { width_ns: 900_000, ns: world.kernel_ns as u64 + 450_000, ..world.reading() };
-    assert_eq!(world.clock.compare(|| late, || true).unwrap().jumps, 0);
-    assert!(world.runs(5) <= 5);
+    let mut host = Host::new(0.0);
+    host.runs(5);
+    host.passes(SECOND);
+    let late = Reading { width_ns: 900_000, ns: host.kernel_ns as u64 + 450_000, ..host.reading() };
+    assert_eq!(host.clock.compare(|| late, || true).unwrap().jumps, 0);
+    assert!(host.runs(5) <= 5);
 }
 
 #[test]

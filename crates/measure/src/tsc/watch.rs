@@ -42,7 +42,7 @@ pub enum Advice {
     Keep,
     /// Change to this rate: ns per tick, in units of 2^−32.
     Steer(u64),
-    /// Abandon the counter for the rest of the process; it was ahead of the kernel's clock by this lead.
+    /// Abandon the counter until the process ends; it was ahead of the kernel's clock by this lead.
     Leave { lead_ns: u64 },
 }
 
@@ -89,7 +89,7 @@ impl Watch {
 
     /// Compares: `own_ns` is the time of our clock at the reading's ticks. `vouched`: the kernel itself still keeps
     /// time by the counter.
-    pub fn look(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
+    pub fn compare(&mut self, now: Reading, own_ns: u64, vouched: bool) -> Advice {
         if self.agreement.jumps > 0 {
             return Advice::Keep;
         }

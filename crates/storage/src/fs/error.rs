@@ -103,7 +103,7 @@ impl FsError {
 
     /// The failure at an offset of the file.
     #[must_use]
-    pub fn at(self, offset: u64) -> Self {
+    pub fn with_offset(self, offset: u64) -> Self {
         Self { offset: Some(offset), ..self }
     }
 

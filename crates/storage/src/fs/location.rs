@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_uri_is_a_file_system_and_a_path() {
+    fn uri_splits_into_file_system_and_path() {
         for (text, uri) in [
             ("file:///data/x/", "file:///data/x"),
             ("file:/data", "file:///data"),

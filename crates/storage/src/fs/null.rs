@@ -1,4 +1,4 @@
-//! A file system that stores nothing: writes are discarded, reads return zeros. For the engine's probe of its own cost.
+//! A file system that stores nothing: writes are discarded, reads return zeros. For the probe of the engine's cost.
 
 use super::{CreateOptions, FileKind, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
 

@@ -172,7 +172,7 @@ impl Chunk {
     }
 
     /// The rows and the entries, from which several threads can gather.
-    pub fn sorted(&mut self) -> Sorted<'_> {
+    pub fn sort_parts(&mut self) -> Sorted<'_> {
         Sorted { entries: self.entries.as_u128(), rows: &self.rows }
     }
 }

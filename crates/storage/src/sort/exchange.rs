@@ -6,7 +6,7 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::files::{join, read_all, write_all};
 use crate::sort::splitters::{Key, Splitters};
-use crate::sort::stage::{Outcome, Task};
+use crate::sort::task::{Outcome, Task};
 
 /// The number of rows and their checksum, for the last stage.
 #[derive(Serialize, Deserialize)]
@@ -35,14 +35,14 @@ impl Task<'_> {
     /// Computed from the samples of all segments, so that all segments have the same splitters.
     pub(super) fn splitters(&self) -> Result<Splitters, SortError> {
         let mut keys: Vec<Key> = Vec::new();
-        for (_, bytes) in self.left_by("sample-")? {
+        for (_, bytes) in self.list_files("sample-")? {
             keys.extend_from_slice(bytes.as_chunks().0);
         }
-        Ok(Splitters::of_sample(keys, self.job.parts as usize))
+        Ok(Splitters::from_sample(keys, self.job.parts as usize))
     }
 
     /// The files of earlier stages in the scratch directory whose names begin with `prefix`.
-    pub(super) fn left_by(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
+    pub(super) fn list_files(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
         let scratch = self.scratch()?.path;
         let Some(entries) = self.output.list(&scratch)? else {
             return Err(SortError::new(format!("there is no scratch directory {scratch}"))
@@ -70,7 +70,7 @@ impl Task<'_> {
 
     pub(super) fn sums(&self, side: Side) -> Result<Option<(u64, Checksum)>, SortError> {
         let mut all = None;
-        for (path, bytes) in self.left_by(side.prefix())? {
+        for (path, bytes) in self.list_files(side.prefix())? {
             let wrong =
                 |error: &dyn std::fmt::Display| SortError::new(format!("cannot read the sum in {path}: {error}"));
             let sum: Sum = serde_json::from_slice(&bytes).map_err(|error| wrong(&error))?;

@@ -59,16 +59,16 @@ pub trait Append: Send {
     fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
-/// Reads at least `wanted` bytes into a buffer that may be longer, as direct I/O reads whole blocks.
+/// Reads at least `required` bytes into a buffer that may be longer, as direct I/O reads whole blocks.
 pub fn read_exactly(
     file: &mut dyn ReadAt,
     path: &str,
     buffer: &mut [u8],
     offset: u64,
-    wanted: usize,
+    required: usize,
 ) -> Result<(), SortError> {
     let got = file.read_at(buffer, offset)?;
-    if got >= wanted {
+    if got >= required {
         return Ok(());
     }
     Err(SortError::new(format!("{path} ends at offset {}, but was longer when it was listed", offset + got as u64))
@@ -124,8 +124,9 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`.
-pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, String), SortError> {
+/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`. HDFS buffers
+/// `buffer_bytes` of each file being written.
+pub fn locate(text: &str, job: &Job, direct: bool, buffer_bytes: usize) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
         Scheme::File => Box::new(local(if direct { Direct::IfPossible } else { Direct::Off })),
@@ -133,7 +134,7 @@ pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, St
             let runtime = runtime()?;
             let _within = runtime.enter();
             let system = Hdfs::new(&location.authority, &job.properties)?;
-            let create = created(job.block_bytes, job.sizes().block);
+            let create = create_options(job.block_bytes, buffer_bytes);
             Box::new(Blocking { system, create, replicates: true, waiting: Waiting(Some(runtime)) })
         }
     };
@@ -143,17 +144,17 @@ pub fn locate(text: &str, job: &Job, direct: bool) -> Result<(Box<dyn Files>, St
 /// Local files. Rows are read directly to the place where they are sorted, without a copy.
 pub fn local(direct: Direct) -> impl Files {
     let system = Local::new(LocalOptions { direct, uring_depth: None });
-    Blocking { system, create: created(None, 0), replicates: false, waiting: Waiting(None) }
+    Blocking { system, create: create_options(None, 0), replicates: false, waiting: Waiting(None) }
 }
 
-fn created(block_bytes: Option<u64>, buffer_bytes: usize) -> CreateOptions {
+fn create_options(block_bytes: Option<u64>, buffer_bytes: usize) -> CreateOptions {
     CreateOptions { block_bytes, buffer_bytes, overwrite: false, parents: false, ..CreateOptions::default() }
 }
 
 fn runtime() -> Result<&'static Runtime, SortError> {
     static RUNTIME: OnceLock<io::Result<Runtime>> = OnceLock::new();
-    let made = RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(IO_THREADS).enable_all().build());
-    made.as_ref().map_err(|error| SortError::new(format!("cannot start the threads of the HDFS client: {error}")))
+    let result = RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(IO_THREADS).enable_all().build());
+    result.as_ref().map_err(|error| SortError::new(format!("cannot start the threads of the HDFS client: {error}")))
 }
 
 /// Waits for the answers of a file system: on this runtime, or without a runtime for answers that are ready at the

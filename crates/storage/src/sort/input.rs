@@ -63,7 +63,7 @@ pub const DIFFERS: &str = "it differs from the row that TeraGen makes";
 pub const SUCCESS: &str = "_SUCCESS";
 
 /// The number of a part and its prefix: 7 and `part-r-` for `part-r-00007`.
-fn numbered(path: &str) -> Option<(&str, u64)> {
+fn parse_number(path: &str) -> Option<(&str, u64)> {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let digits = name.strip_prefix("part-")?.rsplit('-').next()?;
     let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
@@ -77,7 +77,7 @@ impl Input {
             return Err(SortError::usage(format!("there is no directory {path}"))
                 .hint("give a directory of rows, such as `teragen ROWS DIRECTORY` writes"));
         };
-        let mut found = Vec::new();
+        let mut inputs = Vec::new();
         for entry in entries.iter().filter(|entry| !entry.name().starts_with(['_', '.'])) {
             let path = join(path, entry.name());
             match entry.kind {
@@ -100,10 +100,10 @@ impl Input {
                 ))
                 .hint("rows have 100 bytes each: write or copy the file again"));
             }
-            found.push(InputFile { path, rows: entry.bytes / ROW_BYTES as u64 });
+            inputs.push(InputFile { path, rows: entry.bytes / ROW_BYTES as u64 });
         }
         let success = entries.iter().any(|entry| entry.name() == SUCCESS);
-        Ok(Self { path: path.to_owned(), files: found, success, check: None })
+        Ok(Self { path: path.to_owned(), files: inputs, success, check: None })
     }
 
     /// Refuses an output with missing parts. Returns a warning if its job may not have finished.
@@ -115,11 +115,11 @@ impl Input {
                 .hint("give the directory that teragen or terasort wrote"));
         }
         let mut kinds = BTreeMap::<&str, BTreeSet<u64>>::new();
-        for (kind, number) in self.files.iter().filter_map(|file| numbered(&file.path)) {
+        for (kind, number) in self.files.iter().filter_map(|file| parse_number(&file.path)) {
             kinds.entry(kind).or_default().insert(number);
         }
         for (kind, numbers) in &kinds {
-            let missing = (0..).zip(numbers).find(|(wanted, number)| wanted != *number);
+            let missing = (0..).zip(numbers).find(|(expected, number)| expected != *number);
             if let (Some((first, _)), Some(last)) = (missing, numbers.last()) {
                 return Err(SortError::new(format!(
                     "{} is incomplete: {kind}{first:05} is missing, and {kind}{last:05} is there",
@@ -131,7 +131,7 @@ impl Input {
         let doubtful = !self.success && !kinds.is_empty();
         Ok(doubtful.then(|| {
             SortError::new(format!("{} has no {SUCCESS}: the job that wrote it may not have finished", self.path))
-                .hint("compare the number of rows and the checksum with those of the input")
+                .hint("compare the number of rows and the checksum with the input's")
         }))
     }
 
@@ -219,25 +219,25 @@ mod tests {
     }
     #[test]
     fn parts_are_complete_when_their_numbers_are() {
-        let look = |names: &[&str], success| {
+        let check_names = |names: &[&str], success| {
             let file = |name: &&str| InputFile { path: format!("/out/{name}"), rows: 0 };
             Input { path: "/out".to_owned(), files: names.iter().map(file).collect(), success, check: None }.complete()
         };
         for names in [&["part-r-00000"][..], &["part-m-00000", "part-r-00000", "part-r-00001"], &["mine", "part-x"]] {
-            assert_eq!(look(names, true), Ok(None), "{names:?}");
+            assert_eq!(check_names(names, true), Ok(None), "{names:?}");
         }
         let many: Vec<String> = (0..100_002).map(|number| format!("part-{number:05}")).collect();
-        assert_eq!(look(&many.iter().map(String::as_str).collect::<Vec<_>>(), true), Ok(None));
-        assert!(look(&[], true).unwrap_err().message.contains("no parts in /out"));
+        assert_eq!(check_names(&many.iter().map(String::as_str).collect::<Vec<_>>(), true), Ok(None));
+        assert!(check_names(&[], true).unwrap_err().message.contains("no parts in /out"));
         for (names, missing) in [
             (&["part-r-00001"][..], "part-r-00000 is missing"),
             (&["part-r-00000", "part-r-00002"], "part-r-00001 is missing"),
             (&["part-00000", "part-00001", "part-00004"], "part-00002 is missing, and part-00004 is there"),
         ] {
-            let error = look(names, true).unwrap_err();
+            let error = check_names(names, true).unwrap_err();
             assert!(error.message.contains(missing) && error.hint.is_some(), "{error}");
         }
-        assert!(look(&["part-r-00000"], false).unwrap().unwrap().message.contains("no _SUCCESS"));
-        assert_eq!(look(&["mine"], false), Ok(None), "files that were collected by hand have no mark");
+        assert!(check_names(&["part-r-00000"], false).unwrap().unwrap().message.contains("no _SUCCESS"));
+        assert_eq!(check_names(&["mine"], false), Ok(None), "files that were collected by hand have no mark");
     }
 }

@@ -1,4 +1,4 @@
-//! The input of a sort, and the division of memory.
+//! The settings of a sort, and the stages of a job.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
@@ -8,11 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
-use crate::sort::chunk::Chunk;
-use crate::sort::input::ALIGNED_ROWS;
-use crate::sort::read_ahead;
-use crate::sort::rows::ROW_BYTES;
-use crate::sort::spool::BUFFERS;
 
 /// One stage of a job. The stages of a job follow each other; the segments of a stage run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,18 +64,18 @@ pub struct Job {
     #[serde(default)]
     pub rows: u64,
     /// Number of files to write.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub parts: u64,
     /// Memory per segment, bytes.
     pub memory_bytes: u64,
     /// Computing threads per segment; further threads wait for disks.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub threads: u64,
     /// Replication of the output on HDFS; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
     /// Number of copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
-    #[serde(default = "one_copy", skip_serializing_if = "is_one")]
+    #[serde(default = "default_copies", skip_serializing_if = "is_one")]
     pub run_replication: u16,
     /// Block size on HDFS, bytes; absent: HDFS's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,11 +110,11 @@ impl Default for Job {
     }
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 
-fn one_copy() -> u16 {
+fn default_copies() -> u16 {
     1
 }
 
@@ -128,47 +123,16 @@ fn is_one(copies: &u16) -> bool {
     *copies == 1
 }
 
-/// Memory for code and stacks of the process.
-const RESERVE: u64 = 24 << 20;
-/// Memory of the HDFS client, without its buffers for open files: 21 MB measured on a small cluster.
-const HDFS_RESERVE: u64 = 32 << 20;
-/// Number of blocks that the client holds per file being written: its buffer, and packets in flight.
-const HDFS_BLOCKS: u64 = 4;
 /// The minimum memory in which two chunks are large enough to be worth sorting.
 pub const MEMORY_MIN: u64 = 64 << 20;
 /// The minimum memory with HDFS.
 const HDFS_MEMORY_MIN: u64 = 128 << 20;
 /// The number of parts that the digits in their names allow.
 const PARTS_MAX: u64 = 100_000;
-/// The unit of block sizes: whole rows and whole disk blocks.
-const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
-/// Size of the largest block: larger ones were not faster.
-const BLOCK_MAX: u64 = 40 * UNIT;
-/// Size of the largest block for reading runs, of which there are many: reads are still long, and touch less new
-/// memory.
-const RUN_BLOCK_MAX: u64 = 10 * UNIT;
-
-/// The division of a segment's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// Bytes read or written at a time.
-    pub block: usize,
-    /// Bytes of rows in each of the two chunks of an external sort.
-    pub chunk: usize,
-    /// Bytes of rows in the only chunk of a sort in memory.
-    pub whole: usize,
-    /// Bytes that all merges share.
-    pub merge: u64,
-    /// Threads that compute.
-    pub threads: u64,
-    /// Whether there is an HDFS client, which has separate buffers for each file being read.
-    pub on_hdfs: bool,
-}
-
 impl Job {
     /// Refuses values beyond the limits.
     pub fn check(&self) -> Result<(), SortError> {
-        let min = if self.on_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
+        let min = if self.needs_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
         if self.memory_bytes < min {
             let (min, got) = (min >> 20, self.memory_bytes);
             return Err(SortError::usage(format!("memory must be at least {min} MiB, got {got} bytes"))
@@ -202,25 +166,8 @@ impl Job {
     }
 
     /// Whether an HDFS client is needed.
-    fn on_hdfs(&self) -> bool {
+    pub(super) fn needs_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
-    }
-
-    /// The division of the memory.
-    pub fn sizes(&self) -> Sizes {
-        let block = (self.memory_bytes / 64 / self.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
-        let client = if self.on_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * self.threads * block } else { 0 };
-        let budget = self.memory_bytes.saturating_sub(RESERVE + client);
-        let rest = budget.saturating_sub(self.threads * BUFFERS as u64 * block);
-        let rows = |bytes: u64| ((bytes as f64 / Chunk::OVERHEAD) as u64 / UNIT).max(1) * UNIT;
-        Sizes {
-            block: block as usize,
-            chunk: rows(rest / 2) as usize,
-            whole: rows(rest) as usize,
-            merge: budget,
-            threads: self.threads,
-            on_hdfs: self.on_hdfs(),
-        }
     }
 }
 
@@ -256,24 +203,6 @@ fn normalise(path: &Path) -> PathBuf {
         }
     }
     normal
-}
-
-impl Sizes {
-    /// The number of concurrent merges, and the block size with which they read runs.
-    pub fn merges(&self, runs: usize, parts: usize) -> Result<(usize, usize), SortError> {
-        let each = read_ahead::BUFFERS * if self.on_hdfs { 2 } else { 1 };
-        let buffers = (runs.max(1) * each) as u64;
-        let write = (BUFFERS * self.block) as u64;
-        for merges in (1..=self.threads.min(parts.max(1) as u64)).rev() {
-            let block = (self.merge / merges).saturating_sub(write) / buffers / UNIT * UNIT;
-            if block > 0 {
-                return Ok((merges as usize, block.min(RUN_BLOCK_MAX) as usize));
-            }
-        }
-        let needed = RESERVE + write + buffers * UNIT;
-        Err(SortError::usage(format!("{runs} runs cannot be merged in the memory allowed"))
-            .hint(format!("use --memory {}MiB or more", (needed >> 20) + 1)))
-    }
 }
 
 #[cfg(test)]
@@ -313,22 +242,5 @@ mod tests {
         ] {
             assert_eq!(refusal(input, output), None, "{input} {output}");
         }
-    }
-
-    #[test]
-    fn what_is_allocated_is_less_than_the_memory() {
-        for memory_bytes in [MEMORY_MIN, 200 << 20, 1 << 30, 2_000_000_000, 64 << 30] {
-            for threads in [1, 2, 7, 64] {
-                let job = Job { memory_bytes, threads, ..Job::default() };
-                let sizes = job.sizes();
-                let spools = threads as usize * BUFFERS * sizes.block;
-                let chunks = (2.0 * Chunk::OVERHEAD * sizes.chunk as f64) as usize;
-                assert!(threads == 64 || (chunks + spools) as u64 <= memory_bytes, "{job:?}: {sizes:?}");
-                let (merges, block) = sizes.merges(12, 7).unwrap();
-                let merging = merges * (12 * 2 * block + BUFFERS * sizes.block);
-                assert!(merging as u64 <= memory_bytes, "{job:?}: {merges} of {block}");
-            }
-        }
-        assert!(Job::default().sizes().merges(100_000, 1).unwrap_err().usage);
     }
 }

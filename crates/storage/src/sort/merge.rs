@@ -35,11 +35,11 @@ pub fn merge(
     memory: Memory,
     progress: &Progress,
 ) -> Result<(Checksum, Memory), SortError> {
-    let (requests, asked) = channel::<Request>();
-    let asked = Mutex::new(asked);
+    let (requests, pending) = channel::<Request>();
+    let pending = Mutex::new(pending);
     std::thread::scope(|scope| {
         for _ in 0..READERS {
-            scope.spawn(|| read_ahead::serve(&asked, progress));
+            scope.spawn(|| read_ahead::serve(&pending, progress));
         }
         let Memory { mut read, write } = memory;
         let mut cursors = Vec::new();
@@ -53,10 +53,10 @@ pub fn merge(
                 offset: slice.offset,
                 rows: slice.rows,
             };
-            let (Some(one), Some(other)) = (read.pop(), read.pop()) else {
+            let (Some(first), Some(other)) = (read.pop(), read.pop()) else {
                 return Err(SortError::new("internal error: a merge has too few buffers"));
             };
-            cursors.push(Cursor::open(source, requests.clone(), [one, other])?);
+            cursors.push(Cursor::open(source, requests.clone(), [first, other])?);
         }
         drop(requests);
         let mut spool = Spool::create(scope, files, path, keep, write, progress)?;

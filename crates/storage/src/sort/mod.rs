@@ -1,6 +1,6 @@
 //! TeraGen, TeraSort and TeraValidate in stages.
 //!
-//! Each stage is one call of [`stage::Task::run`] for each of n segments. Segments exchange data only through files, and the
+//! Each stage is one call of [`task::Task::run`] for each of n segments. Segments exchange data only through files, and the
 //! caller is the barrier between stages. Rows become runs, which are sorted chunks of memory, and runs are merged into parts.
 //! If everything fits into memory, the parts are written directly from memory.
 
@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod files;
 pub mod input;
 pub mod job;
+pub mod memory;
 pub mod merge;
 pub mod parallel;
 pub mod progress;
@@ -21,6 +22,7 @@ pub mod scratch;
 pub mod splitters;
 pub mod spool;
 pub mod stage;
+pub mod task;
 pub mod tournament;
 pub mod validate;
 
@@ -57,7 +59,7 @@ impl SortError {
     }
 
     /// The end of a stage that was stopped by request.
-    pub fn stopped() -> Self {
+    pub fn stop() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }
 

@@ -6,13 +6,13 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 
 /// Processes each item, with one thread per memory. Returns the sum of the checksums.
-pub fn in_parallel<M: Send>(
+pub fn process_in_parallel<M: Send>(
     items: &[usize],
     memories: Vec<M>,
     work: impl Fn(usize, M) -> Result<(Checksum, M), SortError> + Sync,
 ) -> Result<Checksum, SortError> {
     let next = Mutex::new(items.iter());
-    let each = |mut memory: M| {
+    let work = |mut memory: M| {
         let mut all = Checksum::default();
         loop {
             let item = next.lock().map_or(None, |mut next| next.next().copied());
@@ -22,9 +22,9 @@ pub fn in_parallel<M: Send>(
             memory = back;
         }
     };
-    let each = &each;
+    let work = &work;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || each(memory))).collect();
+        let threads: Vec<_> = memories.into_iter().map(|memory| scope.spawn(move || work(memory))).collect();
         let mut all = Ok(Checksum::default());
         for thread in threads {
             let own = thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a thread panicked")));

@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// Counts bytes written. Fails if the stage must stop.
-    pub fn written(&self, bytes: usize) -> Result<(), SortError> {
+    pub fn add_written(&self, bytes: usize) -> Result<(), SortError> {
         self.written.fetch_add(bytes as u64, Relaxed);
         self.go_on()
     }
@@ -53,7 +53,7 @@ impl Progress {
     }
 
     fn go_on(&self) -> Result<(), SortError> {
-        if self.stop.load(Relaxed) { Err(SortError::stopped()) } else { Ok(()) }
+        if self.stop.load(Relaxed) { Err(SortError::stop()) } else { Ok(()) }
     }
 
     /// The progress so far.

@@ -9,7 +9,7 @@ use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Number of buffers per sequence: one whose rows are being used, one that is being filled.
+/// Number of buffers per sequence: one in use, one being filled.
 pub const BUFFERS: usize = 2;
 
 /// An open file that several requests may share.
@@ -64,7 +64,7 @@ pub struct Cursor {
     /// The index of the buffer whose answer is next.
     turn: usize,
     /// Number of rows requested.
-    asked: u64,
+    requested: u64,
     current: Option<AlignedBuffer>,
     /// The start of the current row and the end of the rows in `current`.
     at: usize,
@@ -79,7 +79,7 @@ impl Cursor {
         buffers: [AlignedBuffer; BUFFERS],
     ) -> Result<Self, SortError> {
         let mut cursor =
-            Self { source, requests, answers: [None, None], turn: 0, asked: 0, current: None, at: 0, end: 0 };
+            Self { source, requests, answers: [None, None], turn: 0, requested: 0, current: None, at: 0, end: 0 };
         for buffer in buffers {
             cursor.ask(buffer)?;
             cursor.turn = (cursor.turn + 1) % BUFFERS;
@@ -89,23 +89,23 @@ impl Cursor {
     }
 
     fn ask(&mut self, buffer: AlignedBuffer) -> Result<(), SortError> {
-        let rows = (self.source.rows - self.asked).min((buffer.len() / ROW_BYTES) as u64);
+        let rows = (self.source.rows - self.requested).min((buffer.len() / ROW_BYTES) as u64);
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
         if rows == 0 {
             // An empty answer marks the end, and returns the buffer.
-            return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stopped());
+            return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stop());
         }
         let request = Request {
             file: Arc::clone(&self.source.file),
             path: Arc::clone(&self.source.path),
-            offset: self.source.offset + self.asked * ROW_BYTES as u64,
+            offset: self.source.offset + self.requested * ROW_BYTES as u64,
             bytes: rows as usize * ROW_BYTES,
             buffer,
             answer,
         };
-        self.asked += rows;
-        self.requests.send(request).map_err(|_| SortError::stopped())
+        self.requested += rows;
+        self.requests.send(request).map_err(|_| SortError::stop())
     }
 
     fn refill(&mut self) -> Result<(), SortError> {

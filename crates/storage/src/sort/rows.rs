@@ -138,9 +138,9 @@ impl RowCheck {
                 random = table[usize::from(byte)].from(random);
             }
         }
-        let mut wanted = [0; ROW_BYTES];
-        write(&mut wanted, number, random);
-        if *row == wanted { None } else { row.iter().zip(&wanted).position(|(got, wanted)| got != wanted) }
+        let mut expected = [0; ROW_BYTES];
+        write(&mut expected, number, random);
+        if *row == expected { None } else { row.iter().zip(&expected).position(|(got, expected)| got != expected) }
     }
 }
 

@@ -47,7 +47,7 @@ pub fn spill(
 ) -> Result<(), SortError> {
     let parts = chunk.parts(splitters);
     let shares = shares(&parts, buffers.len());
-    let sorted = chunk.sorted();
+    let sorted = chunk.sort_parts();
     let parts = &parts;
     let spilled = std::thread::scope(|scope| {
         let threads: Vec<_> = shares

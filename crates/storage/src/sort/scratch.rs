@@ -45,7 +45,7 @@ impl Owner {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().replace([':', '/'], "_");
         Self {
             pid,
-            started: started(pid).unwrap_or_default(),
+            started: start_time(pid).unwrap_or_default(),
             boot: read("/proc/sys/kernel/random/boot_id").replace('-', ""),
             host: read("/proc/sys/kernel/hostname"),
         }
@@ -66,13 +66,13 @@ impl Owner {
     fn lives(&self) -> bool {
         let here = Self::process(self.pid);
         // On another host, this cannot be known.
-        self.host != here.host || (self.boot == here.boot && started(self.pid) == Some(self.started))
+        self.host != here.host || (self.boot == here.boot && start_time(self.pid) == Some(self.started))
     }
 }
 
 /// Start time of a process (proc(5): field 22, after the name in parentheses); `None` if the process does not exist or
 /// is a zombie.
-fn started(pid: u32) -> Option<u64> {
+fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
@@ -103,7 +103,7 @@ pub struct Scratch {
 
 impl Scratch {
     /// The scratch directory of the job that writes this output.
-    pub fn of(output: &str) -> Result<Self, SortError> {
+    pub fn new(output: &str) -> Result<Self, SortError> {
         let output = output.trim_end_matches('/');
         let (parent, name) = output.rsplit_once('/').unwrap_or((".", output));
         if matches!(name, "" | "." | "..") {
@@ -124,19 +124,19 @@ impl Scratch {
             let exists = files.exists(&self.output)?;
             match self.holder(files)? {
                 Holder::Process(other) if other.lives() && other != *owner => {
-                    return Err(if exists { self.exists() } else { self.in_use(&other) });
+                    return Err(if exists { self.exists() } else { self.owner_error(&other) });
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
                 Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
                 // It was renamed while its names were read, or it was not created by a job.
-                Holder::Unknown => last = Some(self.without_owner()),
+                Holder::Unknown => last = Some(self.ownerless_error()),
                 Holder::Nobody => match self.claim(files, owner) {
                     Ok(()) => return self.begin(files),
                     Err(error) => last = Some(error),
                 },
             }
         }
-        Err(last.unwrap_or_else(|| self.without_owner()))
+        Err(last.unwrap_or_else(|| self.ownerless_error()))
     }
 
     fn holder(&self, files: &dyn Files) -> Result<Holder, SortError> {
@@ -168,16 +168,16 @@ impl Scratch {
 
     /// Creates the contents of the directory. If the disk is full, not even an empty directory remains.
     fn begin(&self, files: &dyn Files) -> Result<(), SortError> {
-        let begun = match files.exists(&self.output) {
+        let result = match files.exists(&self.output) {
             // Another job has renamed its output since the check, and released the scratch directory.
             Ok(true) => Err(self.exists()),
             Ok(false) => files.make_directory(&self.growing),
             Err(error) => Err(error),
         };
-        if begun.is_err() {
+        if result.is_err() {
             let _ = self.remove(files);
         }
-        begun
+        result
     }
 
     fn exists(&self) -> SortError {
@@ -185,7 +185,7 @@ impl Scratch {
             .hint("remove it, or choose another output")
     }
 
-    fn in_use(&self, other: &Owner) -> SortError {
+    fn owner_error(&self, other: &Owner) -> SortError {
         let Owner { pid, host, .. } = other;
         SortError::new(format!("process {pid} on {host} is writing {}", self.output)).hint(format!(
             "wait until it ends, or choose another output; if it does not write this output any more, remove {}",
@@ -193,7 +193,7 @@ impl Scratch {
         ))
     }
 
-    fn without_owner(&self) -> SortError {
+    fn ownerless_error(&self) -> SortError {
         SortError::new(format!("the scratch directory {} does not say which process owns it", self.path))
             .hint("if no job writes this output, remove the scratch directory")
     }
@@ -229,8 +229,8 @@ impl Scratch {
     /// Removes the directory, unless it belongs to another process.
     pub fn abandon(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         match self.holder(files)? {
-            Holder::Process(other) if other.lives() && other != *owner => Err(self.in_use(&other)),
-            Holder::Unknown => Err(self.without_owner()),
+            Holder::Process(other) if other.lives() && other != *owner => Err(self.owner_error(&other)),
+            Holder::Unknown => Err(self.ownerless_error()),
             _ => self.remove(files),
         }
     }
@@ -253,7 +253,7 @@ mod tests {
     use crate::sort::files::local;
 
     fn scratch(directory: &tempfile::TempDir) -> Scratch {
-        Scratch::of(&format!("{}/out/", directory.path().display())).unwrap()
+        Scratch::new(&format!("{}/out/", directory.path().display())).unwrap()
     }
 
     /// A process of this host that has ended.
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_job_left_is_removed_and_what_another_writes_is_not() {
+    fn only_scratch_of_a_dead_job_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (scratch, local, me) = (scratch(&directory), local(Direct::Off), Owner::this_process());
         // Both live.
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_was_killed_after_its_output_had_its_name_leaves_nothing_either() {
+    fn finished_killed_job_leaves_no_scratch() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         scratch.make(&local(Direct::Off), &dead()).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scratch_directory_that_does_not_name_its_owner_is_left_alone() {
+    fn scratch_directory_without_owner_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let scratch = scratch(&directory);
         fs::create_dir_all(join(&scratch.path, "mine")).unwrap();
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_scratch_directory_is_beside_the_output() {
-        let of = |output| Scratch::of(output).map(|scratch| scratch.path);
+        let of = |output| Scratch::new(output).map(|scratch| scratch.path);
         assert_eq!(of("/a/b").unwrap(), "/a/.b.loadstone");
         assert_eq!(of("/b").unwrap(), "/.b.loadstone");
         assert_eq!(of("b").unwrap(), "./.b.loadstone");

@@ -14,7 +14,7 @@ pub struct Splitters(Vec<Key>);
 
 impl Splitters {
     /// Splitters for `parts` parts of approximately equal size, from a sample.
-    pub fn of_sample(mut sample: Vec<Key>, parts: usize) -> Self {
+    pub fn from_sample(mut sample: Vec<Key>, parts: usize) -> Self {
         sample.sort_unstable();
         let at = |part: usize| sample.get(sample.len() * part / parts).copied().unwrap_or([0xFF; KEY_BYTES]);
         Self((1..parts).map(at).collect())
@@ -46,10 +46,10 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_skewed_sample_are_about_as_large() {
+    fn skewed_sample_gives_balanced_parts() {
         // Nine tenths of the keys are in a millionth of the space.
         let sample: Vec<Key> = (0..9_000).chain((0..1_000).map(|i| i * 4_000_000)).map(key).collect();
-        let splitters = Splitters::of_sample(sample.clone(), 7);
+        let splitters = Splitters::from_sample(sample.clone(), 7);
         let mut sizes = [0; 7];
         for key in sample {
             let part = splitters.0.partition_point(|splitter| *splitter <= key);
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn nothing_and_equal_keys_have_splitters_too() {
-        assert_eq!(Splitters::of_sample(Vec::new(), 3).parts(), 3);
-        assert_eq!(Splitters::of_sample(vec![key(5); 100], 3), Splitters(vec![key(5); 2]));
+        assert_eq!(Splitters::from_sample(Vec::new(), 3).parts(), 3);
+        assert_eq!(Splitters::from_sample(vec![key(5); 100], 3), Splitters(vec![key(5); 2]));
     }
 }

@@ -79,7 +79,7 @@ impl<'s> Spool<'s> {
         let writer = scope.spawn(move || {
             for (buffer, used) in to_write {
                 file.write(&buffer[..used])?;
-                progress.written(used)?;
+                progress.add_written(used)?;
                 let _ = give_back.send(buffer);
             }
             // An abandoned file need not be flushed.
@@ -130,9 +130,9 @@ impl<'s> Spool<'s> {
             return Ok(());
         }
         // A writer that has ended has an error, which `finish` returns.
-        let next = self.empty.recv().map_err(|_| SortError::stopped())?;
+        let next = self.empty.recv().map_err(|_| SortError::stop())?;
         let full = std::mem::replace(&mut self.current, next);
-        self.full.send((full, self.used)).map_err(|_| SortError::stopped())?;
+        self.full.send((full, self.used)).map_err(|_| SortError::stop())?;
         self.used = 0;
         Ok(())
     }

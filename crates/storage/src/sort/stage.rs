@@ -7,16 +7,16 @@ use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 use crate::sort::chunk::{Chunk, Own};
 use crate::sort::exchange::Side;
-use crate::sort::files::{Files, join, rewritten, write_all};
+use crate::sort::files::{join, rewritten, write_all};
 use crate::sort::input::{ALIGNED_ROWS, Input, Piece, PieceReader};
-use crate::sort::job::{Job, Sizes, Stage};
+use crate::sort::job::Stage;
 use crate::sort::merge::{self, Memory};
-use crate::sort::parallel::in_parallel;
-use crate::sort::progress::Progress;
+use crate::sort::parallel::process_in_parallel;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck, Rows};
 use crate::sort::runs::{self, Run};
-use crate::sort::scratch::{Owner, Scratch};
+use crate::sort::scratch::Scratch;
 use crate::sort::spool::{Buffers, Keep, Spool};
+use crate::sort::task::{Outcome, Task};
 use crate::sort::validate::{self, Span, Verdict};
 
 /// Number of places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000
@@ -28,40 +28,6 @@ const SAMPLED: usize = 100;
 const CHUNK_ENOUGH: usize = 256 << 20;
 /// Number of runs up to which the depth of the tournament does not matter.
 const RUNS: usize = 64;
-
-/// A stage of a job, for one of the segments.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// The job.
-    pub job: &'a Job,
-    /// The division of its memory: [`Job::sizes`], except in tests.
-    pub sizes: Sizes,
-    /// The file system of the input.
-    pub input: &'a dyn Files,
-    /// The path of the input on it.
-    pub input_path: &'a str,
-    /// The file system of the output.
-    pub output: &'a dyn Files,
-    /// The path of the output on it; empty for none.
-    pub output_path: &'a str,
-    /// Segment k of n.
-    pub segment: (u64, u64),
-    /// The process that owns the scratch directory, from the first stage to the last.
-    pub owner: &'a Owner,
-    /// The progress of the stage.
-    pub progress: &'a Progress,
-}
-
-/// The result of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// The checksum of the rows that it processed.
-    pub checksum: Option<String>,
-    /// The result of validation.
-    pub verdict: Option<Verdict>,
-    /// A warning for the user although the stage succeeded.
-    pub warning: Option<SortError>,
-}
 
 impl Task<'_> {
     /// Runs the stage.
@@ -90,7 +56,7 @@ impl Task<'_> {
 
     /// Whether the whole input fits into the memory of one segment.
     pub fn fits(&self) -> Result<bool, SortError> {
-        let pieces = self.listed()?.pieces(piece_rows(self.sizes.block));
+        let pieces = self.list_input()?.pieces(piece_rows(self.sizes.block));
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
@@ -99,17 +65,17 @@ impl Task<'_> {
         let (passes, rows) = match stage {
             Stage::Prepare | Stage::Sample | Stage::Commit | Stage::Abandon => return Ok(0),
             Stage::Generate => (1, self.job.rows),
-            Stage::Validate => (1, self.listed()?.rows()),
-            Stage::Sort | Stage::SortInMemory | Stage::Merge => (2, self.listed()?.rows()),
+            Stage::Validate => (1, self.list_input()?.rows()),
+            Stage::Sort | Stage::SortInMemory | Stage::Merge => (2, self.list_input()?.rows()),
         };
         Ok(passes * rows * ROW_BYTES as u64)
     }
 
     pub(super) fn scratch(&self) -> Result<Scratch, SortError> {
-        Scratch::of(self.output_path)
+        Scratch::new(self.output_path)
     }
 
-    fn listed(&self) -> Result<Input, SortError> {
+    fn list_input(&self) -> Result<Input, SortError> {
         let listed = Input::list(self.input, self.input_path)?;
         Ok(Input { check: self.job.verify.then(RowCheck::default), ..listed })
     }
@@ -134,7 +100,7 @@ impl Task<'_> {
     fn prepare(&self) -> Result<Outcome, SortError> {
         self.job.refuse_nesting()?;
         if self.job.input.is_some() {
-            self.listed()?;
+            self.list_input()?;
         }
         self.scratch()?.make(self.output, self.owner)?;
         Ok(Outcome::default())
@@ -151,17 +117,17 @@ impl Task<'_> {
         let own = self.own_parts();
         let threads = self.threads().min(own.len());
         let memory = self.buffers(threads)?;
-        let sum = in_parallel(&own, memory, |part, buffers| {
+        let sum = process_in_parallel(&own, memory, |part, buffers| {
             let (first, end) = (self.first_row(part), self.first_row(part + 1));
-            self.write_part(&join(&growing, &format!("part-m-{part:05}")), buffers, |spool, sum, made| {
+            self.write_part(&join(&growing, &format!("part-m-{part:05}")), buffers, |spool, sum, generated| {
                 let mut rows = Rows::from(first);
-                while first + *made < end {
+                while first + *generated < end {
                     // Small enough to be in a processor's cache for the checksum.
-                    let buffer = spool.rows((end - first - *made).min(ALIGNED_ROWS) as usize)?;
+                    let buffer = spool.rows((end - first - *generated).min(ALIGNED_ROWS) as usize)?;
                     rows.fill(buffer);
                     sum.add(buffer);
                     let now = (buffer.len() / ROW_BYTES) as u64;
-                    *made += now;
+                    *generated += now;
                     self.progress.rows(now);
                 }
                 Ok(())
@@ -196,7 +162,7 @@ impl Task<'_> {
     }
 
     fn sample(&self) -> Result<Outcome, SortError> {
-        let (input, (k, n)) = (self.listed()?, self.segment);
+        let (input, (k, n)) = (self.list_input()?, self.segment);
         let all = input.pieces(ALIGNED_ROWS);
         let places = SAMPLED.min(all.len());
         let mut keys = Vec::new();
@@ -215,7 +181,7 @@ impl Task<'_> {
     }
 
     fn sort(&self) -> Result<Outcome, SortError> {
-        let (input, sizes, scratch) = (self.listed()?, self.sizes, self.scratch()?.path);
+        let (input, sizes, scratch) = (self.list_input()?, self.sizes, self.scratch()?.path);
         let splitters = self.splitters()?;
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let bytes: usize = pieces.iter().map(Piece::room).sum();
@@ -236,7 +202,7 @@ impl Task<'_> {
                 let (mut rest, mut sum) = (&pieces[..], Checksum::default());
                 while !rest.is_empty() {
                     // The writer has failed; its error is reported.
-                    let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stopped()) };
+                    let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stop()) };
                     let (now, later) = rest.split_at(chunk.room_for(rest));
                     if now.is_empty() {
                         return Err(SortError::new("internal error: a chunk has no room for a block"));
@@ -244,7 +210,7 @@ impl Task<'_> {
                     sum += chunk.fill(now, (self.input, input), None, self.workers(), self.progress)?;
                     rest = later;
                     if spill.send(chunk).is_err() {
-                        return Err(SortError::stopped());
+                        return Err(SortError::stop());
                     }
                 }
                 Ok(sum)
@@ -265,7 +231,7 @@ impl Task<'_> {
     }
 
     fn sort_in_memory(&self) -> Result<Outcome, SortError> {
-        let (input, sizes, growing) = (self.listed()?, self.sizes, self.scratch()?.growing);
+        let (input, sizes, growing) = (self.list_input()?, self.sizes, self.scratch()?.growing);
         let splitters = self.splitters()?;
         let pieces = input.pieces(piece_rows(sizes.block));
         let counted = input.share(piece_rows(sizes.block), self.segment);
@@ -278,10 +244,10 @@ impl Task<'_> {
         let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
         self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;
         let parts = chunk.parts(&splitters);
-        let sorted = chunk.sorted();
+        let sorted = chunk.sort_parts();
         let all = self.own_parts();
         let memory = self.buffers(self.threads().min(all.len()))?;
-        let sum = in_parallel(&all, memory, |part, buffers| {
+        let sum = process_in_parallel(&all, memory, |part, buffers| {
             let path = join(&growing, &format!("part-r-{part:05}"));
             self.write_part(&path, buffers, |spool, sum, _| sorted.gather(&parts[part], spool, Some(sum)))
         })?;
@@ -302,9 +268,9 @@ impl Task<'_> {
             Ok(Memory { read: read.collect::<Result<_, _>>()?, write: Buffers::new(self.sizes.block)? })
         };
         let all = (0..merges).map(|_| memory()).collect::<Result<_, _>>()?;
-        let sum = in_parallel(&own, all, |part, each| {
+        let sum = process_in_parallel(&own, all, |part, item| {
             let path = join(&scratch.growing, &format!("part-r-{part:05}"));
-            rewritten((self.output, &path), each, memory, |memory| {
+            rewritten((self.output, &path), item, memory, |memory| {
                 merge::merge(self.output, &runs, part, (&path, self.keep()), memory, self.progress)
             })
         })?;
@@ -312,11 +278,11 @@ impl Task<'_> {
     }
 
     fn validate(&self) -> Result<Outcome, SortError> {
-        let (input, sizes) = (self.listed()?, self.sizes);
+        let (input, sizes) = (self.list_input()?, self.sizes);
         // All segments read the same directory; only one of them reports the warning.
         let warning = input.complete()?.filter(|_| self.segment.0 == 0);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
-        let spans = validate::look((self.input, &input), &pieces, self.workers(), self.progress)?;
+        let spans = validate::check_pieces((self.input, &input), &pieces, self.workers(), self.progress)?;
         if !self.output_path.is_empty() {
             self.leave("spans-", &spans)?;
         }
@@ -330,7 +296,7 @@ impl Task<'_> {
     fn commit(&self) -> Result<Outcome, SortError> {
         let scratch = self.scratch()?;
         let mut outcome = Outcome::default();
-        let spans = self.left_by("spans-")?;
+        let spans = self.list_files("spans-")?;
         if !spans.is_empty() {
             let mut all: Vec<Span> = Vec::new();
             for (path, bytes) in spans {
@@ -338,7 +304,7 @@ impl Task<'_> {
                     .map_err(|error| SortError::new(format!("cannot read the result in {path}: {error}")))?;
                 all.extend(own);
             }
-            let verdict = validate::fold(&self.listed()?, all)?;
+            let verdict = validate::fold(&self.list_input()?, all)?;
             write_all(self.output, &join(&scratch.growing, "part-r-00000"), report(&verdict).as_bytes())?;
             outcome = Outcome { checksum: Some(verdict.checksum.clone()), verdict: Some(verdict), warning: None };
         }

@@ -66,8 +66,8 @@ mod tests {
     proptest! {
         #[test]
         fn sorted_sequences_come_out_as_one(mut lists in proptest::collection::vec(proptest::collection::vec(0u128..50, 0..20), 0..12)) {
-            let mut wanted: Vec<u128> = lists.concat();
-            wanted.sort_unstable();
+            let mut expected: Vec<u128> = lists.concat();
+            expected.sort_unstable();
             for list in &mut lists {
                 list.sort_unstable();
             }
@@ -78,7 +78,7 @@ mod tests {
                 got.push(entry);
                 tournament.replace(rest[sequence].next().unwrap_or(END));
             }
-            prop_assert_eq!(got, wanted);
+            prop_assert_eq!(got, expected);
         }
     }
 }

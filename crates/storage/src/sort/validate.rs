@@ -93,7 +93,7 @@ pub struct Verdict {
 }
 
 /// Checks pieces of an input, on several threads.
-pub fn look(
+pub fn check_pieces(
     (files, input): (&dyn Files, &Input),
     pieces: &[Piece],
     workers: usize,
@@ -118,10 +118,10 @@ pub fn look(
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let mut all = Ok(Vec::new());
         for worker in workers {
-            let found =
+            let result =
                 worker.join().unwrap_or_else(|_| Err(SortError::new("internal error: a validating thread panicked")));
             all = all.and_then(|mut all: Vec<Span>| {
-                all.extend(found?);
+                all.extend(result?);
                 Ok(all)
             });
         }
@@ -148,7 +148,7 @@ fn key(row: &[u8; ROW_BYTES]) -> Key {
 
 fn misorder(file: &str, row: u64, key: &Key, before: &Key) -> Fault {
     let hex = |key: &Key| key.map(|byte| format!("{byte:02x}")).concat();
-    let what = format!("its key {} is less than {}, that of the row before", hex(key), hex(before));
+    let what = format!("its key {} is less than {}, the key of the row before", hex(key), hex(before));
     Fault { file: file.to_owned(), row, offset: row * ROW_BYTES as u64, what }
 }
 

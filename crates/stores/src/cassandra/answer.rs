@@ -72,7 +72,7 @@ impl Refusal {
 
     /// Whether a write that ends with this error was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is
     /// sent before anything is sent to a replica; the other errors reject the request or the user, or come from a node
-    /// that does not serve yet. A node may report `Overloaded` at any time (drivers repeat such a write only if
+    /// that is still starting. A node may report `Overloaded` at any time (drivers repeat such a write only if
     /// repetition is harmless), and a protocol error on a shared connection need not be due to this request.
     fn refuses_writes(&self) -> bool {
         matches!(self.code, 0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED)
@@ -80,7 +80,7 @@ impl Refusal {
 }
 
 /// An answer that violates the protocol.
-pub fn malformed(_: Short) -> Failure {
+pub fn protocol_failure(_: Short) -> Failure {
     Failure::new(Status::UnexpectedState, "an answer that ends early")
 }
 
@@ -166,13 +166,13 @@ fn columns(body: &mut Body<'_>, count: usize, one_table: bool) -> Result<Vec<Col
         if !one_table {
             skip_table(body)?;
         }
-        columns.push(Column { name: body.string()?.to_vec(), kind: body.column_type()? });
+        columns.push(Column { name: body.string()?.to_vec(), kind: Type::read(body, 0)? });
     }
     Ok(columns)
 }
 
 /// The answer to PREPARE.
-pub fn prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, Short> {
+pub fn parse_prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, Short> {
     if body.int()? != PREPARED {
         return Err(Short);
     }
@@ -266,7 +266,7 @@ mod tests {
         const MARKERS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\0\0\x01\0\x01\0\x01k\0\x01t\0\x01a\0\x0D\0\x04y_id\0\x0D";
         const COLUMNS: &[u8] = b"\0\0\0\x01\0\0\0\x02\0\x01k\0\x01t\0\x01a\0\x0D\0\x01b\0\x21\0\x0D\0\x20\0\x09";
         let body = |ids: &[u8]| [b"\0\0\0\x04", ids, MARKERS, COLUMNS].concat();
-        let four = prepared(Body(&body(b"\0\x02id")), Version::V4).unwrap();
+        let four = parse_prepared(Body(&body(b"\0\x02id")), Version::V4).unwrap();
         assert_eq!((four.id.as_slice(), four.columns_id.as_slice()), (&b"id"[..], &b""[..]));
         let list = Type::Map(Box::new(Type::Text), Box::new(Type::List(Box::new(Type::Int))));
         let column = |name: &[u8], kind| Column { name: name.to_vec(), kind };
@@ -275,7 +275,7 @@ mod tests {
             (four.key.as_slice(), &four.columns),
             (&[1][..], &vec![column(b"a", Type::Text), column(b"b", list)])
         );
-        let five = prepared(Body(&body(b"\0\x02id\0\x03new")), Version::V5).unwrap();
+        let five = parse_prepared(Body(&body(b"\0\x02id\0\x03new")), Version::V5).unwrap();
         assert_eq!(five, Prepared { columns_id: b"new".to_vec(), ..four });
     }
 

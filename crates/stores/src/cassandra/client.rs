@@ -8,7 +8,7 @@ use loadstone_load::Status;
 use loadstone_session::statements::PageRequest;
 use tokio::runtime::{Handle, Id};
 
-use super::answer::{self, Prepared, Refusal, Table, malformed};
+use super::answer::{self, Prepared, Refusal, Table, protocol_failure};
 use super::cluster::Cluster;
 use super::consistency::Consistency;
 use super::login::Link;
@@ -48,12 +48,12 @@ impl Client {
     }
 
     /// The connections of this executor.
-    fn shared(&self) -> Rc<Pool> {
+    fn find_pool(&self) -> Rc<Pool> {
         let place = (Arc::as_ptr(&self.cluster).addr(), Handle::current().id());
         POOLS.with_borrow_mut(|pools| {
             pools.retain(|(_, pool)| pool.strong_count() > 0);
-            let found = pools.iter().find(|(own, _)| *own == place).and_then(|(_, pool)| pool.upgrade());
-            found.unwrap_or_else(|| {
+            let existing = pools.iter().find(|(own, _)| *own == place).and_then(|(_, pool)| pool.upgrade());
+            existing.unwrap_or_else(|| {
                 let pool = Pool::new(Arc::clone(&self.cluster));
                 pools.push((place, Rc::downgrade(&pool)));
                 pool
@@ -65,7 +65,7 @@ impl Client {
     /// because connections prepare the registered statements.
     pub fn register<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
         let own = self.cluster.settings.per_client;
-        let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.shared() };
+        let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.find_pool() };
         let numbers = texts.map(|text| {
             let identify = |out: &mut Vec<u8>| {
                 out.push(u8::MAX);
@@ -111,7 +111,7 @@ impl Client {
 
     /// Whether the write that has just ended with this status was certainly refused.
     pub fn is_refusal(&self, status: Status) -> bool {
-        self.last.refused(status)
+        self.last.is_refusal(status)
     }
 
     /// Executes a prepared statement; the answer is a result, in the slot. `values` appends the values of the markers and returns
@@ -127,7 +127,8 @@ impl Client {
         loop {
             // Nothing is written before the execution.
             let link = pool.link(execution.key).await.map_err(Failure::refusal)?;
-            let prepared = link.prepared(execution.number, &pool.texts, &self.slot).await.map_err(Failure::refusal)?;
+            let prepared =
+                link.ensure_prepared(execution.number, &pool.texts, &self.slot).await.map_err(Failure::refusal)?;
             let version = link.connection().version();
             let stamp = execution.stamp.or_else(|| execution.writes.then(|| pool.stamp()));
             let body = |out: &mut Vec<u8>| {
@@ -183,7 +184,7 @@ impl Client {
             return Ok(None);
         }
         let bytes = self.slot.bytes();
-        Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(malformed)?)))
+        Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(protocol_failure)?)))
     }
 
     /// Executes a prepared SELECT and passes its rows to `read`. After an ALTER of the table, the statement is prepared and executed
@@ -209,8 +210,8 @@ impl Client {
     /// prepared again before its next execution.
     #[inline]
     pub fn table<'a>(&self, bytes: &'a [u8], prepared: Option<&Prepared>) -> Result<Option<Table<'a>>, Failure> {
-        let body = self.slot.body_of(bytes).map_err(malformed)?;
-        let Some(table) = answer::rows(body).map_err(malformed)? else {
+        let body = self.slot.body_of(bytes).map_err(protocol_failure)?;
+        let Some(table) = answer::rows(body).map_err(protocol_failure)? else {
             return Err(Failure::new(Status::UnexpectedState, "a SELECT was answered by a result without rows"));
         };
         let Some(prepared) = prepared else { return Ok(Some(table)) };

@@ -6,9 +6,8 @@ use loadstone_load::Status;
 
 use super::answer::Refusal;
 use super::login::Link;
-use super::records::KEY;
 use super::ring::{Node, Replication};
-use super::settings::{Settings, TLS};
+use super::settings::{KEY, Settings, TLS};
 use super::topology::Latest;
 use super::wire::Version;
 use crate::error::{ConnectError, EngineError, Failure};
@@ -54,9 +53,10 @@ impl Cluster {
     /// Queries the first contact point that answers.
     pub async fn discover(settings: Settings) -> Result<Self, EngineError> {
         let (contact, link) = connect(&settings).await?;
-        let ask = async |text: &str| link.query(text).await.map_err(|refusal| refused(contact, refusal));
-        let nodes =
-            Self::read_nodes(&link, contact, settings.port).await.map_err(|refusal| refused(contact, refusal))?;
+        let ask = async |text: &str| link.query(text).await.map_err(|refusal| explain_refusal(contact, refusal));
+        let nodes = Self::read_nodes(&link, contact, settings.port)
+            .await
+            .map_err(|refusal| explain_refusal(contact, refusal))?;
         let mut facts = ask("SELECT release_version, partitioner FROM system.local").await?.into_iter().flatten();
         let (version, partitioner) = (text(facts.next().flatten()), text(facts.next().flatten()));
         let own_dc = nodes.iter().find(|node| node.address == contact).map(|node| node.dc.clone()).unwrap_or_default();
@@ -70,7 +70,7 @@ impl Cluster {
         let keyspace = format!("SELECT durable_writes, replication FROM system_schema.keyspaces {where_keyspace}");
         let mut values = ask(&keyspace).await?.into_iter().flatten();
         let durable_writes = values.next().flatten().as_deref() != Some(&[0]);
-        let replication = Replication::of(&pairs(values.next().flatten()));
+        let replication = Replication::from_pairs(&pairs(values.next().flatten()));
         if !settings.table.is_empty() {
             let table = format!("AND table_name = '{}'", settings.table);
             let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
@@ -126,8 +126,8 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineEr
         let unknown = |error: &dyn std::fmt::Display| {
             Failure::new(Status::ServiceUnavailable, format!("cannot find {place}: {error}"))
         };
-        let found = tokio::time::timeout(settings.connect_timeout, tokio::net::lookup_host(&place)).await;
-        let addresses: Vec<SocketAddr> = match found {
+        let lookup = tokio::time::timeout(settings.connect_timeout, tokio::net::lookup_host(&place)).await;
+        let addresses: Vec<SocketAddr> = match lookup {
             Ok(Ok(addresses)) => addresses.collect(),
             Ok(Err(error)) => {
                 first.get_or_insert(unknown(&error));
@@ -159,13 +159,13 @@ pub fn unreachable(failure: &Failure) -> EngineError {
         return EngineError::failed(failure.message.clone()).hint(TLS.hint(fault));
     }
     let hint = match failure.status {
-        Status::Forbidden => "set cassandra.username and cassandra.password to those of a role that may log in",
+        Status::Forbidden => "set cassandra.username and cassandra.password of a role that may log in",
         _ => "is it up? `loadstone systems up cassandra` starts one; set hosts and port",
     };
     EngineError::failed(failure.message.clone()).hint(hint)
 }
 
-fn refused(contact: SocketAddr, refusal: Refusal) -> EngineError {
+fn explain_refusal(contact: SocketAddr, refusal: Refusal) -> EngineError {
     let failure = refusal.failure();
     unreachable(&Failure::new(
         failure.status,
@@ -207,11 +207,11 @@ fn address(value: Option<Vec<u8>>) -> Option<IpAddr> {
 }
 
 /// The elements of a set, or alternating keys and values of a map.
-fn elements(value: Option<Vec<u8>>, each: usize) -> Vec<String> {
+fn elements(value: Option<Vec<u8>>, width: usize) -> Vec<String> {
     let bytes = value.unwrap_or_default();
     let mut body = super::wire::Body(&bytes);
     let Ok(count) = body.int() else { return Vec::new() };
-    (0..count.max(0) as usize * each).map_while(|_| body.bytes().ok()).map(|v| text(v.map(<[u8]>::to_vec))).collect()
+    (0..count.max(0) as usize * width).map_while(|_| body.bytes().ok()).map(|v| text(v.map(<[u8]>::to_vec))).collect()
 }
 
 fn tokens(value: Option<Vec<u8>>) -> Vec<i64> {

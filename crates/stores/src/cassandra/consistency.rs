@@ -30,7 +30,7 @@ const ALL: [Consistency; 11] = [
 
 impl Consistency {
     /// The level in a property; ONE if it is not set.
-    pub fn of(property: &str, text: Option<&str>, write: bool) -> Result<Self, EngineError> {
+    pub fn from_property(property: &str, text: Option<&str>, write: bool) -> Result<Self, EngineError> {
         let Some(text) = text else { return Ok(ONE) };
         // Cassandra refuses every read at ANY and every plain write at SERIAL.
         let possible = |level: &&Self| !(if write { level.name.ends_with("SERIAL") } else { level.name == "ANY" });
@@ -49,11 +49,11 @@ mod tests {
 
     #[test]
     fn levels_are_those_of_their_kind() {
-        assert_eq!(Consistency::of("p", None, true), Ok(ONE));
-        assert_eq!(Consistency::of("p", Some("local_quorum"), false).unwrap().code, 6);
-        assert!(Consistency::of("p", Some("ANY"), true).is_ok());
+        assert_eq!(Consistency::from_property("p", None, true), Ok(ONE));
+        assert_eq!(Consistency::from_property("p", Some("local_quorum"), false).unwrap().code, 6);
+        assert!(Consistency::from_property("p", Some("ANY"), true).is_ok());
         for (text, write) in [("ANY", false), ("SERIAL", true), ("MOST", true)] {
-            let error = Consistency::of("p", Some(text), write).unwrap_err();
+            let error = Consistency::from_property("p", Some(text), write).unwrap_err();
             assert!(error.is_usage() && error.message.contains(text) && error.hint.is_some());
         }
     }

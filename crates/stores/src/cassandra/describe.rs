@@ -43,7 +43,7 @@ pub fn describe_tables(
     options: &Options,
     tables: &[(&str, &str)],
 ) -> Result<(Vec<Vec<ColumnDescription>>, Vec<i64>), EngineError> {
-    let settings = Settings::of(options)?;
+    let settings = Settings::from_options(options)?;
     asking(async {
         let (contact, link) = connect(&settings).await?;
         let mut all = Vec::new();
@@ -58,7 +58,7 @@ pub fn describe_tables(
 
 /// Prepares statements and returns the node's descriptions of them.
 pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
-    let settings = Settings::of(options)?;
+    let settings = Settings::from_options(options)?;
     asking(async {
         let (_, link) = connect(&settings).await?;
         let mut all = Vec::new();
@@ -88,7 +88,7 @@ async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
     for at in 0..=number {
         texts.number(|out| out.extend_from_slice(&at.to_be_bytes()), || text.to_owned());
     }
-    link.prepared(number, &texts, &Rc::new(Slot::default())).await
+    link.ensure_prepared(number, &texts, &Rc::new(Slot::default())).await
 }
 
 async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<ColumnDescription>, EngineError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use loadstone_load::Status;
 
-use super::answer::{self, Prepared, malformed};
+use super::answer::{self, Prepared, protocol_failure};
 use super::connection::Connection;
 use super::consistency::ONE;
 use super::settings::Settings;
@@ -134,8 +134,13 @@ impl Link {
 
     /// A statement as the server prepared it. The text is sent once per connection.
     #[inline]
-    pub async fn prepared(&self, number: usize, texts: &Texts, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
-        match self.known(number) {
+    pub async fn ensure_prepared(
+        &self,
+        number: usize,
+        texts: &Texts,
+        slot: &Rc<Slot>,
+    ) -> Result<Rc<Prepared>, Failure> {
+        match self.find_statement(number) {
             Some(prepared) => Ok(prepared),
             None => self.prepare(number, &texts.text(number), slot).await,
         }
@@ -152,14 +157,14 @@ impl Link {
         let slot = Rc::new(Slot::default());
         let prepare = async {
             for number in 0..texts.len() {
-                let _ = self.prepared(number, texts, &slot).await;
+                let _ = self.ensure_prepared(number, texts, &slot).await;
             }
         };
         let _ = tokio::time::timeout(self.patience, prepare).await;
     }
 
     #[inline]
-    fn known(&self, number: usize) -> Option<Rc<Prepared>> {
+    fn find_statement(&self, number: usize) -> Option<Rc<Prepared>> {
         self.prepared.borrow().get(number).cloned().flatten().filter(|prepared| !prepared.stale.get())
     }
 
@@ -168,7 +173,7 @@ impl Link {
     async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let late = |_| Failure::new(Status::Timeout, format!("{} prepares no statement", self.connection.address()));
         let _turn = tokio::time::timeout(self.patience, self.preparing.lock()).await.map_err(late)?;
-        if let Some(prepared) = self.known(number) {
+        if let Some(prepared) = self.find_statement(number) {
             return Ok(prepared);
         }
         let version = self.connection.version();
@@ -180,9 +185,9 @@ impl Link {
         };
         self.connection.ask(slot, 0, opcode::PREPARE, body).await?;
         let bytes = slot.bytes();
-        let body = slot.body_of(&bytes).map_err(malformed)?;
+        let body = slot.body_of(&bytes).map_err(protocol_failure)?;
         answer::check(slot.opcode(), body).map_err(answer::Refusal::failure)?;
-        let prepared = Rc::new(answer::prepared(body, version).map_err(malformed)?);
+        let prepared = Rc::new(answer::parse_prepared(body, version).map_err(protocol_failure)?);
         let mut all = self.prepared.borrow_mut();
         let len = all.len().max(number + 1);
         all.resize(len, None);
@@ -199,16 +204,16 @@ impl Link {
             put_flags(out, self.connection.version(), 0);
         };
         let reply = self.connection.ask(&slot, 0, opcode::QUERY, request);
-        let words = |message: String| answer::Refusal { code: -1, message };
-        let late = |_| words(format!("{} does not answer", self.connection.address()));
-        tokio::time::timeout(self.patience, reply).await.map_err(late)?.map_err(|failure| words(failure.message))?;
+        let refuse = |message: String| answer::Refusal { code: -1, message };
+        let late = |_| refuse(format!("{} does not answer", self.connection.address()));
+        tokio::time::timeout(self.patience, reply).await.map_err(late)?.map_err(|failure| refuse(failure.message))?;
         let bytes = slot.bytes();
-        let short = |_: Short| words("an answer that ends early".to_owned());
+        let short = |_: Short| refuse("an answer that ends early".to_owned());
         let body = slot.body_of(&bytes).map_err(short)?;
         answer::check(slot.opcode(), body)?;
         let Some(mut table) = answer::rows(body).map_err(short)? else { return Ok(Vec::new()) };
         if table.more.is_some() {
-            return Err(words("it answers in pages, which were not requested".to_owned()));
+            return Err(refuse("it answers in pages, which were not requested".to_owned()));
         }
         let mut rows = Vec::new();
         for _ in 0..table.rows {

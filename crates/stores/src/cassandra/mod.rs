@@ -62,7 +62,7 @@ pub struct Cassandra {
 
 impl Cassandra {
     /// The guarantee of an acknowledged write on each node that acknowledged it.
-    fn kept(&self) -> Guarantee {
+    fn node_guarantee(&self) -> Guarantee {
         let cluster = &self.cluster;
         match cluster.commitlog_sync.as_deref() {
             _ if !cluster.durable_writes => {
@@ -74,7 +74,7 @@ impl Cassandra {
                 Guarantee::new(Durability::Device, how)
             }
             // Data after the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
-            Some(_) => Guarantee::at_intervals(
+            Some(_) => Guarantee::periodic(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
             )
@@ -127,7 +127,7 @@ impl Store for Cassandra {
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
-        let settings = Settings::of(options)?;
+        let settings = Settings::from_options(options)?;
         // On a separate thread, as the caller may run within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
@@ -144,7 +144,7 @@ impl Store for Cassandra {
         let control = Control::start(&cluster);
         let control = control.map_err(|error| EngineError::failed(format!("cannot start a thread: {error}")))?;
         let store = Self { cluster, _control: Some(control) };
-        let Guarantee { durability, how, .. } = store.kept();
+        let Guarantee { durability, how, .. } = store.node_guarantee();
         if options.durability == Durability::Device && durability != Durability::Device {
             return Err(EngineError::usage(format!("durability=device, and {} has {how}", store.cluster.contact))
                 .hint("set commitlog_sync: batch in cassandra.yaml, or ask for durability=none"));
@@ -157,7 +157,7 @@ impl Store for Cassandra {
         let nodes = self.cluster.local_nodes();
         let connections = if settings.per_client { "of each client" } else { "of each executor" };
         let mut guarantee = self
-            .kept()
+            .node_guarantee()
             .fact("version", format!("Cassandra {}", self.cluster.version))
             .fact("client", format!("loadstone {}", env!("CARGO_PKG_VERSION")))
             .fact("protocol", self.cluster.protocol.to_string())
@@ -177,7 +177,7 @@ impl Store for Cassandra {
         if let Some(copies) = replication.copies() {
             guarantee = guarantee.fact("replication", copies.to_string());
         }
-        if let Some(copies) = replication.acknowledged(settings.write.name, local_dc) {
+        if let Some(copies) = replication.count_acknowledged(settings.write.name, local_dc) {
             guarantee = guarantee.fact("replication_acknowledged", copies.to_string());
         }
         if let Some(sync) = &self.cluster.commitlog_sync {
@@ -235,7 +235,7 @@ mod tests {
         let pairs = properties.split_whitespace().filter_map(|pair| pair.split_once('='));
         let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let table = "usertable".to_owned();
-        let settings = Settings::of(&Options { properties, table, ..Options::default() }).unwrap();
+        let settings = Settings::from_options(&Options { properties, table, ..Options::default() }).unwrap();
         let contact = std::net::SocketAddr::from(([127, 0, 0, 1], 9042));
         let node = |dc: &str| Node { address: contact, dc: dc.to_owned(), rack: String::new(), tokens: Vec::new() };
         let nodes = vec![node("near"), node("near"), node("near"), node("far")];
@@ -254,8 +254,8 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_guaranteed_than_a_killed_node_keeps() {
-        for (sync, durable_writes, kept) in [
+    fn guarantee_never_exceeds_a_killed_node() {
+        for (sync, durable_writes, survives) in [
             (Some("batch"), true, "device"),
             (Some("group"), true, "device"),
             (Some("periodic"), true, "interval"),
@@ -264,14 +264,14 @@ mod tests {
         ] {
             let commitlog_sync = sync.map(str::to_owned);
             let cluster = Arc::new(Cluster { durable_writes, commitlog_sync, ..cluster("hosts=a") });
-            let guarantee = Cassandra { cluster, _control: None }.kept();
-            assert_eq!(guarantee.survives(), kept, "{sync:?}");
+            let guarantee = Cassandra { cluster, _control: None }.node_guarantee();
+            assert_eq!(guarantee.survives(), survives, "{sync:?}");
             assert_eq!(guarantee.how.contains("except for the last 100 ms"), sync == Some("periodic"));
         }
     }
 
     #[test]
-    fn connections_of_clients_are_counted_before_they_are_opened() {
+    fn file_limit_includes_client_connections() {
         let connections = |property: &str| {
             let cluster = cluster(&format!("hosts=a cassandra.coreconnections=2 {property}"));
             Cassandra { cluster: Arc::new(cluster), _control: None }.connections(10_000)

@@ -25,7 +25,7 @@ fn finish(mut h: u64) -> u64 {
 /// The tail as a little-endian number. Cassandra treats its bytes as signed, unlike other implementations of Murmur3,
 /// which matters for bytes from 0x80.
 #[inline]
-fn signed_tail(bytes: &[u8]) -> u64 {
+fn read_signed_tail(bytes: &[u8]) -> u64 {
     bytes.iter().enumerate().fold(0, |k, (at, byte)| k ^ (i64::from(*byte as i8) as u64) << (8 * at))
 }
 
@@ -43,10 +43,10 @@ pub fn token(key: &[u8]) -> i64 {
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
     if tail.len() > 8 {
-        h2 ^= mix_second(signed_tail(&tail[8..]));
+        h2 ^= mix_second(read_signed_tail(&tail[8..]));
     }
     if !tail.is_empty() {
-        h1 ^= mix_first(signed_tail(&tail[..tail.len().min(8)]));
+        h1 ^= mix_first(read_signed_tail(&tail[..tail.len().min(8)]));
     }
     let len = key.len() as u64;
     h1 ^= len;

@@ -122,7 +122,7 @@ impl Pool {
                 if lines.iter().any(|line| line.link.borrow().is_some()) {
                     return Ok(());
                 }
-                Err(unreachable(&lines[0].why()))
+                Err(unreachable(&lines[0].failure()))
             })
             .await
             .map(|&()| ())
@@ -162,7 +162,7 @@ impl Pool {
                 // The failure of the node to which the operation would have been sent.
                 let first = lines.order(replicas, turn).next();
                 let none = || Failure::new(Status::ServiceUnavailable, "no node of the data centre is left");
-                return Err(first.map_or_else(none, |line| line.why()));
+                return Err(first.map_or_else(none, |line| line.failure()));
             }
             if timeout_at(end, tried).await.is_err() {
                 let message = format!("no connection to any node within {} ms", limit.as_millis());
@@ -219,10 +219,12 @@ impl Lines {
     /// time, then all nodes.
     fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = &'a Rc<Line>> {
         let nodes = self.first.iter().flatten().count().max(1);
-        let each = self.all.len() / nodes;
+        let per_node = self.all.len() / nodes;
         let to_replicas = (0..replicas.len()).flat_map(move |at| {
             let first = self.first[replicas[(at + turn) % replicas.len()]];
-            first.into_iter().flat_map(move |first| (0..each).map(move |n| first + (n + turn / replicas.len()) % each))
+            first
+                .into_iter()
+                .flat_map(move |first| (0..per_node).map(move |n| first + (n + turn / replicas.len()) % per_node))
         });
         to_replicas.chain((0..self.all.len()).map(move |at| (at + turn) % self.all.len())).map(|at| &self.all[at])
     }
@@ -252,7 +254,7 @@ impl Line {
     }
 
     #[cold]
-    fn why(&self) -> Failure {
+    fn failure(&self) -> Failure {
         let closed = || {
             let message = format!("{} has closed the connection", self.address);
             Failure::new(Status::ServiceUnavailable, message).connecting(ConnectError::Other)

@@ -2,14 +2,14 @@
 
 mod text;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
-use super::answer::{Prepared, Table, malformed};
+use super::answer::{Prepared, Table, protocol_failure};
 use super::client::{Client, Execution, Page};
+use super::settings::KEY;
 use super::wire::put_bytes;
 use crate::error::Failure;
 use crate::session::{Rows, Session};
-pub use text::KEY;
 use text::Verb;
 
 /// The names of the requested columns.
@@ -39,7 +39,7 @@ impl<'a> Iterator for Names<'a> {
 struct Request<'a> {
     verb: Verb,
     key: &'a [u8],
-    fields: Wanted<'a>,
+    fields: Projection<'a>,
     row: Option<&'a Row>,
     /// The requested number of rows.
     count: i32,
@@ -50,9 +50,9 @@ impl<'a> Request<'a> {
     fn names(&self) -> Names<'a> {
         match (self.row, self.fields) {
             (Some(row), _) => Names::Fields(row.fields()),
-            (None, Wanted::All) => Names::None,
-            (None, Wanted::One(name)) => Names::One(std::iter::once(name)),
-            (None, Wanted::Names(names)) => Names::Many(names.iter()),
+            (None, Projection::All) => Names::None,
+            (None, Projection::One(name)) => Names::One(std::iter::once(name)),
+            (None, Projection::Names(names)) => Names::Many(names.iter()),
         }
     }
 
@@ -104,7 +104,7 @@ impl Client {
     }
 
     async fn write(&mut self, verb: Verb, key: &[u8], row: Option<&Row>) -> Status {
-        let request = Request { verb, key, fields: Wanted::All, row, count: 0, page: None };
+        let request = Request { verb, key, fields: Projection::All, row, count: 0, page: None };
         let reply = match self.plan(&request) {
             Ok(execution) => self.execute(execution, |out| request.values(out)).await.map(|_| Status::Ok),
             Err(failure) => Err(failure),
@@ -148,11 +148,11 @@ fn read_rows(
         _ => (None, columns),
     };
     for _ in 0..table.rows {
-        let key = if key.is_some() { table.body.bytes().map_err(malformed)? } else { None };
+        let key = if key.is_some() { table.body.bytes().map_err(protocol_failure)? } else { None };
         let row = sink.begin(key.unwrap_or_default());
         for field in fields {
             // A field without a value is missing.
-            if let Some(value) = table.body.bytes().map_err(malformed)? {
+            if let Some(value) = table.body.bytes().map_err(protocol_failure)? {
                 row.push(&field.name, value);
             }
         }
@@ -182,13 +182,13 @@ impl Sink for Rows {
 
 impl Session for Client {
     #[inline]
-    async fn read(&mut self, key: &[u8], fields: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], fields: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
         let read = self.select(Request { verb: Verb::Read, key, fields, row: None, count: 1, page: None }, row).await;
         self.keep(read.map(|rows| if rows == 0 { Status::NotFound } else { Status::Ok }))
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, fields: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, fields: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let read = self.select(Request { verb: Verb::Scan, key, fields, row: None, count, page: None }, rows).await;
@@ -209,7 +209,7 @@ impl Session for Client {
         self.write(Verb::Delete, key, None).await
     }
 
-    fn refused(&self, status: Status) -> bool {
+    fn is_refusal(&self, status: Status) -> bool {
         self.is_refusal(status)
     }
 }

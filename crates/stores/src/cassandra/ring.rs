@@ -28,7 +28,7 @@ pub enum Replication {
 
 impl Replication {
     /// From the map in `system_schema.keyspaces`.
-    pub fn of(pairs: &[(String, String)]) -> Self {
+    pub fn from_pairs(pairs: &[(String, String)]) -> Self {
         let class = pairs.iter().find(|(name, _)| name == "class").map_or("", |(_, class)| class.as_str());
         // Transient replicas (3/1) also count as copies.
         let copies = |text: &str| text.split('/').next().and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
@@ -63,7 +63,7 @@ impl Replication {
     }
 
     /// Number of copies that have acknowledged a write of a consistency level.
-    pub fn acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
+    pub fn count_acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
         let quorum = |copies: usize| copies / 2 + 1;
         let local = match self {
             Self::Network(dcs) => dcs.iter().find(|(dc, _)| dc == local_dc).map(|(_, copies)| *copies),
@@ -87,7 +87,7 @@ impl Replication {
     }
 
     /// The required number of copies in a data centre at the start of the walk.
-    fn wanted(&self, dc: &str) -> usize {
+    fn project(&self, dc: &str) -> usize {
         match self {
             Self::Simple(_) | Self::Other(_) => 0,
             Self::Network(dcs) => dcs.iter().find(|(name, _)| name == dc).map_or(0, |(_, copies)| *copies),
@@ -146,7 +146,7 @@ fn replicas(order: impl Iterator<Item = usize>, nodes: &[Node], replication: &Re
             continue;
         }
         let here = |numbers: &[usize]| numbers.iter().filter(|&&n| nodes[n].dc == node.dc).count();
-        if here(&chosen) >= replication.wanted(&node.dc) {
+        if here(&chosen) >= replication.project(&node.dc) {
             continue;
         }
         if chosen.iter().any(|&n| nodes[n].dc == node.dc && nodes[n].rack == node.rack) {
@@ -157,7 +157,7 @@ fn replicas(order: impl Iterator<Item = usize>, nodes: &[Node], replication: &Re
     }
     for number in passed {
         let dc = &nodes[number].dc;
-        if chosen.iter().filter(|&&n| nodes[n].dc == *dc).count() < replication.wanted(dc) {
+        if chosen.iter().filter(|&&n| nodes[n].dc == *dc).count() < replication.project(dc) {
             chosen.push(number);
         }
     }
@@ -203,13 +203,14 @@ mod tests {
         let pairs = |text: &str| -> Vec<(String, String)> {
             text.split(' ').map(|p| p.split_once('=').unwrap()).map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
         };
-        let simple = Replication::of(&pairs("class=org.apache.cassandra.locator.SimpleStrategy replication_factor=3"));
+        let simple =
+            Replication::from_pairs(&pairs("class=org.apache.cassandra.locator.SimpleStrategy replication_factor=3"));
         assert_eq!(simple, Replication::Simple(3));
-        assert_eq!(simple.acknowledged("QUORUM", "a"), Some(2));
-        let network = Replication::of(&pairs("class=NetworkTopologyStrategy a=3 b=2"));
+        assert_eq!(simple.count_acknowledged("QUORUM", "a"), Some(2));
+        let network = Replication::from_pairs(&pairs("class=NetworkTopologyStrategy a=3 b=2"));
         assert_eq!((network.copies(), network.class()), (Some(5), "NetworkTopologyStrategy"));
-        assert_eq!(network.acknowledged("LOCAL_QUORUM", "a"), Some(2));
-        assert_eq!(network.acknowledged("EACH_QUORUM", "a"), Some(4));
-        assert_eq!(Replication::of(&pairs("class=EverywhereStrategy")).copies(), None);
+        assert_eq!(network.count_acknowledged("LOCAL_QUORUM", "a"), Some(2));
+        assert_eq!(network.count_acknowledged("EACH_QUORUM", "a"), Some(4));
+        assert_eq!(Replication::from_pairs(&pairs("class=EverywhereStrategy")).copies(), None);
     }
 }

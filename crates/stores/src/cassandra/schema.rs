@@ -28,7 +28,7 @@ pub struct Description {
 /// Connects to the first contact point that answers, and executes statements one after the other: definitions, on which
 /// the nodes must agree afterwards. An error names the statement.
 pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, EngineError> {
-    let settings = Settings::of(options)?;
+    let settings = Settings::from_options(options)?;
     // On a separate thread, as the caller may run within a runtime.
     let run = || asking(run(&settings, statements));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
@@ -37,7 +37,7 @@ pub fn execute_script(options: &Options, statements: &[String]) -> Result<Descri
 
 /// Executes SELECTs one after the other, and returns the number of rows of each.
 pub fn count_rows(options: &Options, statements: &[String]) -> Result<Vec<usize>, EngineError> {
-    let settings = Settings::of(options)?;
+    let settings = Settings::from_options(options)?;
     let count = async {
         let (_, link) = connect(&settings).await?;
         let mut counts = Vec::with_capacity(statements.len());

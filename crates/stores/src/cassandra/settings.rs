@@ -10,6 +10,8 @@ use crate::options::Options;
 use crate::reconnect::Reconnect;
 use crate::tls::{Properties, Request, Tls};
 
+/// The key column of a table of records.
+pub const KEY: &str = "y_id";
 /// Its properties for TLS.
 pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
 /// The default of YCSB's binding, and of its driver.
@@ -63,7 +65,7 @@ pub struct Settings {
 
 impl Settings {
     /// Reads them.
-    pub fn of(options: &Options) -> Result<Self, EngineError> {
+    pub fn from_options(options: &Options) -> Result<Self, EngineError> {
         let hosts: Vec<String> = options
             .get("hosts")
             .unwrap_or_default()
@@ -104,8 +106,8 @@ impl Settings {
             // Statements name their own tables.
             table: if options.table.is_empty() { String::new() } else { identifier("table", &options.table)? },
             login: login.map(|user| (user, password)),
-            read: Consistency::of(read, options.get(read), false)?,
-            write: Consistency::of(write, options.get(write), true)?,
+            read: Consistency::from_property(read, options.get(read), false)?,
+            write: Consistency::from_property(write, options.get(write), true)?,
             connections: number(options, "cassandra.coreconnections", enough as u64, CONNECTIONS_MAX)? as usize,
             per_client,
             connect_timeout: milliseconds("cassandra.connecttimeoutmillis", CONNECT_MS)?,
@@ -183,17 +185,22 @@ mod tests {
     fn settings(text: &str) -> Result<Settings, EngineError> {
         let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
         let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        Settings::of(&Options { properties, table: "usertableSplit".to_owned(), clients: 40_000, ..Options::default() })
+        Settings::from_options(&Options {
+            properties,
+            table: "usertableSplit".to_owned(),
+            clients: 40_000,
+            ..Options::default()
+        })
     }
 
     #[test]
     fn defaults_are_ycsbs() {
-        let found = settings("hosts=a,b").unwrap();
-        assert_eq!((found.hosts.len(), found.port), (2, 9042));
-        assert_eq!((found.keyspace.as_str(), found.table.as_str()), ("ycsb", "usertablesplit"));
-        assert_eq!((found.read.name, found.write.name), ("ONE", "ONE"));
-        assert_eq!((found.connect_timeout.as_secs(), found.request_timeout.as_secs()), (5, 12));
-        assert_eq!(found.connections, 3, "as many as the clients need");
+        let parsed = settings("hosts=a,b").unwrap();
+        assert_eq!((parsed.hosts.len(), parsed.port), (2, 9042));
+        assert_eq!((parsed.keyspace.as_str(), parsed.table.as_str()), ("ycsb", "usertablesplit"));
+        assert_eq!((parsed.read.name, parsed.write.name), ("ONE", "ONE"));
+        assert_eq!((parsed.connect_timeout.as_secs(), parsed.request_timeout.as_secs()), (5, 12));
+        assert_eq!(parsed.connections, 3, "as many as the clients need");
         assert_eq!(settings("hosts=a cassandra.connections=client").unwrap().connections, 1);
     }
 

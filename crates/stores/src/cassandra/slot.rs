@@ -65,9 +65,9 @@ impl Slot {
 
     /// No answer will arrive.
     #[cold]
-    pub fn fail(&self, serial: u32, status: Status, words: &str) {
+    pub fn fail(&self, serial: u32, status: Status, message: &str) {
         if self.awaits(serial) {
-            *self.failure.borrow_mut() = Some(Failure::new(status, words));
+            *self.failure.borrow_mut() = Some(Failure::new(status, message));
             self.end(State::Failed);
         }
     }

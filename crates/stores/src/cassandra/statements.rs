@@ -7,7 +7,7 @@ use loadstone_load::Status;
 use loadstone_session::statements::{BatchKind, Cells, Statement, Statements, Values};
 use tokio::time::Instant;
 
-use super::answer::{Prepared, Table, malformed};
+use super::answer::{Prepared, Table, protocol_failure};
 use super::client::{Client, Execution, Page, put_id};
 use super::cluster::Cluster;
 use super::types::put_routing_key;
@@ -71,7 +71,7 @@ impl StatementClient {
         let end = Instant::now() + self.client.cluster().settings.request_timeout;
         loop {
             let prepared = match pool.link(None).await {
-                Ok(link) => link.prepared(number, &pool.texts, self.client.slot()).await,
+                Ok(link) => link.ensure_prepared(number, &pool.texts, self.client.slot()).await,
                 Err(failure) => Err(failure),
             };
             match prepared {
@@ -104,7 +104,7 @@ impl StatementClient {
                     cells.clear(table.width);
                 }
                 for _ in 0..table.rows * table.width {
-                    cells.push(table.body.bytes().map_err(malformed)?);
+                    cells.push(table.body.bytes().map_err(protocol_failure)?);
                 }
                 Ok(Page::after(&table))
             };
@@ -138,7 +138,7 @@ impl StatementClient {
         let mut ids = Vec::with_capacity(parts.len());
         for (statement, _) in parts {
             let number = self.prepared[*statement].number;
-            ids.push(link.prepared(number, &pool.texts, self.client.slot()).await.map_err(Failure::refusal)?);
+            ids.push(link.ensure_prepared(number, &pool.texts, self.client.slot()).await.map_err(Failure::refusal)?);
         }
         let version = link.connection().version();
         let stamp = stamp.unwrap_or_else(|| pool.stamp());

@@ -1,8 +1,6 @@
 //! The native protocol's bytes, versions 3 to 5 (Apache Cassandra's `native_protocol_v5.spec` and its predecessors): requests and
 //! answers.
 
-use super::types::Type;
-
 /// Bytes of a frame's header: version, flags, stream (2), opcode, length (4).
 pub const HEADER: usize = 9;
 /// The longest answer: the protocol's limit.
@@ -209,11 +207,6 @@ impl<'a> Body<'a> {
     /// A `[string]` as text.
     pub fn text(&mut self) -> Result<String, Short> {
         self.string().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-    }
-
-    /// An `[option]`: the type of a column.
-    pub fn column_type(&mut self) -> Result<Type, Short> {
-        Type::read(self, 0)
     }
 }
 

@@ -39,7 +39,7 @@ macro_rules! api {
 
         impl Api {
             fn resolve(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures are those of hse.h in 2.1 and 3.0.
+                // SAFETY: the signatures equal hse.h in 2.1 and 3.0.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(concat!("hse_", stringify!($name), "\0").as_bytes())?,)*

@@ -30,7 +30,7 @@ pub fn guarantee(
     let interval_ms = of_kvdb(c"durability.interval_ms").unwrap_or_else(|| "100".to_owned());
     let durability = match (options.durability, journal) {
         (Durability::None, true) => {
-            let journaled = Guarantee::at_intervals(format!("journal written within {interval_ms} ms, not waited for"));
+            let journaled = Guarantee::periodic(format!("journal written within {interval_ms} ms, not waited for"));
             match interval_ms.parse::<u64>() {
                 Ok(ms) => journaled.losing_at_most(ms * 1_000_000),
                 Err(_) => journaled,
@@ -66,7 +66,7 @@ pub fn guarantee(
     if let Some(length) = settings.cursor_prefix {
         guarantee = guarantee.fact("cursor_pfx_len", format!("{length}, without effect: scans use no prefix"));
     }
-    match slow_open(opening, in_virtual_machine()) {
+    match slow_open(opening, is_virtual_machine()) {
         Some(message) => guarantee.fact("note", message),
         None => guarantee,
     }
@@ -79,7 +79,7 @@ fn version(path: &Path) -> Option<&str> {
 }
 
 /// Whether the processor reports a hypervisor.
-fn in_virtual_machine() -> bool {
+fn is_virtual_machine() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.contains(" hypervisor"))
     })
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_slow_opening_in_a_virtual_machine_is_reported() {
+    fn slow_opening_in_a_virtual_machine_is_reported() {
         assert_eq!(slow_open(Duration::from_millis(100), true), None);
         assert_eq!(slow_open(Duration::from_secs(12), false), None);
         let message = slow_open(Duration::from_millis(12_140), true).unwrap();

@@ -28,11 +28,11 @@ struct Work {
 /// Waits until HSE is idle; `false` if it is still busy after `max`.
 pub fn wait(max: Duration) -> bool {
     let start = Instant::now();
-    let (mut before, mut at) = (look(), Instant::now());
+    let (mut before, mut at) = (read_threads(), Instant::now());
     let mut idle = 0;
     while !before.is_empty() && start.elapsed() < max {
         std::thread::sleep(INTERVAL);
-        let (now, seconds) = (look(), at.elapsed().as_secs_f64());
+        let (now, seconds) = (read_threads(), at.elapsed().as_secs_f64());
         idle = if is_idle(done(&before, &now), seconds) { idle + 1 } else { 0 };
         if idle == IDLE_SAMPLES {
             return true;
@@ -57,7 +57,7 @@ fn done(before: &HashMap<u32, Work>, now: &HashMap<u32, Work>) -> Work {
     })
 }
 
-fn look() -> HashMap<u32, Work> {
+fn read_threads() -> HashMap<u32, Work> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else {
         return HashMap::new();
     };
@@ -70,7 +70,7 @@ fn look() -> HashMap<u32, Work> {
                 return None;
             }
             let thread = entry.file_name().to_str()?.parse().ok()?;
-            Some((thread, Work { cpu_ns: cpu_ns(&file("schedstat")), written_bytes: written_bytes(&file("io")) }))
+            Some((thread, Work { cpu_ns: cpu_ns(&file("schedstat")), written_bytes: parse_written_bytes(&file("io")) }))
         })
         .collect()
 }
@@ -81,7 +81,7 @@ fn cpu_ns(schedstat: &str) -> u64 {
 }
 
 /// proc(5), `io`. `wchar`, as `write_bytes` stays 0 on tmpfs.
-fn written_bytes(io: &str) -> u64 {
+fn parse_written_bytes(io: &str) -> u64 {
     io.lines().find_map(|line| line.strip_prefix("wchar: ")).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
@@ -96,19 +96,19 @@ mod tests {
     #[test]
     fn the_kernels_files_are_read() {
         assert_eq!(cpu_ns("1494586221 812 33\n"), 1_494_586_221);
-        assert_eq!(written_bytes("rchar: 5\nwchar: 2665\nwrite_bytes: 4096\n"), 2_665);
-        assert_eq!((cpu_ns(""), written_bytes("")), (0, 0));
+        assert_eq!(parse_written_bytes("rchar: 5\nwchar: 2665\nwrite_bytes: 4096\n"), 2_665);
+        assert_eq!((cpu_ns(""), parse_written_bytes("")), (0, 0));
     }
 
     #[test]
-    fn new_threads_count_in_full_and_gone_ones_not_at_all() {
+    fn ended_threads_do_not_count() {
         let before = HashMap::from([(1, work(10, 1)), (2, work(500, 900))]);
         let now = HashMap::from([(1, work(14, 1)), (3, work(2, 8))]);
         assert_eq!(done(&before, &now), work(6, 8));
     }
 
     #[test]
-    fn its_clock_is_not_work_and_a_compaction_is() {
+    fn compaction_is_work_and_the_clock_is_not() {
         assert!(is_idle(work(7, 0), 0.25));
         assert!(!is_idle(work(120, 0), 0.25));
         assert!(!is_idle(work(7, 1_024), 0.25));

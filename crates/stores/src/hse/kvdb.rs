@@ -67,9 +67,9 @@ impl Kvdb {
             Err(_) => {}
         }
         // SAFETY: as above.
-        let made = Arguments::new(&settings.kvs_create)?
+        let arguments = Arguments::new(&settings.kvs_create)?
             .with(|count, values| unsafe { (api.kvdb_kvs_create)(self.handle, name.as_ptr(), count, values) });
-        if let Err(fault) = api.check(made)
+        if let Err(fault) = api.check(arguments)
             && fault.errno != libc::EEXIST
         {
             return Err(cannot(&format!("create KVS {} in", options.table), home, &settings.kvs_create, &fault));
@@ -117,9 +117,9 @@ impl Drop for Kvdb {
 pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineError> {
     let path = c_text(home.as_os_str().as_bytes())?;
     // SAFETY: the texts outlive the call.
-    let made = Arguments::new(&settings.kvdb_create)?
+    let arguments = Arguments::new(&settings.kvdb_create)?
         .with(|count, values| unsafe { (api.kvdb_create)(path.as_ptr(), count, values) });
-    match api.check(made) {
+    match api.check(arguments) {
         Err(fault) if fault.errno != libc::EEXIST => {
             Err(cannot("create a KVDB in", home, &settings.kvdb_create, &fault))
         }

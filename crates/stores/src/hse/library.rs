@@ -31,16 +31,16 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
     }
     // The loader would search for a name without a slash elsewhere.
     let path = std::path::absolute(&path).unwrap_or(path);
-    Api::load(path.as_os_str()).map_err(|error| broken(&path.display().to_string(), &words(&error)))
+    Api::load(path.as_os_str()).map_err(|error| unusable_library(&path.display().to_string(), &loader_message(&error)))
 }
 
 fn search(names: &[&str]) -> Result<Api, EngineError> {
     for name in names {
-        match Api::load(OsStr::new(name)).map_err(|error| words(&error)) {
+        match Api::load(OsStr::new(name)).map_err(|error| loader_message(&error)) {
             Ok(api) => return Ok(api),
-            // The loader's message begins with the missing file: this library, or one that it needs.
-            Err(words) if is_absent(&words, name) => {}
-            Err(words) => return Err(broken(name, &words)),
+            // The loader's message begins with the missing file: this library, or a dependency.
+            Err(message) if is_absent(&message, name) => {}
+            Err(message) => return Err(unusable_library(name, &message)),
         }
     }
     Err(EngineError::failed(format!("no libhse: the dynamic loader knows none of {}", names.join(", "))).hint(
@@ -50,20 +50,20 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
 }
 
 /// The loader's message; the error itself only states "dlopen failed".
-fn words(error: &libloading::Error) -> String {
+fn loader_message(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-fn is_absent(words: &str, name: &str) -> bool {
-    words.starts_with(&format!("{name}: cannot open shared object file"))
+fn is_absent(message: &str, name: &str) -> bool {
+    message.starts_with(&format!("{name}: cannot open shared object file"))
 }
 
-fn broken(name: &str, words: &str) -> EngineError {
-    let error = EngineError::failed(format!("cannot load HSE from {name}: {words}"));
-    if words.contains("undefined symbol") {
+fn unusable_library(name: &str, message: &str) -> EngineError {
+    let error = EngineError::failed(format!("cannot load HSE from {name}: {message}"));
+    if message.contains("undefined symbol") {
         return error.hint("it must export HSE's C API of 2.x or 3.x; HSE 1 has another one");
     }
-    if words.contains("cannot open shared object file") {
+    if message.contains("cannot open shared object file") {
         return error.hint("a library that it needs is missing: install that, or add its directory to LD_LIBRARY_PATH");
     }
     error.hint("it must be a libhse of 2.x or 3.x for this processor")
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_that_finds_nothing_says_where_it_looked() {
+    fn failed_search_lists_the_searched_places() {
         let error = search(&["libhse-none.so.0", "libhse-none.so"]).unwrap_err();
         assert!(!error.is_usage());
         assert_eq!(error.message, "no libhse: the dynamic loader knows none of libhse-none.so.0, libhse-none.so");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_hse_is_not_reported_as_missing() {
+    fn foreign_library_is_not_reported_as_missing() {
         let error = search(&["libhse-none.so", "libc.so.6"]).unwrap_err();
         assert!(error.message.starts_with("cannot load HSE from libc.so.6: "), "{error}");
         assert!(error.message.contains("undefined symbol: hse_init"), "{error}");
@@ -94,9 +94,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_dependency_is_told_apart_from_a_missing_library() {
-        let words = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
-        assert!(!is_absent(words, "libhse-3.so.0"));
-        assert!(broken("libhse-3.so.0", words).hint.unwrap().starts_with("a library that it needs is missing"));
+    fn missing_dependency_is_not_a_missing_library() {
+        let message = "liburcu-bp.so.8: cannot open shared object file: No such file or directory";
+        assert!(!is_absent(message, "libhse-3.so.0"));
+        assert!(
+            unusable_library("libhse-3.so.0", message).hint.unwrap().starts_with("a library that it needs is missing")
+        );
     }
 }

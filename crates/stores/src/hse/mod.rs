@@ -93,7 +93,7 @@ impl HseEngine {
 
     /// Ends a write: waits for the requested durability.
     #[inline]
-    fn written(&self, key: &[u8], value_len: usize, error: u64) -> Result<(), Failure> {
+    fn finish_write(&self, key: &[u8], value_len: usize, error: u64) -> Result<(), Failure> {
         self.api.check(error).and_then(|()| if self.sync { self.kvdb.sync() } else { Ok(()) }).map_err(|fault| {
             let failure = failure(key, value_len, fault.clone());
             if matches!(failure.status, Status::NoSpace | Status::Error) {
@@ -112,7 +112,7 @@ impl HseEngine {
         cursor: Ptr,
         from: &[u8],
         count: usize,
-        mut found: impl FnMut(&[u8], &[u8]),
+        mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Fault> {
         let api = &self.api;
         // SAFETY: as required of the caller; key and value stay until the cursor moves.
@@ -144,7 +144,7 @@ impl HseEngine {
                 if !cut.is_empty() && key == seek {
                     continue;
                 }
-                found(key, bytes(value, value_len));
+                visit(key, bytes(value, value_len));
                 left -= 1;
             }
             Ok(())
@@ -203,8 +203,8 @@ impl KeyValue for HseEngine {
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::new(options)?;
-        let made = kvdb::exists(&settings.home);
-        if !made && !options.create {
+        let is_present = kvdb::exists(&settings.home);
+        if !is_present && !options.create {
             return Err(kvdb::missing(&settings.home));
         }
         let api = library::load(options)?;
@@ -218,7 +218,7 @@ impl KeyValue for HseEngine {
             kvdb::refuse_format_of_2(&home)?;
         }
         let subsystem = Subsystem::start(api, &settings)?;
-        if !made {
+        if !is_present {
             kvdb::create(&api, &settings, &home)?;
         }
         let start = Instant::now();
@@ -242,7 +242,7 @@ impl KeyValue for HseEngine {
     }
 
     #[inline]
-    fn get(&self, Buffer(buffer): &mut Buffer, key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, Buffer(buffer): &mut Buffer, key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         loop {
             let (mut exists, mut len) = (false, 0usize);
             // SAFETY: the KVS is open; the buffer has the length that is passed.
@@ -267,7 +267,7 @@ impl KeyValue for HseEngine {
             // compressed value that is still in memory, where it reports the number of bytes copied (`c0kvs_get_excl`
             // in c0_kvset.c): so a full buffer proves nothing.
             if len < buffer.len() {
-                found(&buffer[..len]);
+                visit(&buffer[..len]);
                 return Ok(true);
             }
             buffer.resize((len + 1).max(2 * buffer.len()), 0);
@@ -281,17 +281,17 @@ impl KeyValue for HseEngine {
             let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
             (self.api.kvs_put)(self.kvs, 0, std::ptr::null_mut(), k, key.len(), v, value.len())
         };
-        self.written(key, value.len(), put)
+        self.finish_write(key, value.len(), put)
     }
 
     fn remove(&self, _: &mut Buffer, key: &[u8]) -> Result<(), Failure> {
         // SAFETY: as in `put`.
         let removed =
             unsafe { (self.api.kvs_delete)(self.kvs, 0, std::ptr::null_mut(), key.as_ptr().cast(), key.len()) };
-        self.written(key, 0, removed)
+        self.finish_write(key, 0, removed)
     }
 
-    fn scan(&self, _: &mut Buffer, from: &[u8], count: usize, found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, _: &mut Buffer, from: &[u8], count: usize, visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
         let mut cursor: Ptr = std::ptr::null_mut();
         // SAFETY: the KVS is open; the cursor is destroyed before the function returns.
@@ -299,7 +299,7 @@ impl KeyValue for HseEngine {
             let (none, filter) = (std::ptr::null_mut(), std::ptr::null());
             api.check((api.kvs_cursor_create)(self.kvs, 0, none, filter, 0, &raw mut cursor))
                 .and_then(|()| {
-                    let read = self.read_cursor(cursor, from, count, found);
+                    let read = self.read_cursor(cursor, from, count, visit);
                     let destroyed = api.check((api.kvs_cursor_destroy)(cursor));
                     read.and(destroyed)
                 })

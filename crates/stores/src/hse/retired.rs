@@ -14,19 +14,19 @@ struct Renamed {
     values: &'static [(&'static str, &'static str)],
 }
 
-const fn renamed(old: &'static str, new: &'static str, values: &'static [(&'static str, &'static str)]) -> Renamed {
+const fn rename(old: &'static str, new: &'static str, values: &'static [(&'static str, &'static str)]) -> Renamed {
     Renamed { old, new, values }
 }
 
 /// Every public parameter of HSE 1.8.
 const RENAMED: [Renamed; 7] = [
-    renamed("kvdb.dur_intvl_ms", "kvdb.durability.interval_ms", &[]),
-    renamed("kvdb.log_lvl", "logging.level", &[]),
-    renamed("kvdb.read_only", "kvdb.mode", &[("0", "rdwr"), ("1", "rdonly")]),
-    renamed("kvdb.throttle_init_policy", "kvdb.throttling.init_policy", &[]),
-    renamed("kvs.pfx_len", "kvdb.kvs.default.prefix.length", &[]),
-    renamed("kvs.value_compression", "kvdb.kvs.default.value.compression.default", &[("none", "off"), ("lz4", "on")]),
-    renamed("kvs.mclass_policy", "kvdb.kvs.default.mclass.policy", &[]),
+    rename("kvdb.dur_intvl_ms", "kvdb.durability.interval_ms", &[]),
+    rename("kvdb.log_lvl", "logging.level", &[]),
+    rename("kvdb.read_only", "kvdb.mode", &[("0", "rdwr"), ("1", "rdonly")]),
+    rename("kvdb.throttle_init_policy", "kvdb.throttling.init_policy", &[]),
+    rename("kvs.pfx_len", "kvdb.kvs.default.prefix.length", &[]),
+    rename("kvs.value_compression", "kvdb.kvs.default.value.compression.default", &[("none", "off"), ("lz4", "on")]),
+    rename("kvs.mclass_policy", "kvdb.kvs.default.mclass.policy", &[]),
 ];
 
 /// Refuses options of HSE 1, and names their replacements.
@@ -46,20 +46,21 @@ pub fn refuse(options: &Options) -> Result<(), EngineError> {
     };
     options.get("hse.params").unwrap_or_default().split([',', ';']).filter_map(successor).for_each(&mut add);
     let file = options.get("hse.config_path");
-    let known = file.and_then(shipped);
+    let known = file.and_then(read_shipped);
     known.iter().flatten().map(|parameter| (*parameter).to_owned()).for_each(&mut add);
 
-    let mut words = Vec::new();
+    let mut instructions = Vec::new();
     if options.get("hse.kvdb_home").is_none() && options.get("hse.kvdb.home").is_none() {
-        words.push("-p hse.kvdb_home=DIRECTORY".to_owned());
+        instructions.push("-p hse.kvdb_home=DIRECTORY".to_owned());
     }
     if !config.is_empty() {
-        words.push(format!("-p hse.config={}", config.join(",")));
+        instructions.push(format!("-p hse.config={}", config.join(",")));
     }
     if let Some(file) = file.filter(|_| known.is_none()) {
-        words.push(format!("what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
+        instructions.push(format!("what {file} sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"));
     }
-    let instead = if words.is_empty() { "leave it out".to_owned() } else { format!("write {}", words.join(" ")) };
+    let instead =
+        if instructions.is_empty() { "leave it out".to_owned() } else { format!("write {}", instructions.join(" ")) };
     Err(EngineError::usage(format!(
         "only HSE 1 knows {}; since HSE 2.0 a KVDB is kept in a directory, not in an mpool",
         used.join(" and ")
@@ -81,7 +82,7 @@ fn successor(parameter: &str) -> Option<String> {
 }
 
 /// The content of the configuration files that HSE 1.8 installed for YCSB (its `config/native_ycsb_*.yml`).
-fn shipped(file: &str) -> Option<Vec<&'static str>> {
+fn read_shipped(file: &str) -> Option<Vec<&'static str>> {
     let name = Path::new(file).file_name()?.to_str()?.strip_prefix("native_ycsb_")?.strip_suffix(".yml")?;
     let mut parameters = vec!["kvdb.kvs.default.prefix.length=7"];
     let workload = match name.strip_prefix("mclass_") {
@@ -104,7 +105,7 @@ fn shipped(file: &str) -> Option<Vec<&'static str>> {
 mod tests {
     use super::*;
 
-    fn refused(properties: &[(&str, &str)]) -> (String, String) {
+    fn refusal_of(properties: &[(&str, &str)]) -> (String, String) {
         let properties = properties.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let error = refuse(&Options { properties, ..Options::default() }).unwrap_err();
         assert!(error.is_usage());
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_published_command_line_is_rewritten() {
-        let (message, hint) = refused(&[
+        let (message, hint) = refusal_of(&[
             ("hse.mpool_name", "ycsbData"),
             ("hse.config_path", "/opt/hse/config/native_ycsb_abcdf_load.yml"),
         ]);
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn parameters_get_their_new_names_and_values() {
-        let (_, hint) = refused(&[
+        let (_, hint) = refusal_of(&[
             ("hse.mpool_name", "mp"),
             ("hse.params", "kvdb.dur_intvl_ms=1000;kvdb.log_lvl=6,kvs.value_compression=lz4,kvs.cn_cursor_vra=0"),
         ]);
@@ -140,13 +141,14 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_asked_for() {
-        assert_eq!(refused(&[("hse.kvdb_home", "/db"), ("hse.mpool_name", "mp")]).1, "leave it out");
+        assert_eq!(refusal_of(&[("hse.kvdb_home", "/db"), ("hse.mpool_name", "mp")]).1, "leave it out");
         assert_eq!(
-            refused(&[("hse.kvdb_home", "/db"), ("hse.params", "kvs.pfx_len=7"), ("hse.config", "kvdb.mode=rdwr")]).1,
+            refusal_of(&[("hse.kvdb_home", "/db"), ("hse.params", "kvs.pfx_len=7"), ("hse.config", "kvdb.mode=rdwr")])
+                .1,
             "write -p hse.config=kvdb.mode=rdwr,kvdb.kvs.default.prefix.length=7"
         );
         assert_eq!(
-            refused(&[("hse.kvdb_home", "/db"), ("hse.config_path", "/etc/my.yml")]).1,
+            refusal_of(&[("hse.kvdb_home", "/db"), ("hse.config_path", "/etc/my.yml")]).1,
             "write what /etc/my.yml sets as -p hse.config=kvdb.NAME=VALUE,kvdb.kvs.default.NAME=VALUE"
         );
     }
@@ -156,10 +158,10 @@ mod tests {
         for name in ["abcdf_load", "abcdf_run", "e_load", "e_run"] {
             for class in ["", "mclass_"] {
                 let file = format!("/opt/hse/config/native_ycsb_{class}{name}.yml");
-                let parameters = shipped(&file).unwrap();
+                let parameters = read_shipped(&file).unwrap();
                 assert_eq!(parameters.len(), 1 + class.len().min(1) + if name == "e_run" { 2 } else { 0 }, "{file}");
             }
         }
-        assert_eq!(shipped("/opt/hse/config/mongodb_ycsb.yml"), None);
+        assert_eq!(read_shipped("/opt/hse/config/mongodb_ycsb.yml"), None);
     }
 }

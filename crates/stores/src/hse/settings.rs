@@ -90,13 +90,13 @@ impl Settings {
             return Ok(());
         }
         // The settings of one KVS override the settings of all, as in kvdb.conf; HSE uses the last value of a name.
-        let (mut all, mut one) = (Vec::new(), Vec::new());
+        let (mut all, mut specific) = (Vec::new(), Vec::new());
         for (name, value) in pairs("hse.config", text)? {
             let under_kvs = name.strip_prefix("kvdb.kvs.").or_else(|| name.strip_prefix("kvs."));
             if let Some(path) = under_kvs {
                 match path.split_once('.') {
                     Some(("default", name)) => all.push((name, value)),
-                    Some((kvs, name)) if kvs == table => one.push((name, value)),
+                    Some((kvs, name)) if kvs == table => specific.push((name, value)),
                     _ => {
                         let name = path.rsplit_once('.').map_or(path, |(_, name)| name);
                         return Err(EngineError::usage(format!(
@@ -118,7 +118,7 @@ impl Settings {
             };
             list.push(format!("{own}={value}"));
         }
-        for (name, value) in all.into_iter().chain(one) {
+        for (name, value) in all.into_iter().chain(specific) {
             // The name in HSE 1 and in the binding for HSE 2.
             let name = if name == "pfx_len" { "prefix.length" } else { name };
             let list = if KVS_CREATE.contains(&name) { &mut self.kvs_create } else { &mut self.kvs_open };

@@ -4,7 +4,7 @@ use crate::error::EngineError;
 
 /// The arguments in `-jvm-args`: split at blanks outside quotes; a backslash quotes the next character.
 pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
-    let mut words = Vec::new();
+    let mut arguments = Vec::new();
     let mut word: Option<String> = None;
     let mut quote = None;
     let mut letters = text.chars();
@@ -16,7 +16,7 @@ pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
                 quote = Some(letter);
                 word.get_or_insert_default();
             }
-            (_, None) if letter.is_whitespace() => words.extend(word.take()),
+            (_, None) if letter.is_whitespace() => arguments.extend(word.take()),
             _ => word.get_or_insert_default().push(letter),
         }
     }
@@ -24,8 +24,8 @@ pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
         return Err(EngineError::usage(format!("a quote is not closed in -jvm-args: {text}"))
             .hint("write -jvm-args \"-Xmx1g -Dname='two words'\""));
     }
-    words.extend(word);
-    Ok(words)
+    arguments.extend(word);
+    Ok(arguments)
 }
 
 #[cfg(test)]

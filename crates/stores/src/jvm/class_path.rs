@@ -28,7 +28,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
 fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     let listed = fs::read_dir(directory).map_err(|error| {
         EngineError::usage(format!("cannot list {} ({name}): {error}", directory.display()))
-            .hint("DIRECTORY/* stands for the jars in it")
+            .hint("DIRECTORY/* means the jars in it")
     })?;
     let mut jars: Vec<PathBuf> = listed
         .flatten()
@@ -37,14 +37,14 @@ fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
         .collect();
     if jars.is_empty() {
         return Err(EngineError::usage(format!("{}/* holds no jar ({name})", directory.display()))
-            .hint("DIRECTORY/* stands for the jars in it; DIRECTORY alone for classes"));
+            .hint("DIRECTORY/* means the jars in it, DIRECTORY alone its classes"));
     }
     jars.sort();
     Ok(jars)
 }
 
 /// The entries as one text.
-pub fn joined(entries: &[PathBuf]) -> String {
+pub fn join_entries(entries: &[PathBuf]) -> String {
     entries.iter().map(|entry| entry.display().to_string()).collect::<Vec<_>>().join(":")
 }
 
@@ -59,8 +59,8 @@ mod tests {
             fs::write(home.path().join(name), "").unwrap();
         }
         let at = home.path().display();
-        let found = entries(&format!("{at}/*:{at}::{at}/notes.txt"), "-cp").unwrap();
-        let names: Vec<_> = found.iter().map(|path| path.file_name().unwrap().to_string_lossy()).collect();
+        let parsed = entries(&format!("{at}/*:{at}::{at}/notes.txt"), "-cp").unwrap();
+        let names: Vec<_> = parsed.iter().map(|path| path.file_name().unwrap().to_string_lossy()).collect();
         assert_eq!(names[..2], ["a.JAR", "b.jar"]);
         assert_eq!((names.len(), names[3].as_ref()), (4, "notes.txt"));
         assert!(entries("", "-cp").unwrap().is_empty());
@@ -70,13 +70,13 @@ mod tests {
     fn what_is_not_there_is_named() {
         let home = tempfile::tempdir().unwrap();
         let at = home.path().display().to_string();
-        for (text, wanted) in [
+        for (text, expected) in [
             (format!("{at}/none.jar"), "none.jar"),
             (format!("{at}/none/*"), "cannot list"),
             (format!("{at}/*"), "holds no jar"),
         ] {
             let error = entries(&text, "-cp").unwrap_err();
-            assert!(error.is_usage() && error.message.contains(wanted) && error.message.contains("(-cp)"), "{error}");
+            assert!(error.is_usage() && error.message.contains(expected) && error.message.contains("(-cp)"), "{error}");
         }
     }
 }

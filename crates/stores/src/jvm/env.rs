@@ -29,7 +29,7 @@ impl Env {
         // SAFETY: the environment belongs to this thread.
         unsafe {
             let local = jni!(self, FindClass, name.as_ptr());
-            self.checked()?;
+            self.check_exception()?;
             Ok(self.global(local))
         }
     }
@@ -38,7 +38,7 @@ impl Env {
     pub fn method(self, class: jclass, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
         // SAFETY: `class` is a class.
         let method = unsafe { jni!(self, GetStaticMethodID, class, name.as_ptr(), signature.as_ptr()) };
-        self.checked()?;
+        self.check_exception()?;
         Ok(method)
     }
 
@@ -71,7 +71,7 @@ impl Env {
     pub unsafe fn call_object(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<jobject, Thrown> {
         // SAFETY: required of the caller.
         let result = unsafe { jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr()) };
-        self.checked()?;
+        self.check_exception()?;
         Ok(result)
     }
 
@@ -82,10 +82,10 @@ impl Env {
     pub unsafe fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<(), Thrown> {
         // SAFETY: required of the caller.
         unsafe { jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr()) };
-        self.checked()
+        self.check_exception()
     }
 
-    /// Calls a static method that returns a number. It returns 0 after an exception, which `checked` reports.
+    /// Calls a static method that returns a number. It returns 0 after an exception, which `check_exception` reports.
     ///
     /// # Safety
     /// Class, method and arguments must match.
@@ -96,7 +96,7 @@ impl Env {
     }
 
     /// Removes and returns the exception of the last call, if any.
-    pub fn checked(self) -> Result<(), Thrown> {
+    pub fn check_exception(self) -> Result<(), Thrown> {
         // SAFETY: the environment belongs to this thread.
         unsafe {
             let thrown = jni!(self, ExceptionOccurred);
@@ -115,7 +115,7 @@ impl Env {
     pub unsafe fn buffer(self, memory: *mut u8, len: usize) -> Result<jobject, Thrown> {
         // SAFETY: required of the caller.
         let buffer = unsafe { jni!(self, NewDirectByteBuffer, memory.cast::<c_void>(), len as i64) };
-        self.checked()?;
+        self.check_exception()?;
         Ok(buffer)
     }
 
@@ -124,7 +124,7 @@ impl Env {
         // SAFETY: the region is within the array, which is as long as the bytes.
         unsafe {
             let array = jni!(self, NewByteArray, bytes.len() as i32);
-            self.checked()?;
+            self.check_exception()?;
             jni!(self, SetByteArrayRegion, array, 0, bytes.len() as i32, bytes.as_ptr().cast());
             Ok(array)
         }
@@ -151,17 +151,17 @@ impl Env {
             let class = jni!(self, GetObjectClass, thrown.0);
             let method = jni!(self, GetMethodID, class, c"toString".as_ptr(), c"()Ljava/lang/String;".as_ptr());
             let string = jni!(self, CallObjectMethodA, thrown.0, method, std::ptr::null());
-            if self.checked().is_err() || string.is_null() {
+            if self.check_exception().is_err() || string.is_null() {
                 return "no message".to_owned();
             }
             let text = jni!(self, GetStringUTFChars, string, std::ptr::null_mut());
             if text.is_null() {
                 return "no message".to_owned();
             }
-            let words = CStr::from_ptr(text).to_string_lossy().into_owned();
+            let message = CStr::from_ptr(text).to_string_lossy().into_owned();
             jni!(self, ReleaseStringUTFChars, string, text);
             self.forget_local(string);
-            words
+            message
         }
     }
 }

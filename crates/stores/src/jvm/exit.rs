@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// 0 while the JVM runs; then 2^32 and the exit status.
 static ENDED: AtomicU64 = AtomicU64::new(0);
-/// Whether [`ended`] is polled.
+/// Whether [`end_reason`] is polled.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Time that the engine has to print its results.
@@ -25,7 +25,7 @@ pub extern "C" fn hook(status: i32) {
     unsafe { libc::_exit(1) };
 }
 
-const HINT: &str = "a binding must throw an exception where it cannot go on; see what it printed above";
+const HINT: &str = "a binding that cannot continue must throw an exception; see its output above";
 
 /// Whether the JVM has ended, for a caller that does not poll.
 pub fn has_ended() -> bool {
@@ -33,7 +33,7 @@ pub fn has_ended() -> bool {
 }
 
 /// The reason why the JVM has ended, if it has. A caller that polls this must then end the process.
-pub fn ended() -> Option<String> {
+pub fn end_reason() -> Option<String> {
     WATCHED.store(true, Ordering::SeqCst);
     let ended = ENDED.load(Ordering::SeqCst);
     (ended != 0).then(|| message((ended as u32).cast_signed()))

@@ -12,7 +12,7 @@ pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOM
 pub fn library() -> Result<PathBuf, EngineError> {
     if let Some(home) = env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
         let home = PathBuf::from(home);
-        return within(&home).ok_or_else(|| {
+        return find_library(&home).ok_or_else(|| {
             EngineError::failed(format!("no JVM at JAVA_HOME={}: lib/server/libjvm.so is not there", home.display()))
                 .hint(HINT)
         });
@@ -24,13 +24,13 @@ pub fn library() -> Result<PathBuf, EngineError> {
     };
     // It is a link (through /etc/alternatives on Debian) to bin/java in its home.
     let program = java.canonicalize().unwrap_or_else(|_| java.clone());
-    program.parent().and_then(Path::parent).and_then(within).ok_or_else(|| {
-        EngineError::failed(format!("no JVM beside {}: ../lib/server/libjvm.so is not there", program.display()))
+    program.parent().and_then(Path::parent).and_then(find_library).ok_or_else(|| {
+        EngineError::failed(format!("no JVM next to {}: ../lib/server/libjvm.so is not there", program.display()))
             .hint(HINT)
     })
 }
 
-fn within(home: &Path) -> Option<PathBuf> {
+fn find_library(home: &Path) -> Option<PathBuf> {
     let library = home.join("lib/server/libjvm.so");
     library.is_file().then_some(library)
 }

@@ -16,7 +16,7 @@ pub struct Host {
     class: jclass,
     call: jmethodID,
     share: jmethodID,
-    words: jmethodID,
+    message: jmethodID,
     open: jmethodID,
     facts: jmethodID,
     close: jmethodID,
@@ -36,10 +36,11 @@ impl Host {
     /// Looks up all methods, and prepares the JVM.
     pub fn find(env: Env) -> Result<Self, EngineError> {
         Self::resolve(env).map_err(|thrown| {
-            let words = env.plain_words(&thrown);
+            let message = env.plain_words(&thrown);
             // The class is newer than the JVM supports.
-            let hint = if words.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
-            EngineError::failed(format!("the JVM cannot run the host: {words}")).hint(hint)
+            let hint =
+                if message.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
+            EngineError::failed(format!("the JVM cannot run the host: {message}")).hint(hint)
         })
     }
 
@@ -51,7 +52,7 @@ impl Host {
             class,
             call: method(c"call", c"(Lloadstone/host/Client;IIII)J")?,
             share: method(c"share", c"(Lloadstone/host/Client;Ljava/nio/ByteBuffer;)V")?,
-            words: method(c"words", c"(Lloadstone/host/Client;)[B")?,
+            message: method(c"words", c"(Lloadstone/host/Client;)[B")?,
             open: method(c"open", c"([B)Lloadstone/host/Store;")?,
             facts: method(c"facts", c"(Lloadstone/host/Store;)[B")?,
             close: method(c"close", c"(Lloadstone/host/Store;)V")?,
@@ -89,9 +90,12 @@ impl Host {
     /// The message of an exception.
     pub fn describe(&self, env: Env, thrown: &Thrown) -> String {
         // SAFETY: the method takes an exception and returns bytes.
-        let words = unsafe { env.call_object(self.class, self.describe, &[object(thrown.0)]) };
+        let message = unsafe { env.call_object(self.class, self.describe, &[object(thrown.0)]) };
         env.forget_local(thrown.0);
-        words.map_or_else(|_| "no message".to_owned(), |words| String::from_utf8_lossy(&env.bytes(words)).into_owned())
+        message.map_or_else(
+            |_| "no message".to_owned(),
+            |message| String::from_utf8_lossy(&env.bytes(message)).into_owned(),
+        )
     }
 
     /// Opens a store; returns a global reference.
@@ -161,12 +165,12 @@ impl Host {
     }
 
     /// The message of a client's last failure.
-    pub fn words(&self, env: Env, client: jobject) -> Option<String> {
+    pub fn failure_message(&self, env: Env, client: jobject) -> Option<String> {
         // SAFETY: the method takes a client and returns bytes or null.
-        let words = unsafe { env.call_object(self.class, self.words, &[object(client)]) };
-        match words {
-            Ok(words) if words.is_null() => None,
-            Ok(words) => Some(String::from_utf8_lossy(&env.bytes(words)).into_owned()),
+        let message = unsafe { env.call_object(self.class, self.message, &[object(client)]) };
+        match message {
+            Ok(message) if message.is_null() => None,
+            Ok(message) => Some(String::from_utf8_lossy(&env.bytes(message)).into_owned()),
             Err(thrown) => Some(self.describe(env, &thrown)),
         }
     }

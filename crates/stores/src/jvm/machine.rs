@@ -71,8 +71,8 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
 fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, EngineError> {
     let unusable = |error: libloading::Error| {
         // libloading stores the loader's message one level down.
-        let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-        EngineError::failed(format!("cannot load the JVM from {}: {words}", path.display())).hint(home::HINT)
+        let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+        EngineError::failed(format!("cannot load the JVM from {}: {message}", path.display())).hint(home::HINT)
     };
     // SAFETY: loading runs the library's initialisers; it is the JVM that the user named.
     let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(unusable)?;
@@ -104,8 +104,11 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     // SAFETY: the arguments are JNI's, and live through the call.
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
-        return Err(EngineError::usage(format!("the JVM does not start with {} (JNI {code})", shown(&arguments)))
-            .hint("its messages are above; -jvm-args are the arguments of `java`"));
+        return Err(EngineError::usage(format!(
+            "the JVM does not start with {} (JNI {code})",
+            format_arguments(&arguments)
+        ))
+        .hint("its messages are above; -jvm-args are the arguments of `java`"));
     }
     // SAFETY: the creating thread is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
@@ -133,7 +136,7 @@ pub fn leave() -> Result<(), String> {
     Ok(())
 }
 
-fn shown(arguments: &[String]) -> String {
+fn format_arguments(arguments: &[String]) -> String {
     if arguments.is_empty() { "its defaults".to_owned() } else { arguments.join(" ") }
 }
 

@@ -59,7 +59,7 @@ impl Hosted {
             class_path.push(core);
         }
         let arguments = arguments::split(options.get("jvm.args").unwrap_or_default())?;
-        let machine = machine::machine(&class_path::joined(&class_path), &arguments)?;
+        let machine = machine::machine(&class_path::join_entries(&class_path), &arguments)?;
         let mut request = Vec::new();
         let own = options.properties.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let pairs = own.chain(properties.iter().copied()).flat_map(|(name, value)| [name, value]);
@@ -75,11 +75,11 @@ impl Hosted {
     /// The store's facts.
     pub fn facts(&self) -> Result<Vec<(String, String)>, EngineError> {
         let facts = self.machine.host.facts(self.machine.env()?, self.store);
-        facts.map_err(|words| host_error(&words))
+        facts.map_err(|text| host_error(&text))
     }
 
     /// Whether operations cross a network, if known.
-    pub fn networked(&self) -> bool {
+    pub fn is_networked(&self) -> bool {
         self.networked
     }
 
@@ -92,8 +92,8 @@ impl Hosted {
     }
 
     /// The reason why the JVM has ended, if it has.
-    pub fn lost(&self) -> Option<String> {
-        exit::ended()
+    pub fn describe_loss(&self) -> Option<String> {
+        exit::end_reason()
     }
 
     /// Closes it.
@@ -102,15 +102,15 @@ impl Hosted {
             return Ok(());
         }
         let closed = self.machine.host.close(self.machine.env()?, self.store);
-        closed.map_err(|words| host_error(&format!("cannot close it: {words}")))
+        closed.map_err(|text| host_error(&format!("cannot close it: {text}")))
     }
 }
 
 /// The host's message about a failure: the second line of a refusal is its hint.
-pub fn host_error(words: &str) -> EngineError {
-    match words.split_once('\n') {
+pub fn host_error(text: &str) -> EngineError {
+    match text.split_once('\n') {
         Some((message, hint)) => EngineError::failed(message).hint(hint),
-        None => EngineError::failed(words),
+        None => EngineError::failed(text),
     }
 }
 
@@ -149,7 +149,7 @@ impl Store for Jvm {
         })?;
         let class_path = class_path::entries(options.get("jvm.classpath").unwrap_or_default(), "-cp")?;
         let hosted =
-            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|words| unusable(class, &words))?;
+            Hosted::open(options, "ycsb", class_path, &[("db", class)])?.map_err(|text| unusable(class, &text))?;
         Ok(Self { hosted, class: class.to_owned() })
     }
 
@@ -161,9 +161,9 @@ impl Store for Jvm {
     }
 
     fn session(&self) -> Result<Self::Session, EngineError> {
-        JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |words| {
+        JvmSession::new(self.hosted.machine, self.hosted.store, &self.class, |text| {
             (
-                words,
+                text,
                 "the message comes from the binding, which gets every property: see its README for those it needs"
                     .to_owned(),
             )
@@ -178,34 +178,34 @@ impl Store for Jvm {
         self.hosted.close()
     }
 
-    fn networked(&self) -> bool {
-        self.hosted.networked()
+    fn is_networked(&self) -> bool {
+        self.hosted.is_networked()
     }
 
     fn collections(&self) -> Vec<Collections> {
         self.hosted.collections()
     }
 
-    fn lost(&self) -> Option<String> {
-        self.hosted.lost()
+    fn describe_loss(&self) -> Option<String> {
+        self.hosted.describe_loss()
     }
 }
 
 /// The reason why a class cannot serve as a binding.
-fn unusable(class: &str, words: &str) -> EngineError {
+fn unusable(class: &str, text: &str) -> EngineError {
     const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
-    if words.contains("site/ycsb/DB") {
+    if text.contains("site/ycsb/DB") {
         return EngineError::failed("YCSB's core is not on the class path: site.ycsb.DB is not found")
             .hint("mvn dependency:get -Dartifact=site.ycsb:core:0.17.0, or add YCSB's lib/* to -cp");
     }
-    if words.contains("ClassNotFoundException") || words.contains("NoClassDefFoundError") {
-        let missing = words.rsplit(": ").next().unwrap_or(class).replace('/', ".");
+    if text.contains("ClassNotFoundException") || text.contains("NoClassDefFoundError") {
+        let missing = text.rsplit(": ").next().unwrap_or(class).replace('/', ".");
         let what = if missing == class { "the binding".to_owned() } else { format!("what {class} needs") };
         return EngineError::usage(format!("{what} is not on the class path: {missing} is not found")).hint(PATH);
     }
-    if words.contains("ClassCastException") {
+    if text.contains("ClassCastException") {
         return EngineError::usage(format!("{class} is not a binding: it does not extend site.ycsb.DB"))
             .hint("-db names a class like site.ycsb.db.RedisClient");
     }
-    EngineError::failed(format!("{class} cannot be used: {words}")).hint(PATH)
+    EngineError::failed(format!("{class} cannot be used: {text}")).hint(PATH)
 }

@@ -2,7 +2,7 @@
 //! the same memory.
 
 use jni_sys::jobject;
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use super::env::Env;
 use super::exit;
@@ -45,7 +45,7 @@ impl JvmSession {
         explain: fn(&str) -> (&str, String),
     ) -> Result<Self, EngineError> {
         let env = machine.env()?;
-        let failed = |words: String| EngineError::failed(format!("{name} cannot create a client: {words}"));
+        let failed = |message: String| EngineError::failed(format!("{name} cannot create a client: {message}"));
         let client = machine.host.client(env, store).map_err(failed)?;
         let memory = Memory::new(MEMORY_BYTES);
         let session = Self { machine, env, client, memory, error: None, name: name.to_owned(), explain };
@@ -91,36 +91,36 @@ impl JvmSession {
     fn ask(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
         let len = match self.write(key, parts) {
             Ok(len) => len,
-            Err(words) => return self.failed(words),
+            Err(message) => return self.fail(message),
         };
         let count = i32::try_from(count).unwrap_or(i32::MAX);
         let mut answer =
             self.machine.host.call(self.env, self.client, [operation, key.len() as i32, len as i32, count]);
         if answer < 0 {
-            if let Err(words) = self.grow(answer.unsigned_abs() as usize) {
-                return self.failed(words);
+            if let Err(message) = self.grow(answer.unsigned_abs() as usize) {
+                return self.fail(message);
             }
             answer = self.machine.host.call(self.env, self.client, [FETCH, 0, 0, 0]);
         }
         if answer <= 0 {
-            let thrown = self.env.checked();
-            let words = thrown.map_or_else(
+            let thrown = self.env.check_exception();
+            let message = thrown.map_or_else(
                 |thrown| self.machine.host.describe(self.env, &thrown),
                 |()| "the host answers nothing".to_owned(),
             );
-            return self.failed(words);
+            return self.fail(message);
         }
         (self.machine.host.status((answer & 0xff) as usize - 1), (answer >> 8) as usize)
     }
 
     #[cold]
-    fn failed(&mut self, words: String) -> (Status, usize) {
-        self.error = Some(words);
+    fn fail(&mut self, message: String) -> (Status, usize) {
+        self.error = Some(message);
         (Status::Error, 0)
     }
 
     #[cold]
-    fn malformed(&mut self) -> Status {
+    fn fail_malformed(&mut self) -> Status {
         self.error = Some("the JVM host's answer is not a record".to_owned());
         Status::UnexpectedState
     }
@@ -128,40 +128,40 @@ impl JvmSession {
 
 impl Connection for JvmSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
-        self.machine.host.connect(self.env, self.client).map_err(|words| {
-            let (words, hint) = (self.explain)(&words);
-            EngineError::failed(format!("{} does not connect: {words}", self.name)).hint(hint)
+        self.machine.host.connect(self.env, self.client).map_err(|message| {
+            let (message, hint) = (self.explain)(&message);
+            EngineError::failed(format!("{} does not connect: {message}", self.name)).hint(hint)
         })
     }
 
     fn last_error(&mut self) -> Option<String> {
-        self.error.take().or_else(|| self.machine.host.words(self.env, self.client))
+        self.error.take().or_else(|| self.machine.host.failure_message(self.env, self.client))
     }
 
     async fn cleanup(&mut self) -> Status {
-        self.ask(CLEANUP, &[], Parts::Names(Wanted::All), 0).0
+        self.ask(CLEANUP, &[], Parts::Names(Projection::All), 0).0
     }
 }
 
 impl Session for JvmSession {
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
-        let (status, len) = self.ask(READ, key, Parts::Names(wanted), 0);
-        if len > 0 && row.read(&self.memory.bytes()[..len], Wanted::All).is_err() {
-            return self.malformed();
+        let (status, len) = self.ask(READ, key, Parts::Names(projection), 0);
+        if len > 0 && row.read(&self.memory.bytes()[..len], Projection::All).is_err() {
+            return self.fail_malformed();
         }
         status
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
-        let (status, len) = self.ask(SCAN, key, Parts::Names(wanted), count);
+        let (status, len) = self.ask(SCAN, key, Parts::Names(projection), count);
         let mut rest = &self.memory.bytes()[..len];
         while !rest.is_empty() {
-            let found = part(&mut rest).zip(part(&mut rest));
-            let read = found.is_some_and(|(key, record)| rows.push(key).read(record, Wanted::All).is_ok());
+            let pair = part(&mut rest).zip(part(&mut rest));
+            let read = pair.is_some_and(|(key, record)| rows.push(key).read(record, Projection::All).is_ok());
             if !read {
-                return self.malformed();
+                return self.fail_malformed();
             }
         }
         status
@@ -176,7 +176,7 @@ impl Session for JvmSession {
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
-        self.ask(DELETE, key, Parts::Names(Wanted::All), 0).0
+        self.ask(DELETE, key, Parts::Names(Projection::All), 0).0
     }
 }
 
@@ -200,7 +200,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 #[derive(Clone, Copy)]
 enum Parts<'a> {
     Row(&'a Row),
-    Names(Wanted<'a>),
+    Names(Projection<'a>),
 }
 
 impl Parts<'_> {
@@ -208,9 +208,9 @@ impl Parts<'_> {
     fn len(self) -> usize {
         match self {
             Self::Row(row) => row.bytes().len(),
-            Self::Names(Wanted::All) => 0,
-            Self::Names(Wanted::One(name)) => 4 + name.len(),
-            Self::Names(Wanted::Names(names)) => names.iter().map(|name| 4 + name.len()).sum(),
+            Self::Names(Projection::All) => 0,
+            Self::Names(Projection::One(name)) => 4 + name.len(),
+            Self::Names(Projection::Names(names)) => names.iter().map(|name| 4 + name.len()).sum(),
         }
     }
 
@@ -219,9 +219,9 @@ impl Parts<'_> {
     fn write(self, out: &mut [u8]) {
         match self {
             Self::Row(row) => out.copy_from_slice(row.bytes()),
-            Self::Names(Wanted::All) => {}
-            Self::Names(Wanted::One(name)) => write_name(out, name),
-            Self::Names(Wanted::Names(names)) => {
+            Self::Names(Projection::All) => {}
+            Self::Names(Projection::One(name)) => write_name(out, name),
+            Self::Names(Projection::Names(names)) => {
                 let mut at = 0;
                 for name in names {
                     write_name(&mut out[at..at + 4 + name.len()], name.as_bytes());

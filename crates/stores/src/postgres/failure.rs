@@ -13,7 +13,7 @@ use crate::error::{ConnectError, Failure, TlsFault};
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
 /// A failure with the server's message, or the client library's; and whether the connection can be used on.
-pub fn of_error(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
+pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
     if let Some(answer) = error.as_db_error() {
         let (code, message) = (answer.code(), answer.message());
         // The other field, which all servers have, is in their own language.
@@ -21,16 +21,16 @@ pub fn of_error(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Fa
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
             None => matches!(answer.severity(), "FATAL" | "PANIC"),
         };
-        let words = format!("postgres answers: {message} (SQLSTATE {})", code.code());
-        let failure = Failure::new(of_state(code.code(), message), words);
+        let text = format!("postgres answers: {message} (SQLSTATE {})", code.code());
+        let failure = Failure::new(status_of(code.code(), message), text);
         let failure = if !ends && rolls_back(code.code()) { failure.refusal() } else { failure };
         return (failure, !ends && !STALE.contains(code));
     }
     if let Some(failure) = error.source().and_then(|source| source.downcast_ref::<Failure>()) {
         return (failure.clone(), false);
     }
-    let words = words(error);
-    if words.contains("server does not support TLS") {
+    let text = error_text(error);
+    if text.contains("server does not support TLS") {
         let failure = Failure::new(Status::ServiceUnavailable, format!("{server} does not support TLS"));
         return (failure.connecting(ConnectError::Tls(TlsFault::Plain)), false);
     }
@@ -40,13 +40,13 @@ pub fn of_error(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Fa
         Some(_) => (Status::ServiceUnavailable, false),
         None if error.is_closed() => (Status::ServiceUnavailable, false),
         // A parameter that cannot be written; nothing was sent.
-        None if words.starts_with("error serializing") || words.starts_with("error encoding") => {
-            return (Failure::new(Status::BadRequest, format!("{words} ({server})")).refusal(), true);
+        None if text.starts_with("error serializing") || text.starts_with("error encoding") => {
+            return (Failure::new(Status::BadRequest, format!("{text} ({server})")).refusal(), true);
         }
-        None if words.starts_with("authentication error") => (Status::Forbidden, false),
+        None if text.starts_with("authentication error") => (Status::Forbidden, false),
         None => (Status::Error, false),
     };
-    (Failure::new(status, format!("{words} ({server})")), usable)
+    (Failure::new(status, format!("{text} ({server})")), usable)
 }
 
 /// Why a connection could not be made.
@@ -56,35 +56,37 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
         (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
         (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
         // `auth.c` in PostgreSQL; other languages have other messages.
-        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if words(error).contains("no encryption") => {
+        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if error_text(error).contains("no encryption") => {
             ConnectError::Tls(TlsFault::Required)
         }
-        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if words(error).contains("client certificate") => {
+        (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _)
+            if error_text(error).contains("client certificate") =>
+        {
             ConnectError::Tls(TlsFault::ClientCertificate)
         }
         // `target_session_attrs`. A refusal of the operating system has a number.
         (_, Some(io)) if io.kind() == io::ErrorKind::PermissionDenied && io.raw_os_error().is_none() => {
             ConnectError::ServerRole
         }
-        (_, Some(io)) => ConnectError::of(io),
+        (_, Some(io)) => ConnectError::from_io(io),
         // The library keeps the kinds of its errors to itself.
-        _ if words(error).contains("password missing") => ConnectError::NoPassword,
+        _ if error_text(error).contains("password missing") => ConnectError::NoPassword,
         _ => ConnectError::Other,
     }
 }
 
-/// Whether an error of this SQLSTATE that leaves the session alive says that a statement of its own transaction was rolled
+/// Whether an error of this SQLSTATE that leaves the session alive means that a statement of the session's transaction was rolled
 /// back. An error ends the transaction (the protocol's chapter "Message Flow"), and once one is committed the server raises
 /// none any more, since "the latter would lead the client to believe that the transaction aborted" (`syncrep.c`). Not so
 /// where the code says that the outcome is unknown (40003 and 08007, table of error codes), where a pooler answers for a
 /// connection that it lost (class 08), where the server is going down (57P0x), and for internal errors (class XX), with which
-/// other servers that speak the protocol tell of time-outs of their own.
+/// other servers that speak the protocol report their time-outs.
 fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
 /// The library's message with its cause.
-fn words(error: &tokio_postgres::Error) -> String {
+fn error_text(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
@@ -92,7 +94,7 @@ fn words(error: &tokio_postgres::Error) -> String {
 }
 
 /// By SQLSTATE: its class, and the few codes with a separate meaning.
-fn of_state(code: &str, message: &str) -> Status {
+fn status_of(code: &str, message: &str) -> Status {
     match code {
         "42501" => Status::Forbidden,
         "53100" => Status::NoSpace,
@@ -132,9 +134,9 @@ mod tests {
             ("42P01", Status::Error),
             ("40001", Status::Error),
         ] {
-            assert_eq!(of_state(code, "words"), status, "{code}");
+            assert_eq!(status_of(code, "words"), status, "{code}");
         }
-        assert_eq!(of_state("58030", "could not write: No space left on device"), Status::NoSpace);
+        assert_eq!(status_of("58030", "could not write: No space left on device"), Status::NoSpace);
     }
 
     #[test]

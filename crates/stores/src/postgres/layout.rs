@@ -1,6 +1,6 @@
 //! The two layouts of YCSB's bindings, and their SQL as those bindings write it.
 
-use loadstone_load::Wanted;
+use loadstone_load::Projection;
 use loadstone_load::java::hash_map_order;
 use tokio_postgres::types::Type;
 
@@ -51,10 +51,10 @@ impl Layout {
     }
 
     /// Which fields' names a read or a scan depends on. The binding `jdbc` always reads the whole row.
-    pub fn named(self, wanted: Wanted<'_>) -> Wanted<'_> {
+    pub fn project(self, projection: Projection<'_>) -> Projection<'_> {
         match self {
-            Self::Columns => Wanted::All,
-            Self::Json => wanted,
+            Self::Columns => Projection::All,
+            Self::Json => projection,
         }
     }
 
@@ -99,13 +99,13 @@ impl Layout {
     }
 
     /// The first parameter of a statement that does not take a text as it is.
-    pub fn other_than_text(self, verb: Verb, params: &[Type]) -> Option<&Type> {
+    pub fn find_non_text(self, verb: Verb, params: &[Type]) -> Option<&Type> {
         // The last one of a scan is a count.
         let texts = if verb == Verb::Scan { &params[..1] } else { params };
         texts.iter().find(|&ty| !(takes_text(ty) || self == Self::Json && *ty == Type::JSONB))
     }
 
-    /// The statements that YCSB's workloads need on a table with these columns beside the key.
+    /// The statements that YCSB's workloads need on a table with these columns next to the key.
     pub fn expected(self, columns: &[String]) -> Vec<(Verb, Vec<&str>)> {
         let mut all = vec![(Verb::Read, vec![]), (Verb::Scan, vec![]), (Verb::Delete, vec![])];
         match self {
@@ -168,13 +168,13 @@ mod tests {
     #[test]
     fn what_takes_no_text_is_found() {
         let (text, number) = (Type::TEXT, Type::INT4);
-        let found = |layout: Layout, verb, params: &[Type]| layout.other_than_text(verb, params).cloned();
-        assert_eq!(found(Layout::Columns, Verb::Insert, &[Type::VARCHAR, text.clone()]), None);
-        assert_eq!(found(Layout::Columns, Verb::Update, &[text.clone(), number.clone()]), Some(number.clone()));
-        assert_eq!(found(Layout::Columns, Verb::Scan, &[text.clone(), Type::INT8]), None);
-        assert_eq!(found(Layout::Columns, Verb::Scan, &[number.clone(), Type::INT8]), Some(number));
-        assert_eq!(found(Layout::Json, Verb::Update, &[Type::JSONB, text]), None);
-        assert_eq!(found(Layout::Columns, Verb::Update, &[Type::JSONB]), Some(Type::JSONB));
+        let mismatch = |layout: Layout, verb, params: &[Type]| layout.find_non_text(verb, params).cloned();
+        assert_eq!(mismatch(Layout::Columns, Verb::Insert, &[Type::VARCHAR, text.clone()]), None);
+        assert_eq!(mismatch(Layout::Columns, Verb::Update, &[text.clone(), number.clone()]), Some(number.clone()));
+        assert_eq!(mismatch(Layout::Columns, Verb::Scan, &[text.clone(), Type::INT8]), None);
+        assert_eq!(mismatch(Layout::Columns, Verb::Scan, &[number.clone(), Type::INT8]), Some(number));
+        assert_eq!(mismatch(Layout::Json, Verb::Update, &[Type::JSONB, text]), None);
+        assert_eq!(mismatch(Layout::Columns, Verb::Update, &[Type::JSONB]), Some(Type::JSONB));
     }
 
     #[test]

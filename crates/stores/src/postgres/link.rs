@@ -13,7 +13,7 @@ use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Config, NoTls, Socket, Statement};
 use tokio_rustls::client::TlsStream;
 
-use super::failure::{connect_error, of_error};
+use super::failure::{connect_error, failure_of};
 use super::layout::Verb;
 use super::settings::Settings;
 use crate::deadline::Deadline;
@@ -80,7 +80,7 @@ impl Link {
                 Ok(Self { client, driver, statements: Vec::new(), encryption: session.get().cloned() })
             }
             Ok(Err(error)) => {
-                let (failure, _) = of_error(&error, server);
+                let (failure, _) = failure_of(&error, server);
                 if matches!(failure.connect, Some(ConnectError::Tls(_))) {
                     return Err(failure);
                 }
@@ -93,7 +93,7 @@ impl Link {
 
     /// The statement of this name, if it is prepared.
     #[inline]
-    pub fn prepared(&self, name: &[u8]) -> Option<&Statement> {
+    pub fn find_statement(&self, name: &[u8]) -> Option<&Statement> {
         self.statements.iter().find(|(own, _)| own == name).map(|(_, statement)| statement)
     }
 

@@ -127,7 +127,7 @@ impl<const JSON: bool> Store for Sql<JSON> {
             .fact("reconnect", settings.reconnect.to_string())
             .fact("pause_after_failure_ms", limit(NAP))
             .fact("consistency", if settings.server.iter().len() > 1 { "one of several servers" } else { "one server" })
-            .fact("replication_acknowledged", info.acknowledged())
+            .fact("replication_acknowledged", info.acknowledgement())
             .fact("isolation", info.setting("default_transaction_isolation"))
             .fact("collation", info.collation.as_str())
             .fact("wal_sync_method", info.setting("wal_sync_method"))

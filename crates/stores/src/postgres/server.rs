@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadstone_load::Status;
 use tokio_postgres::Client;
 
-use super::failure::of_error;
+use super::failure::failure_of;
 use super::layout::{KEY, Layout, VALUE};
 use super::link::Link;
 use super::pooler::find_pooler;
@@ -30,7 +30,7 @@ const COLLATION: &str = "SELECT datcollate::text FROM pg_database WHERE datname 
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     settings: BTreeMap<String, String>,
-    /// The table's columns beside the key, in its order.
+    /// The table's columns without the key, in its order.
     pub columns: Vec<String>,
     /// The order of keys in scans.
     pub collation: String,
@@ -45,15 +45,15 @@ pub struct ServerInfo {
 impl ServerInfo {
     /// Asks the server. A table that is missing or has not the layout's columns is an error.
     pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
-        let link = Link::open(settings).await.map_err(|failure| refused(settings, &failure))?;
+        let link = Link::open(settings).await.map_err(|failure| explain_refusal(settings, &failure))?;
         let is_pooled = find_pooler(&link, settings).await?;
-        let asked = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
-        let info = match asked {
+        let answers = Deadline::new(settings.timeout).keep(Self::answers(&link.client, settings)).await;
+        let info = match answers {
             Ok(Ok(info)) => info,
-            Ok(Err(error)) => return Err(refused(settings, &of_error(&error, &settings.server).0)),
+            Ok(Err(error)) => return Err(explain_refusal(settings, &failure_of(&error, &settings.server).0)),
             Err(late) => {
                 let failure = Failure::new(Status::Timeout, format!("{late} from {}", settings.server));
-                return Err(refused(settings, &failure));
+                return Err(explain_refusal(settings, &failure));
             }
         };
         let encryption = link.encryption.clone();
@@ -103,7 +103,7 @@ impl ServerInfo {
             // Up to three times wal_writer_delay (PostgreSQL's chapter on asynchronous commit); the default is 200 ms.
             ("off", _) => {
                 let delay = self.setting("wal_writer_delay").strip_suffix(" ms").and_then(|ms| ms.parse().ok());
-                Guarantee::at_intervals(how).losing_at_most(3 * delay.unwrap_or(200_u64) * 1_000_000)
+                Guarantee::periodic(how).losing_at_most(3 * delay.unwrap_or(200_u64) * 1_000_000)
             }
             ("unknown", _) => Guarantee::unknown(how),
             (_, "on") => Guarantee::new(Durability::Device, how),
@@ -113,7 +113,7 @@ impl ServerInfo {
     }
 
     /// Where else a write is when it is acknowledged.
-    pub fn acknowledged(&self) -> String {
+    pub fn acknowledgement(&self) -> String {
         let standbys = self.setting("synchronous_standby_names");
         let waits = !matches!(self.setting("synchronous_commit"), "off" | "local");
         if standbys.is_empty() || standbys == "unknown" || !waits {
@@ -137,10 +137,10 @@ fn unfit(settings: &Settings) -> EngineError {
 }
 
 /// A server that cannot be used, with what to do about it.
-pub fn refused(settings: &Settings, failure: &Failure) -> EngineError {
-    let words = &failure.message;
+pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
+    let text = &failure.message;
     let server = settings.server.to_string();
-    let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
+    let message = if text.contains(&server) { text.clone() } else { format!("{text} (at {server})") };
     let layout = settings.layout;
     if let Some(ConnectError::Tls(fault)) = failure.connect {
         return EngineError::failed(message).hint(TLS.hint(fault));
@@ -196,8 +196,8 @@ mod tests {
     #[test]
     fn standbys_count_when_they_are_waited_for() {
         let with = |commit, names| info(&[("synchronous_commit", commit), ("synchronous_standby_names", names)]);
-        assert_eq!(with("on", "").acknowledged(), "1");
-        assert_eq!(with("local", "b").acknowledged(), "1");
-        assert_eq!(with("remote_apply", "ANY 1 (b, c)").acknowledged(), "1 and ANY 1 (b, c) (remote_apply)");
+        assert_eq!(with("on", "").acknowledgement(), "1");
+        assert_eq!(with("local", "b").acknowledgement(), "1");
+        assert_eq!(with("remote_apply", "ANY 1 (b, c)").acknowledgement(), "1 and ANY 1 (b, c) (remote_apply)");
     }
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use tokio_postgres::Statement;
 use tokio_postgres::types::{FromSql, ToSql};
 
 use super::Plan;
-use super::failure::of_error;
+use super::failure::failure_of;
 use super::layout::{Layout, Verb};
 use super::link::{Link, name_statement};
-use super::server::refused;
+use super::server::explain_refusal;
 use super::values::{Param, Text, params, write_object};
 use crate::deadline::Deadline;
 use crate::error::{EngineError, Failure};
@@ -32,7 +32,7 @@ pub struct PostgresSession {
 }
 
 impl PostgresSession {
-    /// One that is not connected yet.
+    /// A session that is not connected yet.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         let deadline = Deadline::new(plan.settings.timeout);
         Self {
@@ -74,7 +74,7 @@ impl PostgresSession {
         fields: impl Iterator<Item = &'a [u8]> + Clone,
     ) -> Result<Statement, Failure> {
         name_statement(&mut self.name, verb, fields.clone());
-        if let Some(statement) = self.link.as_ref().and_then(|link| link.prepared(&self.name)) {
+        if let Some(statement) = self.link.as_ref().and_then(|link| link.find_statement(&self.name)) {
             return Ok(statement.clone());
         }
         self.prepare(verb, &fields.collect::<Vec<_>>()).await
@@ -89,20 +89,20 @@ impl PostgresSession {
         let sql = settings.layout.sql(verb, &settings.table, &texts);
         let mut name = Vec::new();
         name_statement(&mut name, verb, fields.iter().copied());
-        let Some(link) = &self.link else { return Err(gone()) };
+        let Some(link) = &self.link else { return Err(connection_loss()) };
         let prepared = self.deadline.keep(link.client.prepare(&sql)).await;
         let statement = self.answer(prepared)?;
-        if let Some(other) = settings.layout.other_than_text(verb, statement.params()) {
-            let words = format!("a column of {} is of the type {other}, not a text type", settings.table);
-            return Err(Failure::new(Status::BadRequest, words));
+        if let Some(other) = settings.layout.find_non_text(verb, statement.params()) {
+            let message = format!("a column of {} is of the type {other}, not a text type", settings.table);
+            return Err(Failure::new(Status::BadRequest, message));
         }
-        self.link.as_mut().ok_or_else(gone)?.keep(name, statement.clone());
+        self.link.as_mut().ok_or_else(connection_loss)?.keep(name, statement.clone());
         Ok(statement)
     }
 
     /// A connection is opened when none exists, or when it was closed since.
     #[inline]
-    async fn connected(&mut self) -> Result<(), Failure> {
+    async fn ensure_connection(&mut self) -> Result<(), Failure> {
         if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
             let losses = self.plan.node.losses();
             if self.losses != losses {
@@ -129,7 +129,7 @@ impl PostgresSession {
         let server = &self.plan.settings.server;
         let (failure, usable) = match answered {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => of_error(&error, server),
+            Ok(Err(error)) => failure_of(&error, server),
             Err(late) => (Failure::new(Status::Timeout, format!("{late} from {server}")), false),
         };
         if !usable {
@@ -146,7 +146,7 @@ impl PostgresSession {
         statement: &Statement,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<tokio_postgres::Row>, Failure> {
-        let Some(link) = &self.link else { return Err(gone()) };
+        let Some(link) = &self.link else { return Err(connection_loss()) };
         let answered = self.deadline.keep(link.client.query(statement, params)).await;
         self.answer(answered)
     }
@@ -157,53 +157,59 @@ impl PostgresSession {
         I: IntoIterator<Item = Param<'a>>,
         I::IntoIter: ExactSizeIterator,
     {
-        let Some(link) = &self.link else { return Err(gone()) };
+        let Some(link) = &self.link else { return Err(connection_loss()) };
         let answered = self.deadline.keep(link.client.execute_raw(statement, params)).await;
         self.answer(answered)
     }
 
-    async fn get(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<Status, Failure> {
-        self.connected().await?;
+    async fn get(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Result<Status, Failure> {
+        self.ensure_connection().await?;
         let layout = self.plan.settings.layout;
-        let statement = self.reading(Verb::Read, wanted).await?;
-        let found = self.query(&statement, &[&Param::Text(key)]).await?;
-        for one in &found {
-            read_row(layout, one, wanted, row)?;
+        let statement = self.reading(Verb::Read, projection).await?;
+        let rows_read = self.query(&statement, &[&Param::Text(key)]).await?;
+        for stored in &rows_read {
+            read_row(layout, stored, projection, row)?;
         }
-        Ok(if found.is_empty() { Status::NotFound } else { Status::Ok })
+        Ok(if rows_read.is_empty() { Status::NotFound } else { Status::Ok })
     }
 
-    async fn list(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<Status, Failure> {
-        self.connected().await?;
+    async fn list(
+        &mut self,
+        key: &[u8],
+        count: usize,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> Result<Status, Failure> {
+        self.ensure_connection().await?;
         let layout = self.plan.settings.layout;
-        let statement = self.reading(Verb::Scan, wanted).await?;
+        let statement = self.reading(Verb::Scan, projection).await?;
         let count = Param::Count(i64::try_from(count).unwrap_or(i64::MAX));
         let mut last: Option<&[u8]> = None;
-        let found = self.query(&statement, &[&Param::Text(key), &count]).await?;
-        for one in &found {
-            let Some(key) = key_of(layout, one)? else { continue };
+        let rows_read = self.query(&statement, &[&Param::Text(key), &count]).await?;
+        for stored in &rows_read {
+            let Some(key) = key_of(layout, stored)? else { continue };
             // A row is a record, or a member of one, and then a record's members follow each other.
             let row = if last == Some(key) { rows.last() } else { Some(rows.push(key)) };
             last = Some(key);
             if let Some(row) = row {
-                read_row(layout, one, wanted, row)?;
+                read_row(layout, stored, projection, row)?;
             }
         }
         Ok(Status::Ok)
     }
 
-    async fn reading(&mut self, verb: Verb, wanted: Wanted<'_>) -> Result<Statement, Failure> {
-        match self.plan.settings.layout.named(wanted) {
-            Wanted::All => self.statement(verb, std::iter::empty()).await,
-            Wanted::One(name) => self.statement(verb, std::iter::once(name)).await,
-            Wanted::Names(names) => self.statement(verb, names.iter().map(String::as_bytes)).await,
+    async fn reading(&mut self, verb: Verb, projection: Projection<'_>) -> Result<Statement, Failure> {
+        match self.plan.settings.layout.project(projection) {
+            Projection::All => self.statement(verb, std::iter::empty()).await,
+            Projection::One(name) => self.statement(verb, std::iter::once(name)).await,
+            Projection::Names(names) => self.statement(verb, names.iter().map(String::as_bytes)).await,
         }
     }
 
     /// Writes a record (insert) or some of its fields (update); returns how many records it concerned. Until its statement
     /// is executed, nothing is written.
     async fn write(&mut self, verb: Verb, key: &[u8], row: &Row) -> Result<u64, Failure> {
-        self.connected().await.map_err(Failure::refusal)?;
+        self.ensure_connection().await.map_err(Failure::refusal)?;
         let first = verb == Verb::Insert;
         match self.plan.settings.layout {
             Layout::Columns => {
@@ -226,29 +232,30 @@ impl PostgresSession {
     }
 
     async fn remove(&mut self, key: &[u8]) -> Result<Status, Failure> {
-        self.connected().await.map_err(Failure::refusal)?;
+        self.ensure_connection().await.map_err(Failure::refusal)?;
         let statement = self.statement(Verb::Delete, std::iter::empty()).await.map_err(Failure::refusal)?;
         self.execute(&statement, [Param::Text(key)]).await?;
         Ok(Status::Ok)
     }
 }
 
-fn gone() -> Failure {
-    Failure::new(Status::ServiceUnavailable, "the connection is gone")
+fn connection_loss() -> Failure {
+    Failure::new(Status::ServiceUnavailable, "the connection was lost")
 }
 
 fn unreadable(error: &tokio_postgres::Error) -> Failure {
     Failure::new(Status::UnexpectedState, format!("a row cannot be read: {error}"))
 }
 
-/// The key in a row of a scan: the first column of the binding's own statements, a column somewhere where all are asked
-/// for.
-fn key_of(layout: Layout, one: &tokio_postgres::Row) -> Result<Option<&[u8]>, Failure> {
+/// The key in a row of a scan: the first column of the binding's own statements, any column if all columns are
+/// requested.
+fn key_of(layout: Layout, stored: &tokio_postgres::Row) -> Result<Option<&[u8]>, Failure> {
     let at = match layout {
         Layout::Json => Some(0),
-        Layout::Columns => one.columns().iter().position(|column| is_key(column.name())),
+        Layout::Columns => stored.columns().iter().position(|column| is_key(column.name())),
     };
-    let key: Option<Text<'_>> = at.map(|at| one.try_get(at)).transpose().map_err(|error| unreadable(&error))?.flatten();
+    let key: Option<Text<'_>> =
+        at.map(|at| stored.try_get(at)).transpose().map_err(|error| unreadable(&error))?.flatten();
     Ok(key.map(|Text(key)| key))
 }
 
@@ -258,12 +265,17 @@ fn is_key(name: &str) -> bool {
 
 /// Adds the wanted fields of a row of an answer.
 #[inline]
-fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: &mut Row) -> Result<(), Failure> {
-    let whole = matches!(wanted, Wanted::All);
+fn read_row(
+    layout: Layout,
+    stored: &tokio_postgres::Row,
+    projection: Projection<'_>,
+    row: &mut Row,
+) -> Result<(), Failure> {
+    let whole = matches!(projection, Projection::All);
     let text = |at: usize| -> Result<Option<Text<'_>>, Failure> {
-        one.try_get(at).or_else(|error| {
+        stored.try_get(at).or_else(|error| {
             // Not a field of a workload: those are texts.
-            let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(one.columns()[at].type_());
+            let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(stored.columns()[at].type_());
             if beside { Ok(None) } else { Err(unreadable(&error)) }
         })
     };
@@ -273,8 +285,8 @@ fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: 
         }
         return Ok(());
     }
-    for (at, column) in one.columns().iter().enumerate() {
-        if let Some(name) = asked_name(wanted, column.name())
+    for (at, column) in stored.columns().iter().enumerate() {
+        if let Some(name) = find_requested_name(projection, column.name())
             && !is_key(column.name())
             && let Some(Text(value)) = text(at)?
         {
@@ -284,22 +296,22 @@ fn read_row(layout: Layout, one: &tokio_postgres::Row, wanted: Wanted<'_>, row: 
     Ok(())
 }
 
-/// A column's name as it was asked for, if it was. Names without quotes are in small letters on the server.
+/// A requested column's name as in the request. Names without quotes are in lower case on the server.
 #[inline]
-fn asked_name<'a>(wanted: Wanted<'a>, name: &'a str) -> Option<&'a [u8]> {
-    match wanted {
-        Wanted::All => Some(name.as_bytes()),
-        Wanted::One(one) => one.eq_ignore_ascii_case(name.as_bytes()).then_some(one),
-        Wanted::Names(names) => {
-            let exact = names.iter().find(|one| *one == name);
-            exact.or_else(|| names.iter().find(|one| one.eq_ignore_ascii_case(name))).map(String::as_bytes)
+fn find_requested_name<'a>(projection: Projection<'a>, name: &'a str) -> Option<&'a [u8]> {
+    match projection {
+        Projection::All => Some(name.as_bytes()),
+        Projection::One(stored) => stored.eq_ignore_ascii_case(name.as_bytes()).then_some(stored),
+        Projection::Names(names) => {
+            let exact = names.iter().find(|stored| *stored == name);
+            exact.or_else(|| names.iter().find(|stored| stored.eq_ignore_ascii_case(name))).map(String::as_bytes)
         }
     }
 }
 
 impl Connection for PostgresSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
-        self.connected().await.map_err(|failure| refused(&self.plan.settings, &failure))
+        self.ensure_connection().await.map_err(|failure| explain_refusal(&self.plan.settings, &failure))
     }
 
     async fn pause(&mut self) {
@@ -323,15 +335,15 @@ impl Connection for PostgresSession {
 }
 
 impl Session for PostgresSession {
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
-        let got = self.get(key, wanted, row).await;
+        let got = self.get(key, projection, row).await;
         self.last.status(got)
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
-        let listed = self.list(key, count, wanted, rows).await;
+        let listed = self.list(key, count, projection, rows).await;
         self.last.status(listed)
     }
 
@@ -350,7 +362,7 @@ impl Session for PostgresSession {
         self.last.status(removed)
     }
 
-    fn refused(&self, status: Status) -> bool {
-        self.last.refused(status)
+    fn is_refusal(&self, status: Status) -> bool {
+        self.last.is_refusal(status)
     }
 }

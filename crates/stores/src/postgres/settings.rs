@@ -29,7 +29,7 @@ pub struct Settings {
     pub layout: Layout,
     /// Where it is, or may be: the first that fits is used.
     pub server: Servers,
-    /// The table, as it stands in every statement.
+    /// The table's name in every statement.
     pub table: String,
     /// For connecting, authentication included.
     pub connect_timeout: Duration,
@@ -201,7 +201,7 @@ fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), Engin
     }
     if !boolean(options, names.autocommit, true)? {
         return Err(EngineError::usage(format!(
-            "{}=false: each operation is a transaction of its own here",
+            "{}=false: each operation is a separate transaction here",
             names.autocommit
         ))
         .hint("leave it out"));
@@ -214,7 +214,7 @@ fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), Engin
     Ok(())
 }
 
-/// A table's name as it can stand in SQL without quotes, perhaps with its schema.
+/// A table's name in SQL without quotes, optionally with its schema.
 fn table(name: &str) -> Result<String, EngineError> {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_is_taken_and_what_would_is_refused() {
+    fn only_ineffective_retired_settings_are_accepted() {
         let fine = [
             URL,
             ("db.driver", DRIVER),

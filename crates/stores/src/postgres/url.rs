@@ -69,12 +69,12 @@ impl Url {
         }
         let mut url = Self {
             hosts,
-            database: Some(decoded(database)).filter(|name| !name.is_empty()),
+            database: Some(decode_form(database)).filter(|name| !name.is_empty()),
             parameters: BTreeMap::new(),
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            url.parameter(name, decoded(value)).map_err(bad)?;
+            url.parameter(name, decode_form(value)).map_err(bad)?;
         }
         Ok(url)
     }
@@ -115,7 +115,7 @@ impl Url {
 }
 
 /// Without `%xx`, and a `+` is a space: the Java driver takes URLs apart as forms.
-fn decoded(text: &str) -> String {
+fn decode_form(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -176,15 +176,15 @@ mod tests {
         let spaced = parse("jdbc:postgresql://h/d?options=-c+a=1%2B1").unwrap();
         assert_eq!(spaced.parameters["options"], "-c a=1+1");
         let url = parse("jdbc:postgresql://h/d?user=u&password=a%26b%3D&ssl=false&reWriteBatchedInserts=true").unwrap();
-        let kept: Vec<(&str, &str)> =
+        let parameters: Vec<(&str, &str)> =
             url.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(kept, [("password", "a&b="), ("user", "u")]);
+        assert_eq!(parameters, [("password", "a&b="), ("user", "u")]);
         let encrypted = parse("jdbc:postgresql://h/d?ssl=true&sslrootcert=%2Fca.pem").unwrap();
         assert_eq!(
             (&*encrypted.parameters["sslmode"], &*encrypted.parameters["sslrootcert"]),
             ("verify-full", "/ca.pem")
         );
-        for (text, wanted) in [
+        for (text, expected) in [
             ("jdbc:postgresql://h/d?sslmode=always", "not a mode"),
             ("jdbc:postgresql://h/d?targetServerType=preferSecondary", "targetServerType"),
             ("jdbc:postgresql://h:x/d", "not a port"),
@@ -192,12 +192,12 @@ mod tests {
             ("jdbc:postgresql://h/d;jdbc:postgresql://i/d", "shards"),
         ] {
             let error = parse(text).unwrap_err();
-            assert!(error.is_usage() && error.message.contains(wanted) && error.hint.is_some(), "{error}");
+            assert!(error.is_usage() && error.message.contains(expected) && error.hint.is_some(), "{error}");
         }
     }
 
     #[test]
-    fn other_databases_are_sent_to_the_jvm_and_passwords_are_not_repeated() {
+    fn foreign_url_names_the_jvm_without_its_password() {
         let error = parse("jdbc:mysql://root:secret@127.0.0.1/test?password=secret").unwrap_err();
         assert_eq!(error.message, "db.url is not PostgreSQL's: \"jdbc:mysql:\"");
         assert!(error.hint.unwrap().contains("store jvm"));

@@ -207,11 +207,11 @@ pub async fn ask_slots(settings: &Settings) -> Result<Vec<Range>, Failure> {
 fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failure> {
     let integer = |replies: &mut Replies<'_>| match replies.next()? {
         Some(Reply::Integer(number)) => Ok(number as usize),
-        other => Err(failure::unexpected(other)),
+        other => Err(failure::reply_failure(other)),
     };
     let array = |replies: &mut Replies<'_>| match replies.next()? {
         Some(Reply::Array(count)) => Ok(count),
-        other => Err(failure::unexpected(other)),
+        other => Err(failure::reply_failure(other)),
     };
     let mut ranges = Vec::new();
     for _ in 0..array(&mut replies)? {
@@ -222,14 +222,14 @@ fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failur
             // A node that does not know its address writes neither of them; "?" is a missing host name.
             Some(Reply::Nil | Reply::Bulk(b"" | b"?")) => host.to_owned(),
             Some(Reply::Bulk(host)) => String::from_utf8_lossy(host).into_owned(),
-            other => return Err(failure::unexpected(other)),
+            other => return Err(failure::reply_failure(other)),
         };
         let port = integer(&mut replies)? as u16;
         for _ in 0..(fields.saturating_sub(2) + parts.saturating_sub(3)) {
             replies.skip()?;
         }
         if first > last || last >= SLOTS {
-            return Err(failure::unexpected(Some(Reply::Integer(last as i64))));
+            return Err(failure::reply_failure(Some(Reply::Integer(last as i64))));
         }
         ranges.push(Range { slots: first..=last, host, port });
     }

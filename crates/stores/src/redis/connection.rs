@@ -20,8 +20,8 @@ use crate::tls::{Stream, Tls, explain_close};
 /// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
 const BUFFER_BYTES: usize = 4 << 10;
 
-/// A connection on which a request can be sent. After a failure of its own it is of no use: a late answer would be taken
-/// for the next one.
+/// A connection on which a request can be sent. After its first failure it is unusable: a late answer would be read as
+/// the next operation's.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
@@ -84,16 +84,16 @@ impl Connection {
     }
 
     async fn authenticate(&mut self, settings: &Settings, deadline: &mut Deadline) -> Result<(), Failure> {
-        let mut words: Vec<&[u8]> = vec![b"AUTH"];
-        words.extend(settings.credentials.iter().map(String::as_bytes));
+        let mut arguments: Vec<&[u8]> = vec![b"AUTH"];
+        arguments.extend(settings.credentials.iter().map(String::as_bytes));
         let mut request = Request::default();
-        request.command(&words);
+        request.command(&arguments);
         let exchanged = self.exchange(&request, settings, deadline).await;
         exchanged.map_err(|failure| explain_close(failure, settings.tls.as_ref()))?;
         match self.replies().next()? {
             Some(Reply::Simple(b"OK")) => Ok(()),
-            Some(Reply::Error(reply)) => Err(failure::of_refused_login(reply)),
-            other => Err(failure::unexpected(other)),
+            Some(Reply::Error(reply)) => Err(failure::parse_login_error(reply)),
+            other => Err(failure::reply_failure(other)),
         }
     }
 
@@ -142,15 +142,15 @@ impl Connection {
                 match replies.skip() {
                     Ok(true) if left > 0 => left -= 1,
                     // More replies than commands: they cannot be matched.
-                    Ok(true) => return Ok(Err(failure::unexpected(None))),
+                    Ok(true) => return Ok(Err(failure::reply_failure(None))),
                     Ok(false) => break,
                     Err(malformed) => return Ok(Err(malformed.into())),
                 }
             }
-            at = replies.at();
+            at = replies.position();
         }
         if at < self.received.len() {
-            return Ok(Err(failure::unexpected(None)));
+            return Ok(Err(failure::reply_failure(None)));
         }
         Ok(Ok(()))
     }

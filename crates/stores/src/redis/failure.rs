@@ -6,8 +6,8 @@ use super::reply::{Malformed, Reply};
 use crate::error::{ConnectError, Failure};
 
 /// The failure in an error reply, by its first word.
-pub fn of_error(words: &[u8]) -> Failure {
-    let text = String::from_utf8_lossy(words).into_owned();
+pub fn parse_error(message: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(message).into_owned();
     let status = match text.split(' ').next().unwrap_or_default() {
         "NOAUTH" | "WRONGPASS" | "NOPERM" => Status::Forbidden,
         "OOM" => Status::NoSpace,
@@ -29,8 +29,8 @@ pub fn of_error(words: &[u8]) -> Failure {
 
 /// The failure in an error reply to AUTH. Since 6.0 Redis has a code for a refused one; before, and where no password is set,
 /// only the sentence tells.
-pub fn of_refused_login(reply: &[u8]) -> Failure {
-    let failure = of_error(reply);
+pub fn parse_login_error(reply: &[u8]) -> Failure {
+    let failure = parse_error(reply);
     let text = String::from_utf8_lossy(reply);
     if text.contains("password") || text.contains("AUTH") {
         return Failure { status: Status::Forbidden, ..failure };
@@ -44,7 +44,7 @@ const CLIENTS_EXHAUSTED: &str = "max number of clients";
 /// Whether an error reply means that its command, a write, changed nothing.
 ///
 /// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
-/// commands' `rejected_calls` in INFO. The key's type is looked at by HMSET, ZADD, DEL and ZREM before they change anything.
+/// commands' `rejected_calls` in INFO. HMSET, ZADD, DEL and ZREM check the key's type before they change anything.
 /// A server with too many clients reads no command of a new one (`networking.c`). Other messages may be a proxy's, which does
 /// not know what became of a command that it has sent on.
 fn is_refusal(text: &str) -> bool {
@@ -60,9 +60,9 @@ fn is_refusal(text: &str) -> bool {
 }
 
 /// A reply that is not of the kind that the command has.
-pub fn unexpected(reply: Option<Reply<'_>>) -> Failure {
+pub fn reply_failure(reply: Option<Reply<'_>>) -> Failure {
     match reply {
-        Some(Reply::Error(words)) => of_error(words),
+        Some(Reply::Error(message)) => parse_error(message),
         other => Failure::new(Status::UnexpectedState, format!("redis's reply is of another kind: {other:?}")),
     }
 }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn every_error_has_its_status() {
-        for (words, status) in [
+        for (message, status) in [
             ("NOAUTH Authentication required.", Status::Forbidden),
             ("WRONGPASS invalid username-password pair or user is disabled.", Status::Forbidden),
             ("OOM command not allowed when used memory > 'maxmemory'.", Status::NoSpace),
@@ -94,16 +94,16 @@ mod tests {
             ("ERR wrong number of arguments for 'hmset' command", Status::BadRequest),
             ("ERR unknown command 'HMSET'", Status::Error),
         ] {
-            let failure = unexpected(Some(Reply::Error(words.as_bytes())));
-            assert_eq!(failure.status, status, "{words}");
-            assert!(failure.message.ends_with(words));
+            let failure = reply_failure(Some(Reply::Error(message.as_bytes())));
+            assert_eq!(failure.status, status, "{message}");
+            assert!(failure.message.ends_with(message));
         }
-        assert_eq!(unexpected(Some(Reply::Nil)).status, Status::UnexpectedState);
+        assert_eq!(reply_failure(Some(Reply::Nil)).status, Status::UnexpectedState);
     }
 
     #[test]
     fn a_refusal_is_known_by_its_code() {
-        for (words, refused) in [
+        for (message, refused) in [
             ("OOM command not allowed when used memory > 'maxmemory'.", true),
             ("READONLY You can't write against a read only replica.", true),
             ("NOREPLICAS Not enough good replicas to write.", true),
@@ -116,8 +116,8 @@ mod tests {
             ("upstream failure", false),
             ("UNKILLABLE", false),
         ] {
-            assert_eq!(of_error(words.as_bytes()).refused, refused, "{words}");
+            assert_eq!(parse_error(message.as_bytes()).refused, refused, "{message}");
         }
-        assert!(!unexpected(Some(Reply::Nil)).refused);
+        assert!(!reply_failure(Some(Reply::Nil)).refused);
     }
 }

@@ -74,7 +74,9 @@ impl Store for Redis {
         }
         let settings = Arc::new(settings);
         let ranges = if settings.cluster {
-            asking(async { ask_slots(&settings).await.map_err(|failure| server::refused(&settings, &failure)) })?
+            asking(async {
+                ask_slots(&settings).await.map_err(|failure| server::explain_refusal(&settings, &failure))
+            })?
         } else {
             Vec::new()
         };
@@ -82,7 +84,8 @@ impl Store for Redis {
             return Err(EngineError::failed(format!("the cluster of redis at {} has no slots", settings.server))
                 .hint("redis-cli --cluster create assigns them to nodes"));
         }
-        let cluster = Cluster::new(&settings, &ranges).map_err(|failure| server::refused(&settings, &failure))?;
+        let cluster =
+            Cluster::new(&settings, &ranges).map_err(|failure| server::explain_refusal(&settings, &failure))?;
         Ok(Self { settings, cluster, info, clients: options.clients })
     }
 

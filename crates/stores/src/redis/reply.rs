@@ -48,7 +48,7 @@ impl<'a> Replies<'a> {
 
     /// Where it stands.
     #[inline]
-    pub fn at(&self) -> usize {
+    pub fn position(&self) -> usize {
         self.at
     }
 
@@ -123,12 +123,12 @@ mod tests {
     #[test]
     fn every_kind_is_read() {
         let mut replies = Replies::new(ALL);
-        let mut found = Vec::new();
+        let mut read = Vec::new();
         while let Some(reply) = replies.next().unwrap() {
-            found.push(reply);
+            read.push(reply);
         }
         assert_eq!(
-            found,
+            read,
             [
                 Reply::Simple(b"OK"),
                 Reply::Error(b"ERR no"),
@@ -143,7 +143,7 @@ mod tests {
                 Reply::Integer(3),
             ]
         );
-        assert_eq!(replies.at(), ALL.len());
+        assert_eq!(replies.position(), ALL.len());
     }
 
     #[test]
@@ -155,14 +155,14 @@ mod tests {
             while replies.skip().unwrap() {
                 passed += 1;
             }
-            assert!(replies.at() <= end && passed >= whole && passed < 8, "{end}");
+            assert!(replies.position() <= end && passed >= whole && passed < 8, "{end}");
             whole = passed;
-            // From there on, the rest makes up the missing ones.
-            let mut rest = Replies::from(ALL, replies.at());
+            // The remaining bytes complete the replies.
+            let mut rest = Replies::from(ALL, replies.position());
             while rest.skip().unwrap() {
                 passed += 1;
             }
-            assert_eq!((passed, rest.at()), (8, ALL.len()));
+            assert_eq!((passed, rest.position()), (8, ALL.len()));
         }
     }
 

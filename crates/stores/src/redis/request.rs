@@ -34,9 +34,9 @@ impl Request {
     }
 
     /// A command with these arguments.
-    pub fn command(&mut self, words: &[&[u8]]) {
-        self.head(words.len());
-        for word in words {
+    pub fn command(&mut self, arguments: &[&[u8]]) {
+        self.head(arguments.len());
+        for word in arguments {
             self.word(word);
         }
     }
@@ -98,13 +98,13 @@ impl Request {
         self.word(b"+inf");
         self.word(b"LIMIT");
         self.word(b"0");
-        self.word(Digits::of(count as u64).text());
+        self.word(Digits::new(count as u64).text());
     }
 
     /// The place of a key in the index: `String.hashCode`, which is how YCSB's binding scatters keys.
     fn score(&mut self, key: &[u8]) {
         let hash = if key.is_ascii() { hash_ascii(0, key) } else { string_hash(&String::from_utf8_lossy(key)) };
-        let digits = Digits::of(u64::from(hash.unsigned_abs()));
+        let digits = Digits::new(u64::from(hash.unsigned_abs()));
         let sign: &[u8] = if hash < 0 { b"-" } else { b"" };
         self.number(b'$', (sign.len() + digits.text().len()) as u64);
         self.bytes.extend_from_slice(sign);
@@ -113,9 +113,9 @@ impl Request {
     }
 
     #[inline]
-    fn head(&mut self, words: usize) {
+    fn head(&mut self, arguments: usize) {
         self.commands += 1;
-        self.number(b'*', words as u64);
+        self.number(b'*', arguments as u64);
     }
 
     #[inline]
@@ -128,7 +128,7 @@ impl Request {
     #[inline]
     fn number(&mut self, kind: u8, number: u64) {
         self.bytes.push(kind);
-        self.bytes.extend_from_slice(Digits::of(number).text());
+        self.bytes.extend_from_slice(Digits::new(number).text());
         self.bytes.extend_from_slice(b"\r\n");
     }
 }
@@ -141,7 +141,7 @@ struct Digits {
 
 impl Digits {
     #[inline]
-    fn of(mut number: u64) -> Self {
+    fn new(mut number: u64) -> Self {
         let mut bytes = [0; 20];
         let mut start = bytes.len();
         loop {
@@ -164,7 +164,7 @@ impl Digits {
 mod tests {
     use super::*;
 
-    fn written(fill: impl FnOnce(&mut Request)) -> String {
+    fn encode_request(fill: impl FnOnce(&mut Request)) -> String {
         let mut request = Request::default();
         request.command(&[b"PING"]);
         request.clear();
@@ -179,25 +179,25 @@ mod tests {
         row.push(b"field0", b"a\r\nb");
         row.push(b"field1", b"");
         assert_eq!(
-            written(|request| request.hmset(b"user1", &row)),
+            encode_request(|request| request.hmset(b"user1", &row)),
             "*6\r\n$5\r\nHMSET\r\n$5\r\nuser1\r\n$6\r\nfield0\r\n$4\r\na\r\nb\r\n$6\r\nfield1\r\n$0\r\n\r\n"
         );
-        assert_eq!(written(|request| request.hgetall(b"user1")), "*2\r\n$7\r\nHGETALL\r\n$5\r\nuser1\r\n");
+        assert_eq!(encode_request(|request| request.hgetall(b"user1")), "*2\r\n$7\r\nHGETALL\r\n$5\r\nuser1\r\n");
         let names: [&[u8]; 2] = [b"f1", b"f2"];
         assert_eq!(
-            written(|request| request.hmget(b"k", names.into_iter())),
+            encode_request(|request| request.hmget(b"k", names.into_iter())),
             "*4\r\n$5\r\nHMGET\r\n$1\r\nk\r\n$2\r\nf1\r\n$2\r\nf2\r\n"
         );
     }
 
-    /// The hashes are those of JDK 17's `"…".hashCode()`.
+    /// The hashes equal JDK 17's `"…".hashCode()`.
     #[test]
     fn the_index_has_javas_hash_of_each_key() {
         for (key, hash) in
             [("user1", "111578566"), ("a", "97"), ("polygenelubricants", "-2147483648"), ("größe", "98762257")]
         {
             assert_eq!(
-                written(|request| request.zadd(key.as_bytes())),
+                encode_request(|request| request.zadd(key.as_bytes())),
                 format!(
                     "*4\r\n$4\r\nZADD\r\n$8\r\n_indices\r\n${}\r\n{hash}\r\n${}\r\n{key}\r\n",
                     hash.len(),
@@ -206,9 +206,9 @@ mod tests {
             );
         }
         assert_eq!(
-            written(|request| request.zrangebyscore(b"", 100)),
+            encode_request(|request| request.zrangebyscore(b"", 100)),
             "*7\r\n$13\r\nZRANGEBYSCORE\r\n$8\r\n_indices\r\n$1\r\n0\r\n$4\r\n+inf\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n$3\r\n100\r\n"
         );
-        assert_eq!(Digits::of(u64::MAX).text(), b"18446744073709551615");
+        assert_eq!(Digits::new(u64::MAX).text(), b"18446744073709551615");
     }
 }

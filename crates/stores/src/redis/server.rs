@@ -20,7 +20,7 @@ use crate::tls::explain_close;
 const CONFIGURED: [&str; 6] =
     ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads"];
 
-/// A server's settings, by name; those that it does not give are missing.
+/// A server's settings, by name; settings that it does not report are missing.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     settings: BTreeMap<String, String>,
@@ -50,7 +50,7 @@ impl ServerInfo {
             }
             Ok(info)
         };
-        let info = answer.await.map_err(|failure| refused(settings, &failure))?;
+        let info = answer.await.map_err(|failure| explain_refusal(settings, &failure))?;
         match (info.get("redis_mode"), settings.cluster) {
             (Some("cluster"), false) => {
                 Err(EngineError::failed(format!("redis at {} is a node of a cluster", settings.server))
@@ -73,8 +73,8 @@ impl ServerInfo {
                 self.settings.extend(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
                 Ok(())
             }
-            Some(Reply::Error(words)) => tolerate(words),
-            other => Err(failure::unexpected(other)),
+            Some(Reply::Error(text)) => tolerate(text),
+            other => Err(failure::reply_failure(other)),
         }
     }
 
@@ -88,8 +88,8 @@ impl ServerInfo {
             }
             // A setting that this version does not have.
             Some(Reply::Array(_)) => Ok(()),
-            Some(Reply::Error(words)) => tolerate(words),
-            other => Err(failure::unexpected(other)),
+            Some(Reply::Error(text)) => tolerate(text),
+            other => Err(failure::reply_failure(other)),
         }
     }
 
@@ -128,8 +128,8 @@ impl ServerInfo {
             (Some("yes"), Some("no")) => {
                 Guarantee::new(Durability::Os, "append-only log, written before each answer, not synced")
             }
-            // While one sync is under way, answered writes wait in the server's memory, up to two seconds.
-            (Some("yes"), Some("everysec")) => Guarantee::at_intervals(
+            // During a sync, answered writes wait in the server's memory, up to two seconds.
+            (Some("yes"), Some("everysec")) => Guarantee::periodic(
                 "append-only log, synced each second; during a sync, writes wait in the server's memory",
             )
             // Redis writes behind for at most two seconds while a sync lags (`aof.c`, flushAppendOnlyFile).
@@ -149,17 +149,17 @@ impl ServerInfo {
     }
 }
 
-fn tolerate(words: &[u8]) -> Result<(), Failure> {
-    let failure = failure::of_error(words);
-    let hidden = words.starts_with(b"NOPERM") || words.starts_with(b"ERR unknown command");
+fn tolerate(text: &[u8]) -> Result<(), Failure> {
+    let failure = failure::parse_error(text);
+    let hidden = text.starts_with(b"NOPERM") || text.starts_with(b"ERR unknown command");
     if hidden { Ok(()) } else { Err(failure) }
 }
 
 /// A server that cannot be used, with what to do about it.
-pub fn refused(settings: &Settings, failure: &Failure) -> EngineError {
-    let words = &failure.message;
+pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
+    let text = &failure.message;
     let server = settings.server.to_string();
-    let message = if words.contains(&server) { words.clone() } else { format!("{words} (at {server})") };
+    let message = if text.contains(&server) { text.clone() } else { format!("{text} (at {server})") };
     if let Some(ConnectError::Tls(fault)) = failure.connect {
         return EngineError::failed(message).hint(TLS.hint(fault));
     }

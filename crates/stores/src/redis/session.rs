@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 
 use super::cluster::{Cluster, Member, read_redirection};
 use super::connection::Connection;
 use super::failure;
 use super::reply::{Replies, Reply};
 use super::request::{INDEX, Request};
-use super::server::refused;
+use super::server::explain_refusal;
 use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::{EngineError, Failure};
@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl RedisSession {
-    /// One that is not connected yet.
+    /// A session that is not connected yet.
     pub(super) fn new(cluster: Arc<Cluster>, settings: &Arc<Settings>) -> Self {
         Self {
             settings: Arc::clone(settings),
@@ -99,7 +99,7 @@ impl RedisSession {
     #[inline]
     fn replies(&self, at: usize) -> Result<Replies<'_>, Failure> {
         let connection = self.links.get(at).and_then(|link| link.connection.as_ref());
-        connection.map(Connection::replies).ok_or_else(|| failure::unexpected(None))
+        connection.map(Connection::replies).ok_or_else(|| failure::reply_failure(None))
     }
 
     /// Sends the request to a member. Connects if necessary, and drops a connection that failed: an answer that comes late must
@@ -144,12 +144,12 @@ impl RedisSession {
         exchanged
     }
 
-    async fn get(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Result<Status, Failure> {
+    async fn get(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Result<Status, Failure> {
         self.request.clear();
-        push_read(&mut self.request, key, wanted);
+        push_read(&mut self.request, key, projection);
         let mut replies = self.ask(key).await?;
-        let found = read_row(&mut replies, wanted, row)?;
-        Ok(if found { Status::Ok } else { Status::NotFound })
+        let matches = read_row(&mut replies, projection, row)?;
+        Ok(if matches { Status::Ok } else { Status::NotFound })
     }
 
     async fn hmset(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ impl RedisSession {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
             };
-            indexed.map_err(Failure::in_doubt)?;
+            indexed.map_err(Failure::mark_unresolved)?;
         }
         Ok(Status::Ok)
     }
@@ -192,24 +192,30 @@ impl RedisSession {
             expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
-            // The record is gone by now.
+            // The record was deleted in between.
             let removed = match self.ask(INDEX).await {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
             };
-            removed.map_err(Failure::in_doubt)?;
+            removed.map_err(Failure::mark_unresolved)?;
         }
         Ok(Status::Ok)
     }
 
-    async fn list(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Result<Status, Failure> {
+    async fn list(
+        &mut self,
+        key: &[u8],
+        count: usize,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> Result<Status, Failure> {
         self.find_keys(key, count).await?;
         if self.key_ends.is_empty() {
             return Ok(Status::Ok);
         }
         // Taken, since a request needs the whole session.
         let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
-        let read = self.read_all(Found { keys: &keys, ends: &ends }, wanted, rows).await;
+        let read = self.read_all(Found { keys: &keys, ends: &ends }, projection, rows).await;
         (self.keys, self.key_ends) = (keys, ends);
         read.map(|()| Status::Ok)
     }
@@ -221,14 +227,14 @@ impl RedisSession {
         self.request.zrangebyscore(key, count);
         let (mut keys, mut ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
         let mut replies = self.ask(INDEX).await?;
-        let found = match replies.next()? {
-            Some(Reply::Array(found)) => found,
-            other => return Err(failure::unexpected(other)),
+        let matches = match replies.next()? {
+            Some(Reply::Array(matches)) => matches,
+            other => return Err(failure::reply_failure(other)),
         };
-        for _ in 0..found {
+        for _ in 0..matches {
             match replies.next()? {
                 Some(Reply::Bulk(key)) => keys.extend_from_slice(key),
-                other => return Err(failure::unexpected(other)),
+                other => return Err(failure::reply_failure(other)),
             }
             ends.push(keys.len());
         }
@@ -236,19 +242,24 @@ impl RedisSession {
         Ok(())
     }
 
-    async fn read_all(&mut self, found: Found<'_>, wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+    async fn read_all(
+        &mut self,
+        matches: Found<'_>,
+        projection: Projection<'_>,
+        rows: &mut Rows,
+    ) -> Result<(), Failure> {
         self.request.clear();
-        for key in found.iter() {
-            push_read(&mut self.request, key, wanted);
+        for key in matches.iter() {
+            push_read(&mut self.request, key, projection);
             if !self.settings.pipeline {
-                read_into(&mut self.ask(key).await?, key, wanted, rows)?;
+                read_into(&mut self.ask(key).await?, key, projection, rows)?;
                 self.request.clear();
             }
         }
         if self.settings.pipeline {
             let mut replies = self.ask(INDEX).await?;
-            for key in found.iter() {
-                read_into(&mut replies, key, wanted, rows)?;
+            for key in matches.iter() {
+                read_into(&mut replies, key, projection, rows)?;
             }
         }
         Ok(())
@@ -276,33 +287,33 @@ impl<'a> Found<'a> {
 }
 
 #[inline]
-fn push_read(request: &mut Request, key: &[u8], wanted: Wanted<'_>) {
-    match wanted {
-        Wanted::All => request.hgetall(key),
-        Wanted::One(name) => request.hmget(key, [name].into_iter()),
-        Wanted::Names(names) => request.hmget(key, names.iter().map(String::as_bytes)),
+fn push_read(request: &mut Request, key: &[u8], projection: Projection<'_>) {
+    match projection {
+        Projection::All => request.hgetall(key),
+        Projection::One(name) => request.hmget(key, [name].into_iter()),
+        Projection::Names(names) => request.hmget(key, names.iter().map(String::as_bytes)),
     }
 }
 
 /// Reads the reply to [`push_read`] into `row`; `false` if there is nothing.
 #[inline]
-fn read_row(replies: &mut Replies<'_>, wanted: Wanted<'_>, row: &mut Row) -> Result<bool, Failure> {
+fn read_row(replies: &mut Replies<'_>, projection: Projection<'_>, row: &mut Row) -> Result<bool, Failure> {
     row.clear();
     let count = match replies.next()? {
         Some(Reply::Array(count)) => count,
-        other => return Err(failure::unexpected(other)),
+        other => return Err(failure::reply_failure(other)),
     };
-    match wanted {
-        Wanted::All => {
+    match projection {
+        Projection::All => {
             for _ in 0..count / 2 {
                 match (replies.next()?, replies.next()?) {
                     (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) => row.push(name, value),
-                    (_, other) => return Err(failure::unexpected(other)),
+                    (_, other) => return Err(failure::reply_failure(other)),
                 }
             }
         }
-        Wanted::One(name) => read_field(replies, name, row)?,
-        Wanted::Names(names) => {
+        Projection::One(name) => read_field(replies, name, row)?,
+        Projection::Names(names) => {
             for name in names {
                 read_field(replies, name.as_bytes(), row)?;
             }
@@ -316,15 +327,20 @@ fn read_field(replies: &mut Replies<'_>, name: &[u8], row: &mut Row) -> Result<(
     match replies.next()? {
         Some(Reply::Bulk(value)) => row.push(name, value),
         Some(Reply::Nil) => {}
-        other => return Err(failure::unexpected(other)),
+        other => return Err(failure::reply_failure(other)),
     }
     Ok(())
 }
 
-/// Reads one record of a scan; records deleted meanwhile are left out.
-fn read_into(replies: &mut Replies<'_>, key: &[u8], wanted: Wanted<'_>, rows: &mut Rows) -> Result<(), Failure> {
+/// Reads one record of a scan; records deleted during the scan are omitted.
+fn read_into(
+    replies: &mut Replies<'_>,
+    key: &[u8],
+    projection: Projection<'_>,
+    rows: &mut Rows,
+) -> Result<(), Failure> {
     let row = rows.push(key);
-    if !read_row(replies, wanted, row)? {
+    if !read_row(replies, projection, row)? {
         rows.pop();
     }
     Ok(())
@@ -334,7 +350,7 @@ fn read_into(replies: &mut Replies<'_>, key: &[u8], wanted: Wanted<'_>, rows: &m
 fn expect_ok(replies: &mut Replies<'_>) -> Result<(), Failure> {
     match replies.next()? {
         Some(Reply::Simple(b"OK")) => Ok(()),
-        other => Err(failure::unexpected(other)),
+        other => Err(failure::reply_failure(other)),
     }
 }
 
@@ -342,13 +358,13 @@ fn expect_ok(replies: &mut Replies<'_>) -> Result<(), Failure> {
 fn expect_integer(replies: &mut Replies<'_>) -> Result<(), Failure> {
     match replies.next()? {
         Some(Reply::Integer(_)) => Ok(()),
-        other => Err(failure::unexpected(other)),
+        other => Err(failure::reply_failure(other)),
     }
 }
 
 /// How commands that were sent together ended: the first failure, which is a refusal only if each of them was refused.
 fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<(), Failure> {
-    let refused = ended.iter().all(|each| each.as_ref().is_err_and(|failure| failure.refused));
+    let refused = ended.iter().all(|outcome| outcome.as_ref().is_err_and(|failure| failure.refused));
     ended.into_iter().collect::<Result<(), Failure>>().map_err(|failure| Failure { refused, ..failure })
 }
 
@@ -361,12 +377,12 @@ impl session::Connection for RedisSession {
             let answered = match self.exchange(at, false).await.and_then(|()| self.replies(at)) {
                 Ok(mut replies) => match replies.next() {
                     Ok(Some(Reply::Simple(b"PONG"))) => Ok(()),
-                    Ok(other) => Err(failure::unexpected(other)),
+                    Ok(other) => Err(failure::reply_failure(other)),
                     Err(malformed) => Err(malformed.into()),
                 },
                 Err(failure) => Err(failure),
             };
-            answered.map_err(|failure| refused(&member.settings, &failure))?;
+            answered.map_err(|failure| explain_refusal(&member.settings, &failure))?;
         }
         Ok(())
     }
@@ -385,15 +401,15 @@ impl session::Connection for RedisSession {
 }
 
 impl Session for RedisSession {
-    async fn read(&mut self, key: &[u8], wanted: Wanted<'_>, row: &mut Row) -> Status {
+    async fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> Status {
         row.clear();
-        let got = self.get(key, wanted, row).await;
+        let got = self.get(key, projection, row).await;
         self.last.status(got)
     }
 
-    async fn scan(&mut self, key: &[u8], count: usize, wanted: Wanted<'_>, rows: &mut Rows) -> Status {
+    async fn scan(&mut self, key: &[u8], count: usize, projection: Projection<'_>, rows: &mut Rows) -> Status {
         rows.clear();
-        let listed = self.list(key, count, wanted, rows).await;
+        let listed = self.list(key, count, projection, rows).await;
         self.last.status(listed)
     }
 
@@ -412,8 +428,8 @@ impl Session for RedisSession {
         self.last.status(removed)
     }
 
-    fn refused(&self, status: Status) -> bool {
-        self.last.refused(status)
+    fn is_refusal(&self, status: Status) -> bool {
+        self.last.is_refusal(status)
     }
 }
 

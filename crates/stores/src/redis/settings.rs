@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_a_password_or_a_user_with_one() {
+    fn user_requires_a_password() {
         assert_eq!(read(&[("redis.password", "p")]).unwrap().credentials, ["p"]);
         let both = [("redis.cusername", "u"), ("redis.cpassword", "p")];
         assert_eq!(read(&both).unwrap().credentials, ["u", "p"]);

@@ -28,7 +28,7 @@ macro_rules! api {
 
         impl Api {
             fn resolve(library: Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures are those of c.h, unchanged since 5.11.
+                // SAFETY: the signatures equal c.h, unchanged since 5.11.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(concat!("rocksdb_", stringify!($name), "\0").as_bytes())?,)*
@@ -99,8 +99,8 @@ impl Api {
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         library.and_then(Self::resolve).map_err(|error| {
             // libloading stores the loader's message one level down.
-            let words = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-            EngineError::failed(format!("cannot load RocksDB from {}: {words}", path.display()))
+            let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
+            EngineError::failed(format!("cannot load RocksDB from {}: {message}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")
         })
     }

@@ -32,16 +32,16 @@ pub struct Library {
 /// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, the cache, the local Maven
 /// repository. `rocksdb.version` skips the variable, since that names a file and not a version.
 pub fn find(options: &Options) -> Result<Library, EngineError> {
-    let wanted = options.get("rocksdb.version");
+    let requested = options.get("rocksdb.version");
     if let Some(path) = options.get("rocksdb.library") {
         return existing(PathBuf::from(path), "rocksdb.library");
     }
-    if wanted.is_none()
+    if requested.is_none()
         && let Some(path) = cache::from_environment(cache::LOADSTONE_ROCKSDB)
     {
         return existing(path, cache::LOADSTONE_ROCKSDB);
     }
-    let version = wanted.unwrap_or(NEWEST);
+    let version = requested.unwrap_or(NEWEST);
     if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-') || version.starts_with('.') {
         return Err(EngineError::usage(format!("rocksdb.version must be a version, got \"{version}\""))
             .hint(format!("rocksdb.version={NEWEST}, or rocksdb.version={YCSB} as YCSB's binding has it")));

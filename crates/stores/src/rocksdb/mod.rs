@@ -47,7 +47,7 @@ pub struct RocksDbEngine {
 }
 
 // SAFETY: RocksDB's database, column family, read and write option objects may be used from any thread at once
-// (rocksdb wiki, "Basic Operations: Concurrency"); the rest is plain data.
+// (rocksdb wiki, "Basic Operations: Concurrency"); the other fields are plain data.
 unsafe impl Send for RocksDbEngine {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDbEngine {}
@@ -150,8 +150,8 @@ impl KeyValue for RocksDbEngine {
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         // Errors in the properties are found before anything is created.
-        let found = library::find(options)?;
-        let api = Api::load(&found.path)?;
+        let visit = library::find(options)?;
+        let api = Api::load(&visit.path)?;
         let settings = Settings::new(&api, options)?;
         let directory = ENGINE.directory(options).inspect_err(|_| settings.destroy(&api))?;
         let mut names = Self::families_on_disk(&api, &settings, &directory)?;
@@ -197,7 +197,7 @@ impl KeyValue for RocksDbEngine {
             (api.writeoptions_disable_WAL)(write_options, i32::from(options.durability == Durability::None));
             ((api.readoptions_create)(), write_options)
         };
-        let version = found.version.unwrap_or_else(|| found.path.display().to_string());
+        let version = visit.version.unwrap_or_else(|| visit.path.display().to_string());
         let durability = options.durability;
         let engine =
             Self { api, db, families, table, read_options, write_options, settings, durability, directory, version };
@@ -220,7 +220,7 @@ impl KeyValue for RocksDbEngine {
     }
 
     #[inline]
-    fn get(&self, (): &mut (), key: &[u8], mut found: impl FnMut(&[u8])) -> Result<bool, Failure> {
+    fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         // SAFETY: database, handle and options are open; the pinned value is read before it is released.
         unsafe {
             let slice = self
@@ -236,7 +236,7 @@ impl KeyValue for RocksDbEngine {
             let mut len = 0usize;
             let value = (self.api.pinnableslice_value)(slice, &raw mut len);
             if !value.is_null() {
-                found(std::slice::from_raw_parts(value.cast(), len));
+                visit(std::slice::from_raw_parts(value.cast(), len));
             }
             (self.api.pinnableslice_destroy)(slice);
             Ok(!value.is_null())
@@ -266,7 +266,7 @@ impl KeyValue for RocksDbEngine {
         .map_err(Failure::from_text)
     }
 
-    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut found: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
+    fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
         // SAFETY: key and value of a valid iterator stay until it moves; it is destroyed before the function returns.
         unsafe {
@@ -277,7 +277,7 @@ impl KeyValue for RocksDbEngine {
                 let (mut key_len, mut value_len) = (0usize, 0usize);
                 let key = (api.iter_key)(iterator, &raw mut key_len);
                 let value = (api.iter_value)(iterator, &raw mut value_len);
-                found(
+                visit(
                     std::slice::from_raw_parts(key.cast(), key_len),
                     std::slice::from_raw_parts(value.cast(), value_len),
                 );

@@ -105,10 +105,10 @@ impl Settings {
     fn apply(&mut self, api: &Api, text: &str) -> Result<(), EngineError> {
         let c = c_text(text)?;
         let apply = |base: Ptr| {
-            // SAFETY: RocksDB reads `base` and fills `made`.
+            // SAFETY: RocksDB reads `base` and fills `created`.
             unsafe {
-                let made = (api.options_create)();
-                api.call(|error| (api.get_options_from_string)(base, c.as_ptr(), made, error)).map(|()| made)
+                let created = (api.options_create)();
+                api.call(|error| (api.get_options_from_string)(base, c.as_ptr(), created, error)).map(|()| created)
             }
             .map_err(|error| {
                 EngineError::usage(format!("rocksdb.options: {error}"))
@@ -129,7 +129,7 @@ impl Settings {
 
     /// A column family's options.
     pub fn family(&self, name: &str) -> Ptr {
-        let by_name = |wanted: &str| self.families.iter().find(|(own, _)| own == wanted).map(|f| f.1);
+        let by_name = |family: &str| self.families.iter().find(|(own, _)| own == family).map(|f| f.1);
         by_name(name).or_else(|| by_name("default")).unwrap_or(self.database)
     }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Store};
 
@@ -45,7 +45,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
 }
 
 /// Starts a victim, kills it after `count` inserts, and returns the first number that was not acknowledged.
-fn killed(subject: &Subject, directory: &str, durability: Durability, start: usize, count: usize) -> usize {
+fn kill_victim(subject: &Subject, directory: &str, durability: Durability, start: usize, count: usize) -> usize {
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", &format!("{}::victim", subject.name), "--ignored", "--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
@@ -68,7 +68,7 @@ fn killed(subject: &Subject, directory: &str, durability: Durability, start: usi
         }
     }
     let ended = child.wait().expect("an end");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9), "it ended by itself: {ended}");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ended), Some(9), "it ended before the signal: {ended}");
     assert!(next >= start + count);
     next
 }
@@ -81,17 +81,17 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
     let directory = subject.directory(&place.options).display().to_string();
     let mut next = 0;
     for count in counts {
-        let acknowledged = killed(subject, &directory, durability, next, count);
+        let acknowledged = kill_victim(subject, &directory, durability, next, count);
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
         // An unacknowledged write may or may not be there.
-        let (status, found) = session.list(b"", acknowledged + 1);
-        assert_eq!(status, Status::Ok, "what is left is whole");
+        let (status, stored) = session.list(b"", acknowledged + 1);
+        assert_eq!(status, Status::Ok, "the remaining records are readable");
         // The store must keep the level that it reports: for `none`, LMDB keeps more than requested, and reports that.
         if store.guarantee().durability > Durability::None {
-            assert!(found.len() >= acknowledged);
+            assert!(stored.len() >= acknowledged);
             for n in 0..acknowledged {
-                let read = session.get(&key(n), Wanted::All);
+                let read = session.get(&key(n), Projection::All);
                 assert_eq!(
                     read,
                     (Status::Ok, value(n)),

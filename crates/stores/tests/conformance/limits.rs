@@ -1,6 +1,6 @@
 //! Refusals of individual stores, and their messages.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::fjall::FjallEngine;
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::lmdb::LmdbEngine;
@@ -23,7 +23,7 @@ fn with(mut place: Place, property: &str, value: &str) -> Place {
 }
 
 #[test]
-fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
+fn full_lmdb_map_is_no_space() {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = with(LMDB.place(), "lmdb.mapsize", "1M");
         place.options.durability = durability;
@@ -35,12 +35,12 @@ fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
         let fitted = (0..2_000).find(|&n| session.put(&key(n), &value) != Status::Ok).expect("an end of the map");
         assert!(fitted > 100, "{fitted} of {durability:?}");
         assert_eq!(session.put(&key(fitted), &value), Status::NoSpace);
-        let words = session.last_error().unwrap();
-        assert!(session.refused(Status::NoSpace), "the transaction was given up");
-        assert_eq!(session.get(&key(fitted), Wanted::All).0, Status::NotFound);
-        assert!(words.contains("MDB_MAP_FULL") && words.contains("lmdb.mapsize above 1048576"), "{words}");
+        let message = session.last_error().unwrap();
+        assert!(session.is_refusal(Status::NoSpace), "the transaction was aborted");
+        assert_eq!(session.get(&key(fitted), Projection::All).0, Status::NotFound);
+        assert!(message.contains("MDB_MAP_FULL") && message.contains("lmdb.mapsize above 1048576"), "{message}");
         for n in 0..fitted {
-            assert_eq!(session.get(&key(n), Wanted::All).0, Status::Ok, "what was acknowledged is there");
+            assert_eq!(session.get(&key(n), Projection::All).0, Status::Ok, "what was acknowledged is there");
         }
         drop(session);
         store.close().unwrap();
@@ -55,10 +55,10 @@ fn a_full_map_of_lmdb_is_no_space_and_names_the_setting() {
 }
 
 #[test]
-fn lmdb_takes_keys_of_511_bytes_and_no_longer() {
+fn lmdb_keys_have_at_most_511_bytes() {
     let mut opened = LMDB.open::<LmdbEngine>();
     assert_eq!(opened.session.put(&[b'k'; 511], &row(&[("a", "1")])), Status::Ok);
-    assert_eq!(opened.session.get(&[b'k'; 511], Wanted::All).0, Status::Ok);
+    assert_eq!(opened.session.get(&[b'k'; 511], Projection::All).0, Status::Ok);
     assert_eq!(opened.session.put(&[b'k'; 512], &row(&[("a", "1")])), Status::BadRequest);
     assert_eq!(opened.session.last_error().unwrap(), "LMDB takes keys of 1 to 511 bytes, not 512");
 }
@@ -73,7 +73,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {
             threads.spawn(|| {
-                let read = store.session().unwrap().get(b"user1", Wanted::All);
+                let read = store.session().unwrap().get(b"user1", Projection::All);
                 together.wait();
                 assert_eq!(read.0, Status::NotFound);
             });
@@ -82,7 +82,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
 }
 
 #[test]
-fn sizes_and_names_that_cannot_be_are_wrong_usage() {
+fn impossible_sizes_and_names_are_wrong_usage() {
     let refused = |error: Option<loadstone_stores::EngineError>, word: &str| {
         let error = error.expect("a refusal");
         assert!(error.is_usage() && error.message.contains(word) && error.hint.is_some(), "{error:?}");

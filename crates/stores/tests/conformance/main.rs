@@ -24,8 +24,8 @@ macro_rules! conformance {
                 };
                 cases! { $engine;
                     records: reading_a_missing_key_finds_nothing, updating_a_missing_key_creates_nothing,
-                        deleting_a_missing_key_succeeds, what_is_inserted_is_read, one_field_is_read_alone,
-                        named_fields_are_read_alone, an_update_keeps_the_other_fields,
+                        deleting_a_missing_key_succeeds, record_is_read_after_insert, single_field_is_read,
+                        read_returns_selected_fields, an_update_keeps_the_other_fields,
                         an_insert_replaces_the_whole_record, a_deleted_record_is_gone, scans_are_in_byte_order,
                         a_scan_past_the_end_returns_what_is_left, a_scan_beyond_the_end_returns_nothing,
                         a_scan_of_none_returns_nothing, empty_values_and_empty_rows_are_kept,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use loadstone_load::{Status, Wanted};
+use loadstone_load::{Projection, Status};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Connection, Durability, Store};
 
@@ -16,18 +16,18 @@ pub fn tables_do_not_see_each_other<K: KeyValue>(subject: &Subject) {
     "another".clone_into(&mut place.options.table);
     let store = open::<K>(&place.options);
     let mut session = store.session().expect("a session");
-    assert_eq!(session.get(b"user1", Wanted::All).0, Status::NotFound);
+    assert_eq!(session.get(b"user1", Projection::All).0, Status::NotFound);
     assert_eq!(session.list(b"", 10), (Status::Ok, vec![]));
     assert_eq!(session.put(b"user1", &row(&[("table", "second")])), Status::Ok);
     drop(session);
     store.close().expect("a clean close");
 
-    for (table, kept) in [("usertable", "first"), ("another", "second")] {
+    for (table, stored) in [("usertable", "first"), ("another", "second")] {
         table.clone_into(&mut place.options.table);
         place.options.create = false;
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
-        assert_eq!(session.get(b"user1", Wanted::All), (Status::Ok, row(&[("table", kept)])));
+        assert_eq!(session.get(b"user1", Projection::All), (Status::Ok, row(&[("table", stored)])));
         drop(session);
         store.close().expect("a clean close");
     }
@@ -46,8 +46,8 @@ pub fn records_outlive_a_clean_close<K: KeyValue>(subject: &Subject) {
             let mut session = store.session().expect("a session");
             for n in 0..round * 20 {
                 let key = format!("user{n:03}");
-                let kept = session.get(key.as_bytes(), Wanted::All);
-                assert_eq!(kept, (Status::Ok, row(&[("n", &n.to_string())])), "{durability:?} then {next:?}");
+                let stored = session.get(key.as_bytes(), Projection::All);
+                assert_eq!(stored, (Status::Ok, row(&[("n", &n.to_string())])), "{durability:?} then {next:?}");
             }
             for n in round * 20..round * 20 + 20 {
                 assert_eq!(session.put(format!("user{n:03}").as_bytes(), &row(&[("n", &n.to_string())])), Status::Ok);
@@ -71,7 +71,7 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
         opened.store.settle().expect("it settles");
         assert_eq!(opened.session.list(b"", 1_000).1.len(), 200, "round {round}");
     }
-    assert_eq!(opened.session.get(b"user199", Wanted::All), (Status::Ok, value));
+    assert_eq!(opened.session.get(b"user199", Projection::All), (Status::Ok, value));
     opened.close();
 }
 
@@ -88,14 +88,14 @@ pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     let mut session = store.session().expect("a session");
     assert_eq!(session.put(b"own", &row(&[("field0", "a")])), Status::Ok);
     let statuses = [
-        session.get(b"foreign", Wanted::All).0,
-        session.get(b"foreign", Wanted::One(b"field0")).0,
+        session.get(b"foreign", Projection::All).0,
+        session.get(b"foreign", Projection::One(b"field0")).0,
         session.change(b"foreign", &row(&[("field0", "a")])),
         session.list(b"a", 10).0,
     ];
     assert_eq!(statuses, [Status::UnexpectedState; 4]);
     assert!(session.last_error().expect("words").starts_with("key foreign: not a record of this workload"));
-    assert_eq!(session.get(b"own", Wanted::All).0, Status::Ok);
+    assert_eq!(session.get(b"own", Projection::All).0, Status::Ok);
     assert_eq!(session.put(b"foreign", &row(&[("field0", "a")])), Status::Ok, "an insert replaces it");
     assert_eq!(session.list(b"a", 10).0, Status::Ok);
 }
@@ -108,7 +108,7 @@ pub fn a_run_without_a_database_creates_nothing<K: KeyValue>(subject: &Subject) 
         let error = try_open::<K>(&place.options).err().unwrap_or_else(|| panic!("{what} was opened"));
         assert!(error.message.contains(&directory.display().to_string()), "{error}");
         assert!(error.hint.as_deref().unwrap_or_default().contains("ycsb load"), "{:?}", error.hint);
-        assert!(!error.is_usage(), "the command is right, the world is not ready");
+        assert!(!error.is_usage(), "the command is right, the store is not available");
     };
     refused("a directory that is not there");
     assert!(!directory.exists());

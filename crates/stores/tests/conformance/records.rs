@@ -1,6 +1,6 @@
 //! Cases on one open store.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Connection, Store};
 
@@ -12,46 +12,46 @@ fn three() -> Row {
 
 pub fn reading_a_missing_key_finds_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(opened.session.get(b"nobody", Wanted::All), (Status::NotFound, Row::default()));
-    let words = opened.session.last_error();
-    assert_eq!(words.as_deref(), Some("no record with key nobody"));
+    assert_eq!(opened.session.get(b"missing", Projection::All), (Status::NotFound, Row::default()));
+    let message = opened.session.last_error();
+    assert_eq!(message.as_deref(), Some("no record with key missing"));
     assert_eq!(opened.session.last_error(), None, "words are taken once");
 }
 
 pub fn updating_a_missing_key_creates_nothing<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    assert_eq!(opened.session.change(b"nobody", &three()), Status::NotFound);
-    assert_eq!(opened.session.get(b"nobody", Wanted::All).0, Status::NotFound);
+    assert_eq!(opened.session.change(b"missing", &three()), Status::NotFound);
+    assert_eq!(opened.session.get(b"missing", Projection::All).0, Status::NotFound);
     assert_eq!(opened.session.list(b"a", 10), (Status::Ok, vec![]));
 }
 
 pub fn deleting_a_missing_key_succeeds<K: KeyValue>(subject: &Subject) {
-    assert_eq!(subject.open::<K>().session.remove(b"nobody"), Status::Ok);
+    assert_eq!(subject.open::<K>().session.remove(b"missing"), Status::Ok);
 }
 
-pub fn what_is_inserted_is_read<K: KeyValue>(subject: &Subject) {
+pub fn record_is_read_after_insert<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, three()));
+    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
     // Similar keys are different keys.
     for other in [&b"user"[..], b"user10", b"user1\0", b"User1"] {
-        assert_eq!(opened.session.get(other, Wanted::All).0, Status::NotFound);
+        assert_eq!(opened.session.get(other, Projection::All).0, Status::NotFound);
     }
 }
 
-pub fn one_field_is_read_alone<K: KeyValue>(subject: &Subject) {
+pub fn single_field_is_read<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     opened.session.put(b"user1", &three());
-    let (status, read) = opened.session.get(b"user1", Wanted::One(b"field1"));
+    let (status, read) = opened.session.get(b"user1", Projection::One(b"field1"));
     assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
-    assert_eq!(opened.session.get(b"user1", Wanted::One(b"field9")), (Status::Ok, Row::default()));
+    assert_eq!(opened.session.get(b"user1", Projection::One(b"field9")), (Status::Ok, Row::default()));
 }
 
-pub fn named_fields_are_read_alone<K: KeyValue>(subject: &Subject) {
+pub fn read_returns_selected_fields<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     opened.session.put(b"user1", &three());
     let names = ["field2".to_owned(), "field9".to_owned(), "field0".to_owned()];
-    let (status, read) = opened.session.get(b"user1", Wanted::Names(&names));
+    let (status, read) = opened.session.get(b"user1", Projection::Names(&names));
     assert_eq!((status, read), (Status::Ok, row(&[("field0", "a"), ("field2", "ccc")])));
 }
 
@@ -61,14 +61,14 @@ pub fn an_update_keeps_the_other_fields<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.change(b"user1", &row(&[("field1", "changed")])), Status::Ok);
     assert_eq!(opened.session.change(b"user1", &row(&[("new", "added")])), Status::Ok);
     let whole = row(&[("field0", "a"), ("field1", "changed"), ("field2", "ccc"), ("new", "added")]);
-    assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, whole));
+    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, whole));
 }
 
 pub fn an_insert_replaces_the_whole_record<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     opened.session.put(b"user1", &three());
     assert_eq!(opened.session.put(b"user1", &row(&[("field1", "alone")])), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, row(&[("field1", "alone")])));
+    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, row(&[("field1", "alone")])));
     assert_eq!(opened.session.list(b"", 10).1.len(), 1);
 }
 
@@ -77,10 +77,10 @@ pub fn a_deleted_record_is_gone<K: KeyValue>(subject: &Subject) {
     opened.session.put(b"user1", &three());
     opened.session.put(b"user2", &three());
     assert_eq!(opened.session.remove(b"user1"), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Wanted::All).0, Status::NotFound);
+    assert_eq!(opened.session.get(b"user1", Projection::All).0, Status::NotFound);
     assert_eq!(opened.session.list(b"", 10), (Status::Ok, vec![(b"user2".to_vec(), three())]));
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
-    assert_eq!(opened.session.get(b"user1", Wanted::All), (Status::Ok, three()));
+    assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
 }
 
 /// Keys whose byte order differs from the order of insertion, of numbers and of signed bytes.
@@ -91,13 +91,13 @@ fn keys_from<K: KeyValue>(subject: &Subject, from: &[u8], count: usize) -> Vec<V
     for at in [3, 0, 6, 1, 5, 4, 2] {
         assert_eq!(opened.session.put(SORTED[at], &row(&[("at", &at.to_string())])), Status::Ok);
     }
-    let (status, found) = opened.session.list(from, count);
+    let (status, rows) = opened.session.list(from, count);
     assert_eq!(status, Status::Ok);
-    for (key, row) in &found {
+    for (key, row) in &rows {
         let at = SORTED.iter().position(|sorted| sorted == key).expect("a key that was inserted");
         assert_eq!(row.get(b"at"), Some(at.to_string().as_bytes()), "the row belongs to its key");
     }
-    found.into_iter().map(|(key, _)| key).collect()
+    rows.into_iter().map(|(key, _)| key).collect()
 }
 
 pub fn scans_are_in_byte_order<K: KeyValue>(subject: &Subject) {
@@ -123,11 +123,11 @@ pub fn empty_values_and_empty_rows_are_kept<K: KeyValue>(subject: &Subject) {
     let blank = row(&[("field0", ""), ("field1", "x"), ("field2", "")]);
     assert_eq!(opened.session.put(b"blank", &blank), Status::Ok);
     assert_eq!(opened.session.put(b"empty", &Row::default()), Status::Ok);
-    assert_eq!(opened.session.get(b"blank", Wanted::All), (Status::Ok, blank.clone()));
-    assert_eq!(opened.session.get(b"empty", Wanted::All), (Status::Ok, Row::default()));
+    assert_eq!(opened.session.get(b"blank", Projection::All), (Status::Ok, blank.clone()));
+    assert_eq!(opened.session.get(b"empty", Projection::All), (Status::Ok, Row::default()));
     assert_eq!(opened.session.list(b"", 10).1, [(b"blank".to_vec(), blank), (b"empty".to_vec(), Row::default())]);
     assert_eq!(opened.session.change(b"empty", &row(&[("first", "1")])), Status::Ok);
-    assert_eq!(opened.session.get(b"empty", Wanted::All), (Status::Ok, row(&[("first", "1")])));
+    assert_eq!(opened.session.get(b"empty", Projection::All), (Status::Ok, row(&[("first", "1")])));
 }
 
 pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
@@ -141,7 +141,7 @@ pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
             }
         });
         assert_eq!(opened.session.put(b"large", &large), Status::Ok);
-        assert_eq!(opened.session.get(b"large", Wanted::All), (Status::Ok, large.clone()));
+        assert_eq!(opened.session.get(b"large", Projection::All), (Status::Ok, large.clone()));
         assert_eq!(opened.session.change(b"large", &row(&[("field1", "small")])), Status::Ok);
         large.push(b"field1", b"small");
         assert_eq!(opened.session.list(b"", 1).1, [(b"large".to_vec(), large)]);
@@ -155,11 +155,11 @@ pub fn names_are_unicode_and_values_are_bytes<K: KeyValue>(subject: &Subject) {
     odd.push("名前".as_bytes(), b"\xff\xfe\0tail");
     odd.push("".as_bytes(), b"nameless");
     assert_eq!(opened.session.put(b"odd", &odd), Status::Ok);
-    assert_eq!(opened.session.get(b"odd", Wanted::All), (Status::Ok, odd.clone()));
-    let (status, one) = opened.session.get(b"odd", Wanted::One("名前".as_bytes()));
-    assert_eq!((status, one.get("名前".as_bytes())), (Status::Ok, Some(&b"\xff\xfe\0tail"[..])));
+    assert_eq!(opened.session.get(b"odd", Projection::All), (Status::Ok, odd.clone()));
+    let (status, value) = opened.session.get(b"odd", Projection::One("名前".as_bytes()));
+    assert_eq!((status, value.get("名前".as_bytes())), (Status::Ok, Some(&b"\xff\xfe\0tail"[..])));
     assert_eq!(opened.session.put("clé\0".as_bytes(), &odd), Status::Ok);
-    assert_eq!(opened.session.get("clé\0".as_bytes(), Wanted::All), (Status::Ok, odd));
+    assert_eq!(opened.session.get("clé\0".as_bytes(), Projection::All), (Status::Ok, odd));
 }
 
 pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
@@ -168,9 +168,9 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
     for last in [b'b', b'a'] {
         assert_eq!(opened.session.put(&key(last), &row(&[("last", &char::from(last).to_string())])), Status::Ok);
     }
-    assert_eq!(opened.session.get(&key(b'a'), Wanted::All), (Status::Ok, row(&[("last", "a")])));
-    let found = opened.session.list(&key(b'a'), 10).1;
-    assert_eq!(found.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
+    assert_eq!(opened.session.get(&key(b'a'), Projection::All), (Status::Ok, row(&[("last", "a")])));
+    let rows = opened.session.list(&key(b'a'), 10).1;
+    assert_eq!(rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
 }
 
 /// Engines accept different keys. An unacceptable key is `BadRequest`, and the store continues to work.
@@ -178,12 +178,12 @@ pub fn an_impossible_key_is_an_answer_and_no_panic<K: KeyValue>(subject: &Subjec
     let mut opened = subject.open::<K>();
     for key in [vec![], vec![b'k'; 512], vec![b'k'; 70_000]] {
         let put = opened.session.put(&key, &three());
-        let (got, found) = opened.session.get(&key, Wanted::All);
+        let (got, rows) = opened.session.get(&key, Projection::All);
         match put {
-            Status::Ok => assert_eq!((got, found), (Status::Ok, three())),
+            Status::Ok => assert_eq!((got, rows), (Status::Ok, three())),
             Status::BadRequest => {
-                let words = opened.session.last_error().expect("words for a refusal");
-                assert!(words.contains(&format!("not {}", key.len())), "{words}");
+                let message = opened.session.last_error().expect("words for a refusal");
+                assert!(message.contains(&format!("not {}", key.len())), "{message}");
                 assert_eq!(got, Status::BadRequest);
             }
             other => panic!("{other:?} for a key of {} bytes", key.len()),
@@ -209,10 +209,14 @@ pub fn clients_do_not_disturb_each_other<K: KeyValue>(subject: &Subject) {
                     let text = n.to_string();
                     assert_eq!(session.put(&key(n), &row(&[("n", &text), ("state", "new")])), Status::Ok);
                     assert_eq!(session.change(&key(n), &row(&[("state", "old")])), Status::Ok);
-                    let read = session.get(&key(n), Wanted::All);
+                    let read = session.get(&key(n), Projection::All);
                     assert_eq!(read, (Status::Ok, row(&[("n", &text), ("state", "old")])));
-                    let found = session.list(&key(0), n / 2 + 1).1;
-                    assert_eq!(found.last().map(|(key, _)| key.clone()), Some(key(n / 2 * 2)), "deleted ones are gone");
+                    let rows = session.list(&key(0), n / 2 + 1).1;
+                    assert_eq!(
+                        rows.last().map(|(key, _)| key.clone()),
+                        Some(key(n / 2 * 2)),
+                        "deleted records are absent"
+                    );
                     if n % 2 == 1 {
                         assert_eq!(session.remove(&key(n)), Status::Ok);
                     }

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::key_value::{KeyValue, KeyValueSession, KeyValueStore};
 use loadstone_stores::{Durability, EngineError, Options, Rows, Session, Store};
 use tempfile::TempDir;
@@ -66,7 +66,7 @@ impl Subject {
     }
 }
 
-/// Opens a store, which must succeed. The panic message states what is missing on this machine, and how to get it.
+/// Opens a store, which must succeed. The panic message names the missing prerequisite of this machine and its remedy.
 pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
     try_open::<K>(options).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint.as_deref().unwrap_or("none")))
 }
@@ -75,7 +75,7 @@ pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
 pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, EngineError> {
     // One at a time: the first opening may unpack a shared object that later ones use.
     static OPENING: Mutex<()> = Mutex::new(());
-    let _one = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _guard = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     KeyValueStore::open(options)
 }
 
@@ -97,7 +97,7 @@ impl<K: KeyValue> Opened<K> {
 
 /// Blocking calls of a session.
 pub trait Calls {
-    fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row);
+    fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row);
     fn put(&mut self, key: &[u8], row: &Row) -> Status;
     fn change(&mut self, key: &[u8], row: &Row) -> Status;
     fn remove(&mut self, key: &[u8]) -> Status;
@@ -105,9 +105,9 @@ pub trait Calls {
 }
 
 impl<S: Session> Calls for S {
-    fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row) {
+    fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
         let mut row = row(&[("left over", "from before")]);
-        (now(self.read(key, wanted, &mut row)), row)
+        (now(self.read(key, projection, &mut row)), row)
     }
 
     fn put(&mut self, key: &[u8], row: &Row) -> Status {
@@ -125,7 +125,7 @@ impl<S: Session> Calls for S {
     fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
         let mut rows = Rows::default();
         rows.push(b"left over");
-        let status = now(self.scan(from, count, Wanted::All, &mut rows));
+        let status = now(self.scan(from, count, Projection::All, &mut rows));
         (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
     }
 }

@@ -37,10 +37,10 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        Self::over(Library::new())
+        Self::with_library(Library::new())
     }
 
-    pub fn over(library: Library) -> Self {
+    pub fn with_library(library: Library) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self { options: library.options(&directory.path().join("kvdb")), library, directory }
     }
@@ -63,7 +63,7 @@ impl Bench {
         Hse::open(&self.options).expect("it opens")
     }
 
-    pub fn refused(&self) -> EngineError {
+    pub fn open_error(&self) -> EngineError {
         match Hse::open(&self.options) {
             Ok(_) => panic!("it opens"),
             Err(error) => error,
@@ -72,14 +72,14 @@ impl Bench {
 
     /// The message and the hint, without the paths, which differ between runs.
     pub fn refusal(&self) -> String {
-        let error = self.refused();
+        let error = self.open_error();
         let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());
         text.replace(&self.directory.path().display().to_string(), "DIR")
             .replace(&self.library.path().display().to_string(), "LIBRARY")
     }
 
-    /// The calls so far that `wanted` selects.
-    pub fn calls(&self, wanted: impl Fn(&str) -> bool) -> Option<Vec<String>> {
-        Some(self.library.calls()?.into_iter().filter(|call| wanted(call)).collect())
+    /// The calls so far that `is_selected` selects.
+    pub fn calls(&self, is_selected: impl Fn(&str) -> bool) -> Option<Vec<String>> {
+        Some(self.library.calls()?.into_iter().filter(|call| is_selected(call)).collect())
     }
 }

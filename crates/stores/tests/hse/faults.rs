@@ -1,15 +1,15 @@
 //! Refusals and their messages.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Session, Store};
 
 use crate::bench::{Bench, now, row};
 use crate::hse_fake::{Library, Version};
 
 #[test]
-fn a_kvdb_of_hse_2_is_not_handed_to_hse_3() {
+fn hse_3_does_not_open_hse_2_data() {
     for version in [Version::Three, Version::Two] {
-        let bench = Bench::over(Library::fake(version));
+        let bench = Bench::with_library(Library::fake(version));
         std::fs::create_dir(bench.home()).unwrap();
         std::fs::write(bench.home().join("kvdb.meta"), "{\"version\": 2, \"omf_version\": 2, \"storage\": {}}")
             .unwrap();
@@ -29,7 +29,7 @@ fn a_kvdb_of_hse_2_is_not_handed_to_hse_3() {
 fn wrong_options_are_named() {
     let refusal = |name: &str, value: &str| {
         let bench = Bench::new().with(name, value);
-        assert!(bench.refused().is_usage(), "{name}={value}");
+        assert!(bench.open_error().is_usage(), "{name}={value}");
         bench.refusal()
     };
     assert_eq!(refusal("hse.kvdb_home", " "), "error: hse.kvdb_home is not set\nhint: add -p hse.kvdb_home=DIRECTORY");
@@ -82,7 +82,7 @@ fn wrong_options_are_named() {
 #[test]
 fn refused_parameters_are_shown() {
     let refusal = |name: &str, value: &str| {
-        let bench = Bench::over(Library::fake(Version::Three)).with(name, value);
+        let bench = Bench::with_library(Library::fake(Version::Three)).with(name, value);
         let refusal = bench.refusal();
         let calls = bench.library.calls().unwrap();
         assert!(calls[0].starts_with("init"));
@@ -111,8 +111,8 @@ fn refused_parameters_are_shown() {
 }
 
 #[test]
-fn a_file_that_is_not_a_library_is_named() {
-    let bench = Bench::over(Library::fake(Version::Three));
+fn invalid_library_is_named() {
+    let bench = Bench::with_library(Library::fake(Version::Three));
     let file = bench.directory.path().join("libhse-3.so");
     std::fs::write(&file, "text").unwrap();
     let bench = bench.with("hse.library", file.to_str().unwrap());
@@ -124,7 +124,7 @@ fn a_file_that_is_not_a_library_is_named() {
 #[test]
 fn a_full_device_is_not_waited_for() {
     for durability in [Durability::None, Durability::Device] {
-        let bench = Bench::over(Library::fake(Version::Three)).lasting(durability);
+        let bench = Bench::with_library(Library::fake(Version::Three)).lasting(durability);
         let store = bench.open();
         let mut session = store.session().unwrap();
         let record = row(&[("field0", b"a")]);
@@ -133,7 +133,7 @@ fn a_full_device_is_not_waited_for() {
             assert_eq!(now(session.insert(key, &record)), Status::NoSpace);
             assert_eq!(session.last_error().unwrap(), "fake.c:1: No space left on device (28)");
         }
-        assert_eq!(now(session.read(b"user1", Wanted::All, &mut Row::default())), Status::Ok);
+        assert_eq!(now(session.read(b"user1", Projection::All, &mut Row::default())), Status::Ok);
         let error = store.settle().unwrap_err();
         let home = bench.home().display();
         assert_eq!(error.message, format!("HSE cannot sync {home}: fake.c:1: No space left on device (28)"));
@@ -154,7 +154,7 @@ fn a_read_only_kvdb_forbids_writes() {
     let store = bench.open();
     let mut session = store.session().unwrap();
     assert_eq!(now(session.insert(b"user2", &row(&[("field0", b"a")]))), Status::Forbidden);
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut Row::default())), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut Row::default())), Status::Ok);
     drop(session);
     store.settle().unwrap();
     store.close().unwrap();

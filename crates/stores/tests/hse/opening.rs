@@ -1,6 +1,6 @@
 //! Creating, opening and closing a KVDB, and the parameters that HSE receives.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Durability, Session, Store};
 
 use crate::bench::{Bench, now, row};
@@ -24,7 +24,7 @@ fn what_was_loaded_is_there_to_run() {
     let mut session = store.session().unwrap();
     let mut read = Row::default();
     for i in 0..100 {
-        let status = now(session.read(format!("user{i}").as_bytes(), Wanted::All, &mut read));
+        let status = now(session.read(format!("user{i}").as_bytes(), Projection::All, &mut read));
         assert_eq!(status, if i == 7 { Status::NotFound } else { Status::Ok }, "{i}");
         assert!(i == 7 || read.get(b"field0") == Some(&[i]));
     }
@@ -35,12 +35,12 @@ fn what_was_loaded_is_there_to_run() {
     bench.options.create = true;
     let store = bench.open();
     let mut session = store.session().unwrap();
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
 }
 
 #[test]
 fn everything_is_closed_in_its_order() {
-    let bench = Bench::over(Library::fake(Version::Three));
+    let bench = Bench::with_library(Library::fake(Version::Three));
     bench.open().close().unwrap();
     assert_eq!(
         bench.library.calls().unwrap(),
@@ -66,7 +66,7 @@ fn everything_is_closed_in_its_order() {
 
 #[test]
 fn parameters_go_where_hse_takes_them() {
-    let bench = Bench::over(Library::fake(Version::Three))
+    let bench = Bench::with_library(Library::fake(Version::Three))
         .with(
             "hse.config",
             "kvdb.durability.interval_ms=1000; kvdb.kvs.usertable.pfx_len=9, kvdb.kvs.default.pfx_len=7,\
@@ -109,7 +109,7 @@ fn parameters_go_where_hse_takes_them() {
 
 #[test]
 fn hse_2_has_other_names() {
-    let bench = Bench::over(Library::fake(Version::Two)).lasting(Durability::None);
+    let bench = Bench::with_library(Library::fake(Version::Two)).lasting(Durability::None);
     let store = bench.open();
     assert_eq!(bench.library.calls().unwrap()[0], "init socket.enabled=false logging.enabled=false");
     assert!(store.guarantee().facts.contains(&("compression".to_owned(), "none".to_owned())));
@@ -128,7 +128,7 @@ fn without_a_journal_the_guarantee_says_so() {
 
 #[test]
 fn a_configuration_file_is_handed_on() {
-    let bench = Bench::over(Library::fake(Version::Three));
+    let bench = Bench::with_library(Library::fake(Version::Three));
     let file = bench.directory.path().join("hse.conf");
     std::fs::write(&file, "{\"logging\": {\"enabled\": false}}").unwrap();
     let bench = bench.with("hse.config", file.to_str().unwrap());

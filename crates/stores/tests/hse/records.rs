@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::hse::{Hse, KEY_LEN_MAX, VALUE_LEN_MAX};
 use loadstone_stores::{Connection, Durability, Rows, Session, Store};
 
@@ -18,17 +18,17 @@ fn records_go_round() {
     assert_eq!(now(session.insert(b"user1", &written)), Status::Ok);
 
     let mut read = Row::default();
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
     assert_eq!(read, written);
-    assert_eq!(now(session.read(b"user1", Wanted::One(b"field1"), &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::One(b"field1"), &mut read)), Status::Ok);
     assert_eq!(read, row(&[("field1", b"\0\xff")]));
 
     assert_eq!(now(session.insert(b"user1", &row(&[("field0", b"new")]))), Status::Ok);
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
     assert_eq!(read, row(&[("field0", b"new")]));
 
     assert_eq!(now(session.delete(b"user1")), Status::Ok);
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::NotFound);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::NotFound);
     drop(session);
     store.close().unwrap();
 }
@@ -39,11 +39,11 @@ fn what_is_missing_is_not_found() {
     let store = bench.open();
     let mut session = store.session().unwrap();
     let mut read = row(&[("left", b"over")]);
-    assert_eq!(now(session.read(b"nobody", Wanted::All, &mut read)), Status::NotFound);
+    assert_eq!(now(session.read(b"missing", Projection::All, &mut read)), Status::NotFound);
     assert!(read.is_empty());
-    assert_eq!(session.last_error().unwrap(), "no record with key nobody");
-    assert_eq!(now(session.update(b"nobody", &row(&[("field0", b"x")]))), Status::NotFound);
-    assert_eq!(now(session.delete(b"nobody")), Status::Ok);
+    assert_eq!(session.last_error().unwrap(), "no record with key missing");
+    assert_eq!(now(session.update(b"missing", &row(&[("field0", b"x")]))), Status::NotFound);
+    assert_eq!(now(session.delete(b"missing")), Status::Ok);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_update_merges() {
     now(session.insert(b"user1", &row(&[("field0", b"a"), ("field1", b"b"), ("field2", b"c")])));
     assert_eq!(now(session.update(b"user1", &row(&[("field1", b"longer than before")]))), Status::Ok);
     let mut read = Row::default();
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
     assert_eq!(read.get(b"field0"), Some(&b"a"[..]));
     assert_eq!(read.get(b"field1"), Some(&b"longer than before"[..]));
     assert_eq!(read.get(b"field2"), Some(&b"c"[..]));
@@ -72,14 +72,14 @@ fn scans_go_in_byte_order_to_the_end() {
     now(session.delete(b"b"));
     let mut rows = Rows::default();
     let mut scan = |from: &[u8], count| {
-        assert_eq!(now(session.scan(from, count, Wanted::All, &mut rows)), Status::Ok);
+        assert_eq!(now(session.scan(from, count, Projection::All, &mut rows)), Status::Ok);
         for (key, row) in rows.iter() {
             assert_eq!(row.get(b"key"), Some(key));
         }
         rows.iter().map(|(key, _)| key.to_vec()).collect::<Vec<_>>()
     };
     assert_eq!(scan(b"a", 2), [&b"a"[..], b"a\0"]);
-    assert_eq!(scan(b"aa", 2), [&b"ab"[..], b"user10"], "from a key that is not there, over one that is gone");
+    assert_eq!(scan(b"aa", 2), [&b"ab"[..], b"user10"], "from a missing key, over a deleted key");
     assert_eq!(scan(b"user10", 100), [&b"user10"[..], b"user9", b"\xff\xfe"], "to the end");
     assert_eq!(scan(b"", 1), [&b"a"[..]], "from the start");
     assert!(scan(b"\xff\xff", 5).is_empty(), "past the end");
@@ -90,7 +90,7 @@ fn scans_go_in_byte_order_to_the_end() {
 }
 
 #[test]
-fn a_scan_may_start_at_a_key_that_is_too_long_to_be_there() {
+fn scan_starts_at_an_overlong_key() {
     let bench = Bench::new();
     let store = bench.open();
     let mut session = store.session().unwrap();
@@ -99,11 +99,11 @@ fn a_scan_may_start_at_a_key_that_is_too_long_to_be_there() {
     }
     let mut rows = Rows::default();
     for len in [KEY_LEN_MAX, KEY_LEN_MAX + 1, 70_000] {
-        assert_eq!(now(session.scan(&vec![b'a'; len], 1, Wanted::All, &mut rows)), Status::Ok);
-        let found = rows.iter().next().unwrap().0.len();
-        assert_eq!(found, if len == KEY_LEN_MAX { KEY_LEN_MAX } else { 2 }, "from {len} bytes");
+        assert_eq!(now(session.scan(&vec![b'a'; len], 1, Projection::All, &mut rows)), Status::Ok);
+        let key_len = rows.iter().next().unwrap().0.len();
+        assert_eq!(key_len, if len == KEY_LEN_MAX { KEY_LEN_MAX } else { 2 }, "from {len} bytes");
     }
-    assert_eq!(now(session.scan(&vec![b'z'; 70_000], 1, Wanted::All, &mut rows)), Status::Ok);
+    assert_eq!(now(session.scan(&vec![b'z'; 70_000], 1, Projection::All, &mut rows)), Status::Ok);
     assert!(rows.is_empty());
 }
 
@@ -126,7 +126,7 @@ fn values_of_every_size_come_back_whole() {
                 let written = row(&[("f", &vec![b'x'; size])]);
                 assert_eq!(now(session.insert(b"user1", &written)), Status::Ok, "{size}");
                 let mut read = Row::default();
-                assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok, "{size}");
+                assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok, "{size}");
                 assert!(read == written, "{size}");
             }
         }
@@ -142,22 +142,22 @@ fn an_empty_record_is_a_record() {
     let mut session = store.session().unwrap();
     assert_eq!(now(session.insert(b"user1", &Row::default())), Status::Ok);
     let mut read = row(&[("left", b"over")]);
-    assert_eq!(now(session.read(b"user1", Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(b"user1", Projection::All, &mut read)), Status::Ok);
     assert!(read.is_empty());
     let mut rows = Rows::default();
-    assert_eq!(now(session.scan(b"user1", 1, Wanted::All, &mut rows)), Status::Ok);
+    assert_eq!(now(session.scan(b"user1", 1, Projection::All, &mut rows)), Status::Ok);
     assert_eq!(rows.len(), 1);
 }
 
 #[test]
-fn keys_and_values_beyond_the_limits_are_bad_requests() {
+fn oversized_keys_and_values_are_bad_requests() {
     let bench = Bench::new();
     let store = bench.open();
     let mut session = store.session().unwrap();
     let small = row(&[("f", b"x")]);
     let mut read = Row::default();
     assert_eq!(now(session.insert(&[b'k'; KEY_LEN_MAX], &small)), Status::Ok);
-    assert_eq!(now(session.read(&[b'k'; KEY_LEN_MAX], Wanted::All, &mut read)), Status::Ok);
+    assert_eq!(now(session.read(&[b'k'; KEY_LEN_MAX], Projection::All, &mut read)), Status::Ok);
 
     let long = [b'k'; KEY_LEN_MAX + 1];
     for key in [&b""[..], &long] {
@@ -165,7 +165,7 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
         for call in ["insert", "read", "delete"] {
             let status = match call {
                 "insert" => now(session.insert(key, &small)),
-                "read" => now(session.read(key, Wanted::All, &mut read)),
+                "read" => now(session.read(key, Projection::All, &mut read)),
                 _ => now(session.delete(key)),
             };
             assert_eq!(status, Status::BadRequest, "{call}");
@@ -176,7 +176,7 @@ fn keys_and_values_beyond_the_limits_are_bad_requests() {
     assert_eq!(now(session.insert(b"user1", &big)), Status::BadRequest);
     let message = format!("HSE takes values of up to 1048576 bytes, not {}", big.bytes().len());
     assert_eq!(session.last_error(), Some(message));
-    assert_eq!(now(session.insert(b"user1", &small)), Status::Ok, "the session goes on");
+    assert_eq!(now(session.insert(b"user1", &small)), Status::Ok, "the session continues");
 }
 
 #[test]
@@ -193,9 +193,9 @@ fn clients_work_side_by_side() {
                     let key = format!("user{client}-{i}");
                     let written = row(&[("field0", &[client; 100])]);
                     assert_eq!(now(session.insert(key.as_bytes(), &written)), Status::Ok);
-                    assert_eq!(now(session.read(key.as_bytes(), Wanted::All, &mut read)), Status::Ok);
+                    assert_eq!(now(session.read(key.as_bytes(), Projection::All, &mut read)), Status::Ok);
                     assert_eq!(read, written);
-                    assert_eq!(now(session.scan(key.as_bytes(), 3, Wanted::All, &mut rows)), Status::Ok);
+                    assert_eq!(now(session.scan(key.as_bytes(), 3, Projection::All, &mut rows)), Status::Ok);
                     assert!(!rows.is_empty());
                 }
             });
@@ -206,7 +206,7 @@ fn clients_work_side_by_side() {
 
 #[test]
 fn only_with_durability_each_write_is_synced() {
-    for (asked, guaranteed, how, syncs) in [
+    for (requested, guaranteed, how, syncs) in [
         (Durability::None, Durability::None, "journal written within 100 ms, not waited for", false),
         (
             Durability::Os,
@@ -216,14 +216,14 @@ fn only_with_durability_each_write_is_synced() {
         ),
         (Durability::Device, Durability::Device, "hse_kvdb_sync at each write: journal on the device", true),
     ] {
-        let bench = Bench::new().lasting(asked);
+        let bench = Bench::new().lasting(requested);
         let store = bench.open();
         assert_eq!((store.guarantee().durability, store.guarantee().how.as_str()), (guaranteed, how));
         let mut session = store.session().unwrap();
         let mut read = Row::default();
         now(session.insert(b"user1", &row(&[("field0", b"a")])));
         now(session.update(b"user1", &row(&[("field0", b"b")])));
-        now(session.read(b"user1", Wanted::All, &mut read));
+        now(session.read(b"user1", Projection::All, &mut read));
         now(session.delete(b"user1"));
         drop(session);
         let Some(calls) = bench.calls(|call| {
@@ -238,7 +238,7 @@ fn only_with_durability_each_write_is_synced() {
                 expected.push("kvdb_sync 0");
             }
         }
-        assert_eq!(calls, expected, "{asked:?}");
+        assert_eq!(calls, expected, "{requested:?}");
         store.close().unwrap();
     }
 }
@@ -264,7 +264,7 @@ fn many_records_come_back() {
         let mut gets = |session: &mut <Hse as Store>::Session| {
             let start = Instant::now();
             for i in 0..count {
-                assert_eq!(now(session.read(key(i).as_bytes(), Wanted::All, &mut read)), Status::Ok);
+                assert_eq!(now(session.read(key(i).as_bytes(), Projection::All, &mut read)), Status::Ok);
                 assert!(read == written);
             }
             count as f64 / start.elapsed().as_secs_f64()

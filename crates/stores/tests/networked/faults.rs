@@ -1,6 +1,6 @@
 //! Cases on connections that break and answers that arrive late, for stores that use only the given address.
 
-use loadstone_load::{Status, Wanted};
+use loadstone_load::{Projection, Status};
 use loadstone_stores::RecordStore;
 
 use crate::relay::Relay;
@@ -26,14 +26,14 @@ pub fn a_broken_connection_is_made_anew<S: RecordStore>(subject: &Subject, case:
     assert_eq!(session.put(&key, &row(&[("field0", "kept")])), Status::Ok);
     for _ in 0..5 {
         relay.cut();
-        let (status, _) = session.get(&key, Wanted::One(b"field0"));
+        let (status, _) = session.get(&key, Projection::One(b"field0"));
         // A client library that notices the end at once has made a new connection by now.
         assert!(matches!(status, Status::ServiceUnavailable | Status::Ok), "{status:?}");
         if status != Status::Ok {
-            assert!(!session.words().is_empty());
+            assert!(!session.message().is_empty());
         }
-        let read = session.get(&key, Wanted::One(b"field0"));
-        assert_eq!(read, (Status::Ok, row(&[("field0", "kept")])), "{}", session.words());
+        let read = session.get(&key, Projection::One(b"field0"));
+        assert_eq!(read, (Status::Ok, row(&[("field0", "kept")])), "{}", session.message());
     }
 }
 
@@ -43,17 +43,17 @@ pub fn a_late_answer_is_dropped<S: RecordStore>(subject: &Subject, case: &str) {
     }
     let (relay, mut session) = behind::<S>(subject, 1_500);
     let mut opened = subject.open::<S>(case);
-    let (one, two) = (opened.key("1"), opened.key("2"));
-    opened.session.put(&one, &row(&[("field0", "one")]));
+    let (first, two) = (opened.key("1"), opened.key("2"));
+    opened.session.put(&first, &row(&[("field0", "one")]));
     opened.session.put(&two, &row(&[("field0", "two")]));
     for _ in 0..3 {
         relay.hold(true);
-        assert_eq!(session.get(&one, Wanted::One(b"field0")).0, Status::Timeout);
-        assert!(session.words().contains("1500 ms"));
+        assert_eq!(session.get(&first, Projection::One(b"field0")).0, Status::Timeout);
+        assert!(session.message().contains("1500 ms"));
         relay.hold(false);
         for _ in 0..3 {
-            let read = session.get(&two, Wanted::One(b"field0"));
-            assert_eq!(read, (Status::Ok, row(&[("field0", "two")])), "{}", session.words());
+            let read = session.get(&two, Projection::One(b"field0"));
+            assert_eq!(read, (Status::Ok, row(&[("field0", "two")])), "{}", session.message());
         }
     }
 }
@@ -65,7 +65,7 @@ pub fn an_unknown_password_is_refused<S: RecordStore>(subject: &Subject, _case: 
     let mut options = subject.options();
     options.properties.insert(subject.password.to_owned(), "wrong".to_owned());
     let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
-    let error = refused.expect_err("nobody has this password");
+    let error = refused.expect_err("no user has this password");
     assert!(!error.is_usage());
     assert!(error.message.contains(&subject.address().1), "{error}");
     assert!(error.hint.unwrap_or_default().contains(subject.password));
@@ -80,7 +80,7 @@ pub fn a_missing_table_is_reported<S: RecordStore>(subject: &Subject, _case: &st
             let refused = S::open(&options).and_then(|store| Sync::connect(&store).map(|_| ()));
             let error = refused.expect_err("there is no such table");
             assert!(!error.is_usage() && error.message.contains("nosuchtable"), "{error}");
-            assert!(error.hint.unwrap_or_default().contains("nosuchtable"), "it says how to make it");
+            assert!(error.hint.unwrap_or_default().contains("nosuchtable"), "the hint names the table to create");
         }
     }
 }

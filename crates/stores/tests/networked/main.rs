@@ -23,12 +23,12 @@ macro_rules! conformance {
                 };
                 cases! { $store;
                     records: reading_a_missing_key_finds_nothing, deleting_a_missing_key_succeeds,
-                        what_is_inserted_is_read, one_field_is_read_alone, named_fields_are_read_alone,
+                        record_is_read_after_insert, single_field_is_read, read_returns_selected_fields,
                         an_update_keeps_the_other_fields, an_insert_over_a_record_is_read_or_refused,
                         a_deleted_record_is_gone, scans_find_what_is_there, scans_are_in_byte_order,
                         empty_values_are_kept, large_values_are_kept, values_are_text_of_any_language,
                         values_are_bytes, keys_with_signs_are_kept, impossible_keys_are_answers,
-                        clients_do_not_disturb_each_other, many_clients_share_an_executor;
+                        clients_do_not_disturb_each_other, executor_serves_many_clients;
                     opening: the_guarantee_is_complete, a_closed_port_is_refused,
                         a_host_that_does_not_exist_is_refused, records_outlive_the_connection;
                     faults: a_broken_connection_is_made_anew, a_late_answer_is_dropped,

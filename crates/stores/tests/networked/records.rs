@@ -1,19 +1,19 @@
 //! Cases on one open store.
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, RecordStore, Session};
 
-use crate::subject::{Subject, Sync, fields, row, runtime, whole};
+use crate::subject::{Subject, Sync, fields, pad_record, row, runtime};
 
 const THREE: [(&str, &str); 3] = [("field0", "a"), ("field1", "bb"), ("field2", "ccc")];
 
 pub fn reading_a_missing_key_finds_nothing<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
-    assert_eq!(opened.session.get(&opened.key("nobody"), Wanted::All), (Status::NotFound, Row::default()));
-    let update = opened.session.change(&opened.key("nobody"), &row(&THREE));
+    assert_eq!(opened.session.get(&opened.key("missing"), Projection::All), (Status::NotFound, Row::default()));
+    let update = opened.session.change(&opened.key("missing"), &row(&THREE));
     if subject.tells_missing {
         assert_eq!(update, Status::NotFound);
-        assert_eq!(opened.session.get(&opened.key("nobody"), Wanted::All).0, Status::NotFound);
+        assert_eq!(opened.session.get(&opened.key("missing"), Projection::All).0, Status::NotFound);
     } else {
         assert_eq!(update, Status::Ok, "an upsert");
     }
@@ -21,31 +21,31 @@ pub fn reading_a_missing_key_finds_nothing<S: RecordStore>(subject: &Subject, ca
 
 pub fn deleting_a_missing_key_succeeds<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
-    assert_eq!(opened.session.remove(&opened.key("nobody")), Status::Ok);
+    assert_eq!(opened.session.remove(&opened.key("missing")), Status::Ok);
 }
 
-pub fn what_is_inserted_is_read<S: RecordStore>(subject: &Subject, case: &str) {
+pub fn record_is_read_after_insert<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
-    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
-    let (status, read) = opened.session.get(&opened.key("1"), Wanted::All);
-    assert_eq!((status, fields(&read)), (Status::Ok, whole(subject, &THREE)));
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.message());
+    let (status, read) = opened.session.get(&opened.key("1"), Projection::All);
+    assert_eq!((status, fields(&read)), (Status::Ok, pad_record(subject, &THREE)));
     for other in ["", "10", "1 "] {
-        assert_eq!(opened.session.get(&opened.key(other), Wanted::All).0, Status::NotFound);
+        assert_eq!(opened.session.get(&opened.key(other), Projection::All).0, Status::NotFound);
     }
 }
 
-pub fn one_field_is_read_alone<S: RecordStore>(subject: &Subject, case: &str) {
+pub fn single_field_is_read<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     opened.session.put(&opened.key("1"), &row(&THREE));
-    let (status, read) = opened.session.get(&opened.key("1"), Wanted::One(b"field1"));
+    let (status, read) = opened.session.get(&opened.key("1"), Projection::One(b"field1"));
     assert_eq!((status, read), (Status::Ok, row(&[("field1", "bb")])));
 }
 
-pub fn named_fields_are_read_alone<S: RecordStore>(subject: &Subject, case: &str) {
+pub fn read_returns_selected_fields<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     opened.session.put(&opened.key("1"), &row(&THREE));
     let names = ["field2".to_owned(), "field0".to_owned()];
-    let (status, read) = opened.session.get(&opened.key("1"), Wanted::Names(&names));
+    let (status, read) = opened.session.get(&opened.key("1"), Projection::Names(&names));
     assert_eq!((status, fields(&read)), (Status::Ok, fields(&row(&[("field0", "a"), ("field2", "ccc")]))));
 }
 
@@ -55,8 +55,9 @@ pub fn an_update_keeps_the_other_fields<S: RecordStore>(subject: &Subject, case:
     opened.session.put(&key, &row(&THREE));
     assert_eq!(opened.session.change(&key, &row(&[("field1", "changed")])), Status::Ok);
     assert_eq!(opened.session.change(&key, &row(&[("field7", "added"), ("field0", "A")])), Status::Ok);
-    let expected = whole(subject, &[("field0", "A"), ("field1", "changed"), ("field2", "ccc"), ("field7", "added")]);
-    assert_eq!(fields(&opened.session.get(&key, Wanted::All).1), expected);
+    let expected =
+        pad_record(subject, &[("field0", "A"), ("field1", "changed"), ("field2", "ccc"), ("field7", "added")]);
+    assert_eq!(fields(&opened.session.get(&key, Projection::All).1), expected);
 }
 
 pub fn an_insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subject, case: &str) {
@@ -64,11 +65,11 @@ pub fn an_insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subj
     let key = opened.key("1");
     opened.session.put(&key, &row(&THREE));
     let again = opened.session.put(&key, &row(&[("field1", "again")]));
-    let read = fields(&opened.session.get(&key, Wanted::All).1);
+    let read = fields(&opened.session.get(&key, Projection::All).1);
     if subject.refuses_second {
         assert_eq!(again, Status::UnexpectedState);
-        assert!(!opened.session.words().is_empty());
-        assert_eq!(read, whole(subject, &THREE));
+        assert!(!opened.session.message().is_empty());
+        assert_eq!(read, pad_record(subject, &THREE));
     } else {
         assert_eq!(again, Status::Ok);
         assert_eq!(read.get("field1").map(Vec::as_slice), Some(&b"again"[..]));
@@ -77,14 +78,14 @@ pub fn an_insert_over_a_record_is_read_or_refused<S: RecordStore>(subject: &Subj
 
 pub fn a_deleted_record_is_gone<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
-    let (one, two) = (opened.key("1"), opened.key("2"));
-    opened.session.put(&one, &row(&THREE));
+    let (first, two) = (opened.key("1"), opened.key("2"));
+    opened.session.put(&first, &row(&THREE));
     opened.session.put(&two, &row(&THREE));
-    assert_eq!(opened.session.remove(&one), Status::Ok);
-    assert_eq!(opened.session.get(&one, Wanted::All).0, Status::NotFound);
-    assert_eq!(opened.session.get(&two, Wanted::All).0, Status::Ok);
-    assert_eq!(opened.session.put(&one, &row(&THREE)), Status::Ok);
-    assert_eq!(fields(&opened.session.get(&one, Wanted::All).1), whole(subject, &THREE));
+    assert_eq!(opened.session.remove(&first), Status::Ok);
+    assert_eq!(opened.session.get(&first, Projection::All).0, Status::NotFound);
+    assert_eq!(opened.session.get(&two, Projection::All).0, Status::Ok);
+    assert_eq!(opened.session.put(&first, &row(&THREE)), Status::Ok);
+    assert_eq!(fields(&opened.session.get(&first, Projection::All).1), pad_record(subject, &THREE));
 }
 
 /// Whatever the order, a scan from an existing record finds it first, and finds the requested number of records if they
@@ -95,16 +96,16 @@ pub fn scans_find_what_is_there<S: RecordStore>(subject: &Subject, case: &str) {
     for key in &keys {
         opened.session.put(key, &row(&THREE));
     }
-    let (status, found) = opened.session.list(&keys[0], 5);
+    let (status, rows) = opened.session.list(&keys[0], 5);
     if !subject.scans {
         assert_eq!(status, Status::NotImplemented);
         return;
     }
-    assert_eq!(status, Status::Ok, "{}", opened.session.words());
-    assert_eq!(found.first().map(|(key, _)| key), Some(&keys[0]));
-    assert!(found.len() <= 5);
-    for (key, row) in found.iter().filter(|(key, _)| keys.contains(key)) {
-        assert_eq!(fields(row), whole(subject, &THREE), "{}", String::from_utf8_lossy(key));
+    assert_eq!(status, Status::Ok, "{}", opened.session.message());
+    assert_eq!(rows.first().map(|(key, _)| key), Some(&keys[0]));
+    assert!(rows.len() <= 5);
+    for (key, row) in rows.iter().filter(|(key, _)| keys.contains(key)) {
+        assert_eq!(fields(row), pad_record(subject, &THREE), "{}", String::from_utf8_lossy(key));
     }
 }
 
@@ -117,10 +118,10 @@ pub fn scans_are_in_byte_order<S: RecordStore>(subject: &Subject, case: &str) {
     for at in [3, 0, 5, 1, 4, 2] {
         opened.session.put(&keys[at], &row(&[("field0", &at.to_string())]));
     }
-    let (status, found) = opened.session.list(&keys[1], 4);
+    let (status, rows) = opened.session.list(&keys[1], 4);
     assert_eq!(status, Status::Ok);
-    assert_eq!(found.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), keys[1..5]);
-    for (at, (_, row)) in found.iter().enumerate() {
+    assert_eq!(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), keys[1..5]);
+    for (at, (_, row)) in rows.iter().enumerate() {
         assert_eq!(row.get(b"field0"), Some((at + 1).to_string().as_bytes()), "the row belongs to its key");
     }
 }
@@ -129,7 +130,7 @@ pub fn empty_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let blank = [("field0", ""), ("field1", "x"), ("field2", "")];
     assert_eq!(opened.session.put(&opened.key("1"), &row(&blank)), Status::Ok);
-    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &blank));
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Projection::All).1), pad_record(subject, &blank));
 }
 
 pub fn large_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
@@ -138,8 +139,8 @@ pub fn large_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     for len in [5_000, 1_000_000] {
         let text: String = (0..len).map(|n: u64| char::from(b' ' + ((n * n) >> 7) as u8 % 95)).collect();
         opened.session.remove(&key);
-        assert_eq!(opened.session.put(&key, &row(&[("field0", &text)])), Status::Ok, "{}", opened.session.words());
-        let (status, read) = opened.session.get(&key, Wanted::One(b"field0"));
+        assert_eq!(opened.session.put(&key, &row(&[("field0", &text)])), Status::Ok, "{}", opened.session.message());
+        let (status, read) = opened.session.get(&key, Projection::One(b"field0"));
         assert_eq!(status, Status::Ok);
         assert!(read.get(b"field0") == Some(text.as_bytes()), "{len} bytes");
     }
@@ -148,10 +149,10 @@ pub fn large_values_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
 pub fn values_are_text_of_any_language<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let odd = [("field0", "größe 名前"), ("field1", "'\"\\;--\r\n\t${}%"), ("field2", "{\"a\": [1]}")];
-    assert_eq!(opened.session.put(&opened.key("1"), &row(&odd)), Status::Ok, "{}", opened.session.words());
-    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &odd));
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&odd)), Status::Ok, "{}", opened.session.message());
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Projection::All).1), pad_record(subject, &odd));
     assert_eq!(opened.session.change(&opened.key("1"), &row(&odd[1..2])), Status::Ok);
-    assert_eq!(fields(&opened.session.get(&opened.key("1"), Wanted::All).1), whole(subject, &odd));
+    assert_eq!(fields(&opened.session.get(&opened.key("1"), Projection::All).1), pad_record(subject, &odd));
 }
 
 pub fn values_are_bytes<S: RecordStore>(subject: &Subject, case: &str) {
@@ -160,11 +161,11 @@ pub fn values_are_bytes<S: RecordStore>(subject: &Subject, case: &str) {
     odd.push(b"field0", b"\xff\xfe\0tail");
     let put = opened.session.put(&opened.key("1"), &odd);
     if subject.bytes {
-        assert_eq!(put, Status::Ok, "{}", opened.session.words());
-        assert_eq!(opened.session.get(&opened.key("1"), Wanted::One(b"field0")), (Status::Ok, odd));
+        assert_eq!(put, Status::Ok, "{}", opened.session.message());
+        assert_eq!(opened.session.get(&opened.key("1"), Projection::One(b"field0")), (Status::Ok, odd));
     } else {
         assert!(matches!(put, Status::BadRequest | Status::Error), "{put:?}");
-        assert!(!opened.session.words().is_empty());
+        assert!(!opened.session.message().is_empty());
     }
     assert_eq!(opened.session.put(&opened.key("2"), &row(&THREE)), Status::Ok, "it works on");
 }
@@ -174,7 +175,7 @@ pub fn keys_with_signs_are_kept<S: RecordStore>(subject: &Subject, case: &str) {
     for name in ["'; DROP TABLE usertable; --", "two words", "größe", "a\r\nb", "\"\\{}"] {
         let key = opened.key(name);
         assert_eq!(opened.session.put(&key, &row(&[("field0", name)])), Status::Ok, "{name}");
-        let (status, read) = opened.session.get(&key, Wanted::One(b"field0"));
+        let (status, read) = opened.session.get(&key, Projection::One(b"field0"));
         assert_eq!((status, read), (Status::Ok, row(&[("field0", name)])));
     }
 }
@@ -186,14 +187,14 @@ pub fn impossible_keys_are_answers<S: RecordStore>(subject: &Subject, case: &str
         opened.session.remove(&key);
         let put = opened.session.put(&key, &row(&THREE));
         if put == Status::Ok {
-            assert_eq!(fields(&opened.session.get(&key, Wanted::All).1), whole(subject, &THREE));
+            assert_eq!(fields(&opened.session.get(&key, Projection::All).1), pad_record(subject, &THREE));
             assert_eq!(opened.session.remove(&key), Status::Ok);
         } else {
             assert!(matches!(put, Status::BadRequest | Status::Error), "{put:?}");
-            assert!(!opened.session.words().is_empty());
+            assert!(!opened.session.message().is_empty());
         }
     }
-    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.words());
+    assert_eq!(opened.session.put(&opened.key("1"), &row(&THREE)), Status::Ok, "{}", opened.session.message());
 }
 
 pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case: &str) {
@@ -210,8 +211,8 @@ pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case
                     session.remove(&key(n));
                     assert_eq!(session.put(&key(n), &row(&[("field0", &text), ("field1", "new")])), Status::Ok);
                     assert_eq!(session.change(&key(n), &row(&[("field1", "old")])), Status::Ok);
-                    let read = session.get(&key(n), Wanted::All).1;
-                    assert_eq!(fields(&read), whole(subject, &[("field0", &text), ("field1", "old")]));
+                    let read = session.get(&key(n), Projection::All).1;
+                    assert_eq!(fields(&read), pad_record(subject, &[("field0", &text), ("field1", "old")]));
                 }
             });
         }
@@ -220,7 +221,7 @@ pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case
 }
 
 /// As in the engine: many clients on one thread, each with one operation in flight.
-pub fn many_clients_share_an_executor<S: RecordStore>(subject: &Subject, case: &str) {
+pub fn executor_serves_many_clients<S: RecordStore>(subject: &Subject, case: &str) {
     const CLIENTS: usize = 50;
     let opened = subject.open::<S>(case);
     let runtime = runtime();
@@ -236,7 +237,7 @@ pub fn many_clients_share_an_executor<S: RecordStore>(subject: &Subject, case: &
                 for (n, key) in keys.iter().enumerate() {
                     let text = format!("{client} {n}");
                     assert_eq!(session.insert(key, &row(&[("field0", &text)])).await, Status::Ok);
-                    assert_eq!(session.read(key, Wanted::One(b"field0"), &mut read).await, Status::Ok);
+                    assert_eq!(session.read(key, Projection::One(b"field0"), &mut read).await, Status::Ok);
                     assert_eq!(read.get(b"field0"), Some(text.as_bytes()));
                 }
                 session.cleanup().await;

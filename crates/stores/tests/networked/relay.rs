@@ -19,16 +19,16 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");
         let (links, holds) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (own, held) = (Arc::clone(&links), Arc::clone(&holds));
+        let (own, own_holds) = (Arc::clone(&links), Arc::clone(&holds));
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let client = client.expect("a client");
                 let server = TcpStream::connect(&server).expect("the server");
                 let (to_server, to_client) = (server.try_clone().expect("a copy"), client.try_clone().expect("a copy"));
                 own.lock().expect("no panic").push(client.try_clone().expect("a copy"));
-                let held = Arc::clone(&held);
+                let own_holds = Arc::clone(&own_holds);
                 std::thread::spawn(move || pump(client, to_server, &AtomicBool::new(false)));
-                std::thread::spawn(move || pump(server, to_client, &held));
+                std::thread::spawn(move || pump(server, to_client, &own_holds));
             }
         });
         Self { address, links, holds }

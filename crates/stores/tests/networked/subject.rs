@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use loadstone_load::{Row, Status, Wanted};
+use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Durability, EngineError, Options, RecordStore, Rows, Session, Store};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
@@ -151,9 +151,9 @@ impl<S: Session> Sync<S> {
         self.tasks.block_on(&self.runtime, call(&mut self.session))
     }
 
-    pub fn get(&mut self, key: &[u8], wanted: Wanted<'_>) -> (Status, Row) {
+    pub fn get(&mut self, key: &[u8], projection: Projection<'_>) -> (Status, Row) {
         let mut row = row(&[("left over", "from before")]);
-        let status = self.wait(|session| session.read(key, wanted, &mut row));
+        let status = self.wait(|session| session.read(key, projection, &mut row));
         (status, row)
     }
 
@@ -175,12 +175,12 @@ impl<S: Session> Sync<S> {
     pub fn list(&mut self, from: &[u8], count: usize) -> (Status, Vec<(Vec<u8>, Row)>) {
         let mut rows = Rows::default();
         rows.push(b"left over");
-        let status = self.wait(|session| session.scan(from, count, Wanted::All, &mut rows));
+        let status = self.wait(|session| session.scan(from, count, Projection::All, &mut rows));
         (status, rows.iter().map(|(key, row)| (key.to_vec(), row.clone())).collect())
     }
 
     /// The message of the last failure.
-    pub fn words(&mut self) -> String {
+    pub fn message(&mut self) -> String {
         self.session.last_error().unwrap_or_default()
     }
 }
@@ -200,7 +200,7 @@ pub fn row(fields: &[(&str, &str)]) -> Row {
 }
 
 /// A record as it is returned: all ten fields of the table if the store pads, in the order of their names.
-pub fn whole(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
+pub fn pad_record(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     if subject.pads {
         all.extend((0..10).map(|n| (format!("field{n}"), Vec::new())));

@@ -67,7 +67,7 @@ pub fn outcomes(latencies: &Readings, steps: &[&str], summed: bool) -> Vec<Outco
 }
 
 /// The outcomes of operations whose end was not observed.
-pub fn censored(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
+pub fn censor_outcomes(bounds: &BTreeMap<StepId, Latencies>, steps: &[&str], open: bool) -> Vec<Outcome> {
     bounds
         .iter()
         .map(|(step, [service, response, lower])| Outcome {

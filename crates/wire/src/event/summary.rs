@@ -105,7 +105,8 @@ pub struct Summary {
     /// Outcomes of the whole measured window.
     pub outcomes: Vec<Outcome>,
     /// The first message for each `OPERATION STATUS`.
-    pub words: BTreeMap<String, String>,
+    #[serde(rename = "words")]
+    pub messages: BTreeMap<String, String>,
     /// The sections of the workload kinds.
     #[serde(flatten)]
     pub sections: Sections,
@@ -138,8 +139,8 @@ impl Merge for Summary {
         self.settle_seconds = max_known(self.settle_seconds, other.settle_seconds);
         self.saturated_values.merge(other.saturated_values);
         self.outcomes.extend(other.outcomes);
-        for (failure, message) in other.words {
-            self.words.entry(failure).or_insert(message);
+        for (failure, message) in other.messages {
+            self.messages.entry(failure).or_insert(message);
         }
         self.sections.merge(other.sections);
     }

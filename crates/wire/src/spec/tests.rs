@@ -41,8 +41,8 @@ fn fingerprint_covers_operations_alone() {
 }
 
 #[test]
-fn a_spec_that_cannot_run_is_refused_with_the_reason() {
-    for (from, to, wanted) in [
+fn invalid_spec_is_refused_with_the_reason() {
+    for (from, to, expected) in [
         ("\"spec\": 1", "\"spec\": 3", "version 3"),
         ("\"phase\": \"run\"", "\"phase\": \"load\", \"warmup_seconds\": 1", "warmup_seconds"),
         ("\"clients\": 8", "\"clients\": 0", "at least 1"),
@@ -58,7 +58,7 @@ fn a_spec_that_cannot_run_is_refused_with_the_reason() {
         let text = SPEC.replace(from, to);
         assert_ne!(text, SPEC, "{from} is in the fixture");
         let error = TrialSpec::parse(&text).unwrap_err();
-        assert!(error.message.contains(wanted) && error.is_usage(), "{to}: {error}");
+        assert!(error.message.contains(expected) && error.is_usage(), "{to}: {error}");
     }
 }
 

@@ -2,13 +2,13 @@
 
 pub mod files;
 pub mod records;
+pub mod rules;
 pub mod sort;
 pub mod statements;
 pub mod time_series;
 
 use std::collections::BTreeMap;
 
-use loadstone_load::Refusal;
 use loadstone_load::core::CoreSpec;
 use loadstone_load::time_series::TimeSeriesSpec;
 use loadstone_storage::work::FilesSpec;
@@ -17,10 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use self::files::FilesSummary;
 use self::records::Unsettled;
+use self::rules::WorkRules;
 use self::sort::{SortSpec, SortSummary};
 use self::statements::{MissingRows, StatementRows, StatementsSpec};
-use super::{Phase, TrialSpec};
-use crate::error::EngineError;
 use crate::merge::Merge;
 
 /// Passes all workload kinds to a macro. Add a new kind here: the variant and type of its spec, its module in the crate
@@ -105,35 +104,3 @@ macro_rules! define_work {
 }
 
 workload_kinds!(define_work);
-
-/// The rules of a workload kind for a spec.
-pub trait WorkRules {
-    /// The table of all operations; for files, their directory; empty if the work names its tables.
-    #[expect(clippy::unnecessary_literal_bound, reason = "most kinds return a field")]
-    fn table(&self) -> &str {
-        ""
-    }
-
-    /// Whether a run of this work may create a missing database.
-    fn creates(&self) -> bool {
-        false
-    }
-
-    /// Whether this work has clients, due times and a store.
-    fn has_clients(&self) -> bool {
-        true
-    }
-
-    /// Refuses work that cannot be run. The refusal has the paths of fields in braces.
-    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal>;
-
-    /// Refuses work by rules that apply only without a front end.
-    fn check(&self, _seed: u64) -> Result<(), EngineError> {
-        Ok(())
-    }
-
-    /// Refuses a ledger for work that cannot have one.
-    fn validate_ledger(&self, _phase: Phase) -> Result<(), Refusal> {
-        Err(Refusal::new("a ledger is for records only", "leave {ledger} out"))
-    }
-}

@@ -200,7 +200,7 @@ fn unescape(text: &[char]) -> Result<Vec<u16>, String> {
     Ok(units)
 }
 
-/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java accepts those of other scripts too), within 64 bits.
+/// `Long.parseLong`: an optional `+` or `-`, then ASCII digits (Java also accepts other scripts' digits), within 64 bits.
 pub fn java_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }

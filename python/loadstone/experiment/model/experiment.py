@@ -1,7 +1,7 @@
 """The model of an experiment file: its keys, their types, defaults and meanings.
 
 This is the source of the reference page and of the JSON Schema. Here each value is validated alone;
-`loadstone.experiment.validation` checks how they fit together. Short forms (`repeats: 6`) are expanded before.
+`loadstone.experiment.validation` checks their consistency. Short forms (`repeats: 6`) are expanded before.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from loadstone.search.rule import CONFIRMATIONS
 DURATION_SECONDS = 10.0
 WARMUP_SECONDS = 2.0
 AT_MOST_FACTOR = 3
-# The pilot block, in windows of the experiment: the longest warm-up that it can find, and the window after it.
+# Length of the pilot block, in windows of the experiment: the longest warm-up that it can find, and one window.
 PILOT_CAP, PILOT_WINDOWS = 1.5, 2.0
 
 
@@ -57,8 +57,8 @@ class Workload(FilePart):
     @property
     def kinds(self) -> list[str]:
         """The kinds whose keys are set."""
-        given = {KIND_OF_KEY[key] for key in self.model_fields_set}
-        return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in given]
+        used_kinds = {KIND_OF_KEY[key] for key in self.model_fields_set}
+        return [kind for kind in dict.fromkeys(KIND_OF_KEY.values()) if kind in used_kinds]
 
     def keys_of_kind(self, kind: str) -> FilePart:
         """The keys of a kind."""
@@ -207,8 +207,8 @@ class Repeats(FilePart):
     """Limit for `until`. Default: `at_least`, or three times that with `until`."""
 
     until: Shares | None = Field(default=None, examples=[{"throughput": "5%", "read.p99": "10%"}, "5%"])
-    """Stop when the intervals of the metrics named here are this narrow, as fractions of the figures; for a fraction
-    alone, that of the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
+    """Stop when the intervals of these metrics are this narrow, as fractions of the figures. A single fraction applies
+    to the first compared metric: at a rate a latency, unless `compare.metrics` has throughput alone."""
 
 
 class Compare(FilePart):
@@ -334,17 +334,17 @@ class Experiment(FilePart):
     """Time limit of one phase of a trial."""
 
     @property
-    def each_workload(self) -> dict[tuple[str | int, ...], Workload]:
+    def all_workloads(self) -> dict[tuple[str | int, ...], Workload]:
         """Every workload by its path in the file."""
         several: dict[tuple[str | int, ...], Workload] = {
-            ("workloads", name): each for name, each in self.workloads.items()
+            ("workloads", name): workload for name, workload in self.workloads.items()
         }
         return several or {("workload",): self.workload}
 
     @property
     def kinds(self) -> list[str]:
         """The distinct workload kinds, in the order of the file."""
-        return list(dict.fromkeys(kind for each in self.each_workload.values() for kind in each.kinds))
+        return list(dict.fromkeys(kind for workload in self.all_workloads.values() for kind in workload.kinds))
 
     def workload_at(self, point: Mapping[str, Scalar]) -> tuple[str | int, ...]:
         """The path of the workload of a point."""
@@ -388,13 +388,13 @@ def add_kinds(plain: str, kinds: Mapping[str, type[FilePart]]) -> None:
         else:
             described = str(model.__doc__)
             example: Any = {
-                key: each.examples[0]
-                for key, each in model.model_fields.items()
-                if each.is_required() and each.examples
+                key: field.examples[0]
+                for key, field in model.model_fields.items()
+                if field.is_required() and field.examples
             }
             fields = {name: FieldInfo(annotation=model | None, default=None, description=described, examples=[example])}  # type: ignore[arg-type]
-        for key, each in fields.items():
+        for key, field in fields.items():
             KIND_OF_KEY[key] = name
-            Workload.__pydantic_fields__[key] = each
+            Workload.__pydantic_fields__[key] = field
     for model in (Workload, Experiment):
         model.model_rebuild(force=True)

@@ -92,7 +92,7 @@ LengthOrNever = Annotated[
 
 
 class At(FilePart):
-    """The beginning of the fault: drawn between two instants. A single value is an exact instant."""
+    """The start of the fault, drawn between two instants. A single value is an exact instant."""
 
     if TYPE_CHECKING:
         # `from` is a keyword of Python.
@@ -144,7 +144,7 @@ class Recovered(FilePart):
     """The length of the windows that are compared; at least 12 must fit before the fault."""
 
     hold: LengthOrNone = Field(default=30.0, examples=["30s"])
-    """Time for which the level must be held."""
+    """Time for which the service must stay at that level."""
 
 
 class FaultKeys(FilePart):

@@ -31,17 +31,17 @@ def count_points(vary: Vary) -> int:
 
 def list_points(vary: Vary) -> list[Point]:
     """All points, in the order of the file: the last dimension changes first."""
-    found: list[Point] = []
+    points: list[Point] = []
     if vary.combine_dimensions() or vary.zip:
         rows = list(zip(*vary.zip.values(), strict=False)) if vary.zip else [()]
         names = [*vary.combine_dimensions(), *vary.zip]
         for crossed, row in itertools.product(itertools.product(*vary.combine_dimensions().values()), rows):
             point = dict(zip(names, (*crossed, *row), strict=True))
-            if not any(has_values(point, each) for each in vary.exclude):
-                found.append(point)
+            if not any(has_values(point, excluded) for excluded in vary.exclude):
+                points.append(point)
     order = list(distinct_values(vary))
-    found += [{name: point[name] for name in order if name in point} for point in vary.include]
-    return found
+    points += [{name: point[name] for name in order if name in point} for point in vary.include]
+    return points
 
 
 def drop_fraction(value: float | None) -> float | None:
@@ -56,13 +56,13 @@ def has_values(point: Mapping[str, Scalar], partial: Mapping[str, Scalar]) -> bo
 
 def find_duplicates(values: Sequence[Scalar]) -> list[int]:
     """The indexes of values that repeat an earlier one: equal values, or equal texts."""
-    seen: set[Scalar] = set()
+    earlier: set[Scalar] = set()
     repeated = []
     for i, value in enumerate(values):
         # 1 and "1" differ, but not in a path; 1 and 1.0 are equal, but differ in a path.
-        if value in seen or str(value) in seen:
+        if value in earlier or str(value) in earlier:
             repeated.append(i)
-        seen |= {value, str(value)}
+        earlier |= {value, str(value)}
     return repeated
 
 

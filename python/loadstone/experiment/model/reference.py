@@ -42,19 +42,19 @@ def render_keys() -> str:
 
 
 def list_parts() -> list[tuple[str, type[BaseModel]]]:
-    """The parts of the file by their paths; a part that is used in several places by the shortest."""
+    """The parts of the file by their paths; a part that is used in several places is listed by its shortest path."""
     every = list(parts_below(Experiment))
-    return [(path, model) for path, model in every if path == min((p for p, each in every if each is model), key=len)]
+    return [(path, model) for path, model in every if path == min((p for p, other in every if other is model), key=len)]
 
 
 def parts_below(model: type[BaseModel], above: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
     """The parts below a model's keys, by their paths."""
     for key, field in model.model_fields.items():
-        for each in (field.annotation, *get_args(field.annotation)):
-            if isinstance(each, type) and issubclass(each, BaseModel):
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
                 path = f"{above}{key}" + (".NAME" if get_origin(field.annotation) is dict else "")
-                yield path, each
-                yield from parts_below(each, f"{path}.")
+                yield path, part
+                yield from parts_below(part, f"{path}.")
 
 
 def render_table(model: type[BaseModel], part: dict[str, Any], root: dict[str, Any]) -> list[str]:
@@ -80,7 +80,7 @@ def default_of(schema: dict[str, Any]) -> str:
 
 
 def needs_no_example(schema: dict[str, Any]) -> bool:
-    """Whether a key needs no example: it is a single value, or a mapping whose keys have examples."""
+    """Whether a key needs no example, as a single value, or a mapping whose keys have examples."""
     return (
         "enum" in schema or "const" in schema or describe_type(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
     )
@@ -99,14 +99,16 @@ def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
         return " or ".join(f"`{flow_yaml(word)}`" for word in choices)
     if "anyOf" in schema:
         # Skips the pattern for templates: any value may be one.
-        others = [
-            each for each in schema["anyOf"] if each.get("type") != "null" and each.get("pattern") != VARIED_PATTERN
+        alternatives = [
+            alternative
+            for alternative in schema["anyOf"]
+            if alternative.get("type") != "null" and alternative.get("pattern") != VARIED_PATTERN
         ]
-        kinds = [describe_type(other) for other in others]
+        kinds = [describe_type(other) for other in alternatives]
         if kinds == ["integer", "string"]:
             return SIZE
         if kinds[:2] == ["number", "string"]:
-            pattern = others[1]["pattern"]
+            pattern = alternatives[1]["pattern"]
             if "ops?/s" in pattern:
                 kinds[:2] = ["rate"]
                 return " or ".join(kinds)

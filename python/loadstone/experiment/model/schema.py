@@ -93,13 +93,13 @@ def as_overlay(node: Schema) -> Schema:
     """The schema of a scale: nothing is required, and null removes any key."""
     result = {key: value for key, value in node.items() if key != "required"}
     if "properties" in node:
-        result["properties"] = {key: allow_null(as_overlay(each)) for key, each in node["properties"].items()}
+        result["properties"] = {key: allow_null(as_overlay(value)) for key, value in node["properties"].items()}
     if isinstance(node.get("additionalProperties"), dict):
         result["additionalProperties"] = allow_null(as_overlay(node["additionalProperties"]))
-    # It lists required keys.
+    # `required` lists keys, which a scale may omit.
     result.pop("oneOf", None)
     if "anyOf" in node:
-        result["anyOf"] = [as_overlay(each) for each in node["anyOf"]]
+        result["anyOf"] = [as_overlay(alternative) for alternative in node["anyOf"]]
     if "$ref" in node:
         result["$ref"] = node["$ref"].replace("#/$defs/", "#/$defs/Scaled")
     return result
@@ -107,21 +107,21 @@ def as_overlay(node: Schema) -> Schema:
 
 def allow_null(node: Schema) -> Schema:
     """A schema that also accepts null; the keywords that editors show stay at the top level."""
-    shown: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
-    rest = {key: value for key, value in node.items() if key not in shown}
-    return {**shown, "anyOf": [rest, {"type": "null"}]}
+    labels: Schema = {key: node[key] for key in ("description", "default", "examples") if key in node}
+    rest = {key: value for key, value in node.items() if key not in labels}
+    return {**labels, "anyOf": [rest, {"type": "null"}]}
 
 
 def tidy_schema(node: Any) -> Any:
     """Removes titles, which only repeat the keys, and puts each description on one line."""
     if isinstance(node, dict):
-        kept = {
+        schema = {
             key: tidy_schema(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))
         }
-        if isinstance(description := kept.get("description"), str):
-            kept["description"] = " ".join(description.split())
-        return kept
-    return [tidy_schema(each) for each in node] if isinstance(node, list) else node
+        if isinstance(description := schema.get("description"), str):
+            schema["description"] = " ".join(description.split())
+        return schema
+    return [tidy_schema(item) for item in node] if isinstance(node, list) else node
 
 
 def render_schema() -> str:

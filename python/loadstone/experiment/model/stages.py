@@ -1,4 +1,4 @@
-"""A rate that changes during the window: ramps, steps and spikes, a stage each."""
+"""A rate that changes during the window: a stage for each ramp, step or spike."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from loadstone.experiment.model.values import (
     WRITTEN,
     FilePart,
     Varied,
-    in_digits,
+    digits_hint,
     parse_rate,
     quote_value,
     rate_number,
@@ -39,7 +39,7 @@ def stage_rate(value: Any) -> float:
     """Operations per second in a stage; 0 is a pause."""
     value = rate_number(value)
     if not quantity.is_finite(value) or value < 0:
-        hint = in_digits(value) or "write digits, like 5000; 0 is a pause"
+        hint = digits_hint(value) or "write digits, like 5000; 0 is a pause"
         refuse_value(f"must be a number of operations per second, got {quote_value(value)}", hint)
     return float(value)
 

@@ -12,7 +12,7 @@ from loadstone.experiment.model.values import Boolean, Count, FilePart, Fresh, P
 OVER = {"hbase": "hdfs"}
 # The keys of `attach` that are commands.
 ATTACH_COMMANDS = ("status", "restart", "kill", "fresh", "stop", "pause", "resume", "cut", "uncut", "verify")
-# The commands that each fault needs: it is injected by the first, lifted by the second, and verified by the third.
+# The commands that each fault needs: the first injects it, the second lifts it, the third verifies it.
 ATTACH_FAULTS = {
     "kill": ("kill", "restart", "verify"),
     "stop": ("stop", "restart", "verify"),
@@ -118,7 +118,7 @@ class SystemKeys(FilePart):
     """The connection to a system."""
 
     store: Text = Field(default="", examples=["rocksdb"])
-    """The engine's driver. Default: the system's name, else that of `start.system`."""
+    """The engine's driver. Default: the driver named like the system, else the driver for `start.system`."""
 
     properties: dict[str, Property] = Field(default={}, examples=[{"rocksdb.version": "10.10.1"}])
     """The store's properties."""

@@ -65,8 +65,8 @@ def render_strings(value: Any, render: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return render(value)
     if isinstance(value, dict):
-        return {key: render_strings(each, render) for key, each in value.items()}
-    return [render_strings(each, render) for each in value] if isinstance(value, list | tuple) else value
+        return {key: render_strings(item, render) for key, item in value.items()}
+    return [render_strings(item, render) for item in value] if isinstance(value, list | tuple) else value
 
 
 def list_strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -74,8 +74,8 @@ def list_strings(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list | tuple):
-        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from list_strings(each, (*path, key))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from list_strings(item, (*path, key))
 
 
 def escape_braces(text: str) -> str:

@@ -34,7 +34,7 @@ class FilePart(BaseModel):
 
 
 def refuse_value(what: str, hint: str) -> NoReturn:
-    """Refuses a value. `what` is the text after the key's name."""
+    """Refuses a value; `what` completes the sentence that begins with the key's name."""
     raise PydanticCustomError("mistake", "{what}", {"what": what, "hint": hint})
 
 
@@ -115,11 +115,11 @@ def number_validator(least: int, hint: str = "write digits only, like 12") -> Pl
     """An integer of at least this value."""
 
     def check_number(value: Any) -> int:
-        if isinstance(value, int) and not isinstance(value, bool):
-            if value >= least:
-                return value
-            refuse_value(f"must be a whole number of at least {least}, got {value}", f"write {least} or more")
-        refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", hint)
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if not is_whole or value < least:
+            remedy = f"write {least} or more" if is_whole else hint
+            refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", remedy)
+        return int(value)
 
     return PlainValidator(check_number)
 
@@ -147,12 +147,12 @@ def parse_rate(value: Any) -> float:
     if not quantity.is_finite(value) or value <= 0:
         closed = "leave `rate` out for a closed loop, in which each client sends as soon as its last operation is done"
         refuse_value(
-            f"must be a number of operations per second above 0, got {quote_value(value)}", in_digits(value) or closed
+            f"must be a number of operations per second above 0, got {quote_value(value)}", digits_hint(value) or closed
         )
     return float(value)
 
 
-def in_digits(value: Any) -> str:
+def digits_hint(value: Any) -> str:
     """A hint on the notation of a load such as `10k`; empty for other values."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmM])", value) if isinstance(value, str) else None
     return f"write {float(match[1]) * THOUSANDS[match[2].lower()]:.0f}" if match else ""
@@ -161,7 +161,7 @@ def in_digits(value: Any) -> str:
 def parse_bound(value: Any) -> int | float:
     """A load where a search begins or ends."""
     if not quantity.is_finite(value) or value <= 0:
-        hint = in_digits(value) or "write clients, or operations per second, as digits"
+        hint = digits_hint(value) or "write clients, or operations per second, as digits"
         refuse_value(f"must be a number above 0, got {quote_value(value)}", hint)
     return int(value) if value == int(value) else value
 
@@ -206,7 +206,7 @@ def parse_shares(value: Any) -> float | dict[str, float]:
         return parse_share(value)
     if not value:
         refuse_value("names no figure", "write 5%, or {throughput: 5%, read.p99: 10%}")
-    return {parse_text(metric): parse_share(each) for metric, each in value.items()}
+    return {parse_text(metric): parse_share(share) for metric, share in value.items()}
 
 
 def parse_size(value: Any) -> int:
@@ -223,8 +223,8 @@ class Varied:
             self.check_template, handler(source), serialization=unchanged
         )
 
-    def __get_pydantic_json_schema__(self, given: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {"anyOf": [handler(given), {"type": "string", "pattern": VARIED_PATTERN}]}
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"anyOf": [handler(core_schema), {"type": "string", "pattern": VARIED_PATTERN}]}
 
     @staticmethod
     def check_template(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:

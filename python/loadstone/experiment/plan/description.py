@@ -39,7 +39,7 @@ def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
         f"trials     {describe_trials(plan)}",
         f"each       {describe_trial(plan)}",
         *(f"stages     {stage}" for stage in describe_stages(plan)),
-        *(f"servers    {each}" for each in describe_servers(plan)),
+        *(f"servers    {line}" for line in describe_servers(plan)),
         f"compared   {describe_comparison(plan)}",
         f"order      random within each repeat, seed {experiment.seed}; first {first_few(first)}",
         f"time       {units.rough_span(*estimate_seconds(plan))}, if a system {describe_assumptions(plan)}",
@@ -64,8 +64,8 @@ def describe_trials(plan: Plan) -> str:
         number = units.count_noun(repeats.at_least, "repeat")
         return f"{count} × {number} = {units.count_noun(plan.trials_least, 'trial')}"
     limits = repeats.until if isinstance(repeats.until, dict) else {deciding_metric(plan): repeats.until}
-    widths = [f"that of {metric} is {quantity.share_written(share)}" for metric, share in limits.items()]
-    until = f"until the interval {units.list_items(widths, len(widths)).removeprefix('that ')} of the figure wide"
+    widths = [f"{quantity.share_written(share)} of {metric}" for metric, share in limits.items()]
+    until = f"until the interval is at most {units.list_items(widths, len(widths))}"
     most = f"{units.format_count(plan.trials_least)} to {units.format_count(plan.trials_most)} trials"
     return f"{count} × {repeats.at_least} to {repeats.at_most} repeats, {until} = {most}"
 
@@ -86,8 +86,8 @@ def describe_trial(plan: Plan) -> str:
         steps = []
     elif experiment.load.reuse:
         networked = {describe_engine().is_networked(variant.store) for variant in plan.variants}
-        steps = ["copy what was loaded"] if False in networked else []
-        steps += ["use the table that was loaded"] if True in networked else []
+        steps = ["copy the loaded data"] if False in networked else []
+        steps += ["use the loaded table"] if True in networked else []
         steps = [" or ".join(steps)]
     if measure.warmup is None:
         steps.append("warm up as long as a pilot block finds")
@@ -117,9 +117,11 @@ def describe_servers(plan: Plan) -> list[str]:
     times = {name: "once" if count == 1 else units.count_noun(count, "time") for name, count in counts.items()}
     started = [f"{name}, started {often}" for name, often in times.items()]
     attached = dict.fromkeys(
-        each.servers.how for each in plan.variants if each.servers and isinstance(each.servers.how, Attached)
+        variant.servers.how
+        for variant in plan.variants
+        if variant.servers and isinstance(variant.servers.how, Attached)
     )
-    return [*started, *(f"attached, at {', '.join(each.hosts)}" for each in attached)]
+    return [*started, *(f"attached, at {', '.join(servers.hosts)}" for servers in attached)]
 
 
 def describe_stages(plan: Plan) -> list[str]:
@@ -143,7 +145,7 @@ def first_few(names: Sequence[str]) -> str:
 
 
 def server_text(start: StartRequest) -> str:
-    """Servers as text: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
+    """A description of the servers: `hbase, 3 nodes, hbase.wal.dir=/mnt/nvme`."""
     return ", ".join(
         [
             start.system,

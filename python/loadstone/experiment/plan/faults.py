@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from loadstone.experiment.model.experiment import Experiment
 from loadstone.experiment.model.faults import LIFT_SECONDS, NEVER, FaultKeys, seconds_of
 
-# Fractional parts of the golden ratio and of the square root of 2. They are independent, so that lengths do not follow
-# instants.
+# Fractional parts of the golden ratio and of the square root of 2. The two are independent, so that lengths do not
+# correlate with instants.
 INSTANT_STEP, LIFT_STEP = 0.6180339887498949, 0.41421356237309515
 
 
@@ -54,7 +54,7 @@ class Draw:
 
 
 def hash_fraction(text: str) -> float:
-    """A number from 0 (inclusive) to 1 (exclusive), evenly distributed over texts."""
+    """A number from 0 (inclusive) to 1 (exclusive), from a uniform hash of a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") / (1 << 48)
 
 
@@ -78,7 +78,7 @@ def value_within(span: tuple[float, float], turns: float) -> float:
 def draw_servers(fault: PlannedFault, seed: int, repeat: int, eligible: Sequence[str]) -> list[str]:
     """The servers of a fault in a repeat: each is drawn once in every `len(eligible)` repeats, in random order.
 
-    With `count` servers at once, each is in as many of them.
+    With `count` servers at once, each is in `count` of those repeats.
     """
     names = sorted(eligible)
     if not names:

@@ -25,15 +25,15 @@ OPERATIONS_PER_SECOND = (200_000.0, 20_000.0)
 # The response time of servers: measured 0.1 ms for Redis, and 5 ms for HBase with its log synced to 3 data nodes.
 ANSWER_SECONDS = (100e-6, 10e-3)
 COPY_BYTES_PER_SECOND = (1e9, 200e6)
-# Starting two engines, opening and closing the store, flushing the file system, settling, judging. The quickstart took
-# 0.6 s a trial on two idle processors; with 25 processes competing for two, a trial took 8 s more than its window.
+# Overhead of a trial: starting two engines, opening and closing the store, flushing the file system, settling, judging.
+# Measured with the quickstart: 0.6 s on two idle processors, and 8 s with 25 competing processes.
 OVERHEAD_SECONDS = (0.4, 8.0)
 # Time to stop the last servers and start new ones; systems that are not listed run in Java.
 START_SECONDS = {"redis": (0.5, 5.0), "postgres": (2.0, 15.0)}
 START_SECONDS_JAVA = (15.0, 120.0)
 # The number of starts depends on the order of trials; it is counted for this number of repeats, and extrapolated.
 START_BLOCKS = 20
-# A log-structured store keeps its logs, and during compactions both old and new files.
+# A log-structured store needs space for its logs and, during compactions, for old and new files.
 SPACE_FACTOR, SPACE_OVERHEAD_BYTES = 4, 200_000_000
 KEPT_FACTOR = 2
 # A search tries at least this many loads.
@@ -76,10 +76,13 @@ def describe_assumptions(plan: Plan) -> str:
         fast, slow = ANSWER_SECONDS
         parts.append(f"answers a client over the network in {fast * 1e3:g} to {slow * 1e3:g} ms")
     if systems := sorted({start.system for start in list_starts(plan, 1)}):
-        fast, slow = (min(start_seconds(each, 0) for each in systems), max(start_seconds(each, 1) for each in systems))
+        fast, slow = (
+            min(start_seconds(system, 0) for system in systems),
+            max(start_seconds(system, 1) for system in systems),
+        )
         parts.append(f"starts in {fast:g} to {slow:g} s")
     fast, slow = OVERHEAD_SECONDS
-    return ", ".join([*parts, f"takes {fast:g} to {slow:g} s for the rest of a trial"])
+    return ", ".join([*parts, f"takes {fast:g} to {slow:g} s for the other phases of a trial"])
 
 
 def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> str:
@@ -89,7 +92,7 @@ def range_text(guesses: tuple[float, float], write: Callable[[float], str]) -> s
 
 
 def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
-    """Seconds by the fast (0) or the slow (1) estimate."""
+    """Seconds, in the fast (0) or the slow (1) estimate."""
     measure = plan.experiment.measure
     total, loaded = 0.0, set()
     for variant in plan.variants:
@@ -97,22 +100,22 @@ def plan_seconds(plan: Plan, repeats: int, slow: int) -> float:
         pilot = (PILOT_CAP + PILOT_WINDOWS) * window + OVERHEAD_SECONDS[slow] if plan.experiment.pilot else 0.0
         # The pilot finds a warm-up of at most its cap.
         warmup = measure.warmup if measure.warmup is not None else slow * PILOT_CAP * window
-        each = warmup + OVERHEAD_SECONDS[slow]
+        trial_seconds = warmup + OVERHEAD_SECONDS[slow]
         if measure.duration is not None:
-            each += measure.duration
+            trial_seconds += measure.duration
         elif variant.operations is not None:
-            each += variant.operations / (variant.rate or operations_per_second(variant, slow))
+            trial_seconds += variant.operations / (variant.rate or operations_per_second(variant, slow))
         data = variant.data
-        each += data.seconds + data.moved_bytes / BYTES_PER_SECOND[slow]
+        trial_seconds += data.seconds + data.moved_bytes / BYTES_PER_SECOND[slow]
         writing = load_seconds(variant.loading, data, slow) if data.loaded else 0.0
         if not plan.experiment.load.reuse:
-            each += writing
+            trial_seconds += writing
         else:
-            each += data.size / COPY_BYTES_PER_SECOND[slow] if is_copied(variant) else 0.0
+            trial_seconds += data.size / COPY_BYTES_PER_SECOND[slow] if is_copied(variant) else 0.0
             if variant.load_key not in loaded:
                 loaded.add(variant.load_key)
                 total += writing
-        total += each * repeats + pilot
+        total += trial_seconds * repeats + pilot
     sampled = min(repeats, START_BLOCKS)
     return total + sum(start_seconds(start.system, slow) for start in list_starts(plan, sampled)) * repeats / sampled
 
@@ -134,7 +137,7 @@ def list_starts(plan: Plan, repeats: int) -> list[StartRequest]:
 
 
 def count_shared(up: Sequence[StartRequest], needed: Sequence[StartRequest]) -> int:
-    """The number of running systems that the next trial can use: the leading ones that are equal."""
+    """The number of running systems that the next trial can use: the equal systems at the start of both lists."""
     same = (before == after for before, after in zip(up, needed, strict=False))
     return sum(1 for _ in itertools.takewhile(bool, same))
 
@@ -154,8 +157,8 @@ def operations_per_second(variant: Variant, slow: int) -> float:
 
 def is_buffered(variant: Variant) -> bool:
     """Whether a client buffers its writes and sends many records at once."""
-    given: dict[str, str] = {**getattr(variant.work, "properties", {}), **variant.store_properties}
-    return given.get("clientbuffering", "").lower() == "true"
+    properties: dict[str, str] = {**getattr(variant.work, "properties", {}), **variant.store_properties}
+    return properties.get("clientbuffering", "").lower() == "true"
 
 
 def is_copied(variant: Variant) -> bool:
@@ -182,5 +185,5 @@ def estimate_space(plan: Plan) -> int:
     """Bytes that must be free in the directory: for the largest data of one trial, and for the originals of copies."""
     largest = max((variant.data.size for variant in plan.variants), default=0)
     copied = filter(is_copied, plan.variants) if plan.experiment.load.reuse else ()
-    kept = {variant.load_key: variant.data.size for variant in copied}
-    return largest * SPACE_FACTOR + SPACE_OVERHEAD_BYTES + KEPT_FACTOR * sum(kept.values())
+    sizes = {variant.load_key: variant.data.size for variant in copied}
+    return largest * SPACE_FACTOR + SPACE_OVERHEAD_BYTES + KEPT_FACTOR * sum(sizes.values())

@@ -26,7 +26,7 @@ def draw_order(keys: Sequence[str], seed: int, repeat: int) -> list[int]:
     Sorting by SHA-256 of seed, repeat and key makes every order equally likely, and gives the same order in every
     version of Python, so that a run can be resumed years later.
     """
-    draws = [hashlib.sha256(f"{seed}/{repeat}/{each}".encode()).digest() for each in keys]
+    draws = [hashlib.sha256(f"{seed}/{repeat}/{key}".encode()).digest() for key in keys]
     return sorted(range(len(keys)), key=draws.__getitem__)
 
 
@@ -40,7 +40,7 @@ def variant_slug(config: Mapping[str, Scalar], varied: Sequence[str]) -> str:
         parts.append(word if isinstance(value, str) and not word.replace(".", "").isdigit() else f"{dimension}{word}")
     text = "-".join(UNSAFE.sub("-", word.lower()).strip("-.") for word in parts)
     if len(text) > SLUG_MAX:
-        # Do not cut within a number, which would be misread.
+        # A cut within a number would be misread.
         whole, _, cut = text[: SLUG_MAX + 1].rpartition("-")
         text = whole or cut[:SLUG_MAX]
     return text.strip("-.") or "trial"

@@ -51,17 +51,17 @@ class Variant:
     # Variants with equal keys load equal data.
     load_key: str
     data: Data
-    # Its part of the trials' names.
+    # Its part of the trial names.
     slug: str
     # For the load: the number of clients, and properties that override the store's.
     load_clients: int
     load_properties: Mapping[str, str]
-    # None if the store has no servers, or the file names none.
+    # The servers; None if the store has none, or the file names none.
     servers: VariantServers | None = None
     # The hosts of its engines: `apart`, `beside`, or a label.
     placement: str = "apart"
     faults: tuple[PlannedFault, ...] = ()
-    # Of a rate that changes during the window.
+    # The stages of a changing rate; empty for a constant rate.
     stages: tuple[Stage, ...] = ()
 
     def commands_before(self, names: Mapping[str, Scalar]) -> list[str]:
@@ -226,18 +226,18 @@ class Builder:
     def _resolve_work(self, point: Mapping[str, Scalar], names: Mapping[str, Scalar]) -> tuple[str, Any, Data]:
         """The workload kind of a point, its keys and its data; variants with the same workload share them."""
         path = self._experiment.workload_at(point)
-        workload = self._experiment.each_workload[path]
+        workload = self._experiment.all_workloads[path]
         (name,) = workload.kinds
         kind = KINDS[name]
-        given = workload.keys_of_kind(name).model_dump(exclude_unset=True)
-        literal = {key: given.pop(key) for key in kind.literal if key in given}
-        commands = {key: given.pop(key) for key in kind.commands if key in given}
+        options = workload.keys_of_kind(name).model_dump(exclude_unset=True)
+        literal = {key: options.pop(key) for key in kind.literal if key in options}
+        commands = {key: options.pop(key) for key in kind.commands if key in options}
         # Names in commands may also have values that are only known at run time.
-        used = [names[word] for _, text in template.list_strings(given) for word in template.template_names(text)]
+        used = [names[word] for _, text in template.list_strings(options) for word in template.template_names(text)]
         used += [names.get(word, "") for text in commands.values() for word in template.template_names(text)]
         key = (path, *used)
         if key not in self._works:
-            keys = template.render_strings(given, partial(template.render_template, values=names)) | literal
+            keys = template.render_strings(options, partial(template.render_template, values=names)) | literal
             keys |= {key: template.render_partly(text, names) for key, text in commands.items()}
             work = kind.work(kind.keys.model_validate(keys), self._experiment)
             self._works[key] = name, work, kind.data(work)

@@ -92,19 +92,27 @@ class VariantServers:
         where: tuple[object, ...] = (how.hosts, how.port, how.fresh) if isinstance(how, Attached) else ()
         if isinstance(how, StartedSystems):
             where = tuple(
-                (one.system, one.nodes, dict(one.settings), one.before, one.after, one.file_system_bytes, one.isolated)
-                for one in how.systems
+                (
+                    system.system,
+                    system.nodes,
+                    dict(system.settings),
+                    system.before,
+                    system.after,
+                    system.file_system_bytes,
+                    system.isolated,
+                )
+                for system in how.systems
             )
         return (*where, self.fresh, self.table, dict(self.options))
 
 
-def start_request(name: str, given: Start | Over, render: Callable[[str], str]) -> StartRequest:
+def start_request(name: str, start: Start | Over, render: Callable[[str], str]) -> StartRequest:
     """The start of a system for a variant; validation has filled in the nodes."""
-    settings = {key: render(text) for key, text in given.settings.items()}
-    before, after = (tuple(map(render, getattr(given, when, ()))) for when in ("before", "after"))
-    size, isolate = getattr(given, "file_system", None), getattr(given, "isolate", None)
+    settings = {key: render(text) for key, text in start.settings.items()}
+    before, after = (tuple(map(render, getattr(start, when, ()))) for when in ("before", "after"))
+    size, isolate = getattr(start, "file_system", None), getattr(start, "isolate", None)
     size_bytes = 0 if size is None else quantity.parse_size(render(str(size)))
-    return StartRequest(name, int(render(given.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
+    return StartRequest(name, int(render(start.nodes or "1")), settings, before, after, size_bytes, isolate is not None)
 
 
 def resolve_servers(
@@ -115,13 +123,13 @@ def resolve_servers(
     *,
     on_hosts: bool = False,
 ) -> VariantServers | None:
-    """The servers of a variant; None if the system names none. `table` is the workload's."""
+    """The servers of a variant; None if the system names none. `table` is the workload's table."""
     how: StartedSystems | Attached
     if system.start is not None:
-        given = system.start
-        below = () if given.over is None else (start_request(OVER[given.system], given.over, render),)
-        own = replace(start_request(given.system, given, render), on_hosts=on_hosts)
-        how = StartedSystems((*below, own), given.keep)
+        start = system.start
+        below = () if start.over is None else (start_request(OVER[start.system], start.over, render),)
+        own = replace(start_request(start.system, start, render), on_hosts=on_hosts)
+        how = StartedSystems((*below, own), start.keep)
     elif system.attach is not None:
         attach = system.attach
         commands = (template.render_partly(getattr(attach, key), names) for key in ATTACH_COMMANDS)

@@ -21,8 +21,10 @@ def merge_trees(base: MappingNode, over: MappingNode, path: Path = ()) -> Mappin
     """Both trees in one: mappings are merged, other values are replaced, null removes (as in RFC 7396)."""
     merged = MappingNode({**base.entries}, {**base.keys, **over.keys}, base.location)
     if path == ("measure",):
-        given = {key for key in WINDOW & over.entries.keys() if getattr(over.entries[key], "value", key) is not None}
-        for key in WINDOW - given if given else ():
+        window_keys = {
+            key for key in WINDOW & over.entries.keys() if getattr(over.entries[key], "value", key) is not None
+        }
+        for key in WINDOW - window_keys if window_keys else ():
             merged.entries.pop(key, None)
     for key, value in over.entries.items():
         below = merged.entries.get(key)
@@ -62,7 +64,7 @@ def apply_settings(tree: MappingNode, settings: Sequence[str]) -> tuple[MappingN
 
 
 def path_of(tree: MappingNode, name: str) -> Path:
-    """The keys of a dotted name. A key that itself contains dots is recognised if the tree has it."""
+    """The keys of a dotted name. A key that contains dots is recognised if the tree contains it."""
     rest = name
     path: Path = ()
     node: Node | None = tree
@@ -76,7 +78,7 @@ def path_of(tree: MappingNode, name: str) -> Path:
             if key == "matrix" and not rest.startswith("matrix."):
                 rest = rest if rest == "matrix" else f"matrix.{rest}"
         elif isinstance(node, MappingNode):
-            existing = [each for each in node.entries if rest == each or rest.startswith(f"{each}.")]
+            existing = [entry for entry in node.entries if rest == entry or rest.startswith(f"{entry}.")]
             key = max(existing, key=len, default=key)
         path = (*path, key)
         rest = rest[len(key) + 1 :]

@@ -69,7 +69,7 @@ def unknown_key(location: Location, path: Path) -> Mistake:
         return Mistake(location, message, f"put dimensions into `matrix`; the other keys are {', '.join(LONG[1:])}")
     model = model_at(above)
     keys = [*(model.model_fields if model else ()), *([] if above else ["scales"])]
-    # The key above the mistake is no alternative.
+    # The key above the mistake is not a suggestion.
     paths = [path for path in all_paths(Experiment) if path.rpartition(".")[2] == key]
     elsewhere = [path for path in paths if path.split(".") != [*above[:1]]]
     if elsewhere:
@@ -103,8 +103,8 @@ def model_at(path: Iterable[str | int]) -> type[BaseModel] | None:
 
 
 def type_without_none(annotation: Any) -> Any:
-    """The type of an optional key's value; of a value or a part, the part."""
-    kinds = [each for each in typing.get_args(annotation) if each is not type(None)]
+    """The type of a key's value, without None; for a union of a value and a part, the part."""
+    kinds = [kind for kind in typing.get_args(annotation) if kind is not type(None)]
     if parts := [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)]:
         kinds = parts
     return kinds[0] if isinstance(annotation, types.UnionType) and len(kinds) == 1 else annotation
@@ -113,11 +113,11 @@ def type_without_none(annotation: Any) -> Any:
 def all_paths(model: type[BaseModel], above: str = "") -> list[str]:
     """Every key of a model that is not below a user's name, as a dotted path."""
     paths = []
-    for key, each in model.model_fields.items():
+    for key, field in model.model_fields.items():
         path = f"{above}{key}"
         paths.append(path)
-        if isinstance(each.annotation, type) and issubclass(each.annotation, BaseModel):
-            paths += all_paths(each.annotation, f"{path}.")
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            paths += all_paths(field.annotation, f"{path}.")
     return paths
 
 

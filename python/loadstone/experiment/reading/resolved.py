@@ -40,16 +40,16 @@ def resolve_document(experiment: Experiment) -> dict[str, Any]:
         for key in OF_SERVERS:
             if not system[key]:
                 del system[key]
-    for path, workload in experiment.each_workload.items():
+    for path, workload in experiment.all_workloads.items():
         # Omits the keys of other kinds.
         above: Any = plain if path == ("workload",) else plain["workloads"]
-        above[path[-1]] = {key: each for key, each in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
+        above[path[-1]] = {key: value for key, value in above[path[-1]].items() if KIND_OF_KEY[key] in workload.kinds}
     del plain["workload" if experiment.workloads else "workloads"]
     if not experiment.expect:
         # Runs of earlier versions lack the key, and must be resumable.
         del plain["expect"]
     hide_secrets(plain)
-    # The key that is searched over has no fixed value.
+    # The load of a search has no fixed value.
     del plain["find" if experiment.find is None else experiment.find.over]
     return plain
 
@@ -59,7 +59,7 @@ def hide_secrets(part: dict[str, Any]) -> None:
     for key, value in part.items():
         if isinstance(value, dict):
             hide_secrets(value)
-            part[key] = describe_engine().without_secrets(value) if key in ("properties", "settings") else value
+            part[key] = describe_engine().hide_secrets(value) if key in ("properties", "settings") else value
 
 
 def resolve_text(experiment: Experiment) -> str:
@@ -74,7 +74,7 @@ def resolve_text(experiment: Experiment) -> str:
     )
 
 
-def changed_keys(before: str, after: str) -> list[str]:
+def list_changed_keys(before: str, after: str) -> list[str]:
     """The keys in which two resolved documents differ, as dotted paths, in the order of the file."""
     return list(list_differences(yaml.load(before, StringLoader), yaml.load(after, StringLoader), ""))
 

@@ -12,7 +12,7 @@ WHOLE = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)?\.[0-9]+([eE][-+][0-9]+)?|[-+]?(0|[1-9][0-9]*)\.([eE][-+][0-9]+)?")
 INFINITE_OR_NAN = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-# Scalars on which they disagree: https://yaml.org/type/bool.html, int.html and float.html compared with 1.2.
+# Scalars on which the versions disagree: https://yaml.org/type/bool.html, int.html and float.html compared with 1.2.
 TRUTH = re.compile(r"yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF")
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]+(\.[0-9]*)?")
 OCTAL = re.compile(r"0o[0-7]+")

@@ -58,14 +58,14 @@ def shape_tree(tree: MappingNode) -> Shaped:
         try:
             return Shaped(tree, Experiment.model_validate(document), mistakes, lost)
         except ValidationError as error:
-            errors = [(shorten_path(document, each["loc"]), each) for each in error.errors(include_url=False)]
-            for path, each in errors:
+            errors = [(shorten_path(document, detail["loc"]), detail) for detail in error.errors(include_url=False)]
+            for path, detail in errors:
                 if path not in lost:
-                    mistakes.append(translate_error(tree, each, path))
+                    mistakes.append(translate_error(tree, detail, path))
                 lost.add(path)
             # A part without a required key is invalid as a whole, so its contents are removed first.
-            wrong = {path[:-1] if each["type"] == "missing" and len(path) > 1 else path for path, each in errors}
-            # Faults and stages are checked together, since removing one would change the numbers of later ones.
+            wrong = {path[:-1] if detail["type"] == "missing" and len(path) > 1 else path for path, detail in errors}
+            # Faults and stages are removed only as a whole list, since removing one would renumber its successors.
             wrong = {path[:1] if path[0] in ("faults", "rate") else path for path in wrong}
             for path in sorted(wrong, key=len, reverse=True):
                 remove_value(document, path)
@@ -80,13 +80,13 @@ def shape_tree(tree: MappingNode) -> Shaped:
 def plain_values(node: Node, path: Path, mistakes: list[Mistake], lost: set[Path]) -> Any:
     """The tree as dicts, lists and values. Null counts as not set; ambiguous words are recorded as lost."""
     if isinstance(node, Items):
-        return [plain_values(each, (*path, i), mistakes, lost) for i, each in enumerate(node.items)]
+        return [plain_values(item, (*path, i), mistakes, lost) for i, item in enumerate(node.items)]
     if isinstance(node, MappingNode):
-        every = {key: plain_values(each, (*path, key), mistakes, lost) for key, each in node.entries.items()}
+        every = {key: plain_values(item, (*path, key), mistakes, lost) for key, item in node.entries.items()}
         if path == ("systems",):
             # A system needs no keys.
-            return {key: {} if each is None else each for key, each in every.items()}
-        return {key: each for key, each in every.items() if each is not None}
+            return {key: {} if item is None else item for key, item in every.items()}
+        return {key: item for key, item in every.items() if item is not None}
     if isinstance(node.value, Unclear):
         lost.add(path)
         return REPLACEMENT if isinstance(path[-1], int) else None

@@ -12,10 +12,10 @@ from loadstone.experiment.reading.tree import Items, MappingNode, Node, Scalar
 
 def expand_tree(tree: MappingNode) -> MappingNode:
     """The document with its short forms expanded."""
-    return expanded_entries(tree, ())
+    return expand_entries(tree, ())
 
 
-def expanded_entries(table: MappingNode, path: Path) -> MappingNode:
+def expand_entries(table: MappingNode, path: Path) -> MappingNode:
     """A mapping with the long form of each of its values."""
     return replace(table, entries={key: expand_value(value, (*path, key)) for key, value in table.entries.items()})
 
@@ -28,7 +28,7 @@ def expand_value(node: Node, path: Path) -> Node:
         case ("faults", int(), "server"), Scalar() if node.value is not None:
             return Items([node], node.location)
         case ("systems",), Items():
-            return listed_systems(node)
+            return expand_system_list(node)
         case ((("workload",) | ("workloads", _)), Scalar(value=str())):
             return MappingNode.from_entry("file", node)
         case ("systems", _, "start"), Scalar(value=str()):
@@ -40,9 +40,9 @@ def expand_value(node: Node, path: Path) -> Node:
         case ("vary", "matrix" | "zip", "rate"), Items():
             return replace(node, items=[plain_rate(item) for item in node.items])
         case ("vary",), MappingNode() if not any(name in LONG for name in node.entries):
-            return expanded_entries(MappingNode.from_entry("matrix", node), path)
+            return expand_entries(MappingNode.from_entry("matrix", node), path)
         case _, MappingNode():
-            return expanded_entries(node, path)
+            return expand_entries(node, path)
         case ("faults",), Items():
             return replace(node, items=[expand_value(fault, (*path, i)) for i, fault in enumerate(node.items)])
     return node
@@ -53,12 +53,12 @@ def plain_rate(node: Node) -> Node:
     return replace(node, value=rate_number(node.value)) if isinstance(node, Scalar) else node
 
 
-def listed_systems(value: Items) -> Node:
+def expand_system_list(value: Items) -> Node:
     """A list of names as a mapping; other values are left to the model to reject."""
     systems = MappingNode({}, {}, value.location)
-    for each in value.items:
-        if not isinstance(each, Scalar) or not isinstance(each.value, str) or each.value in systems.entries:
+    for item in value.items:
+        if not isinstance(item, Scalar) or not isinstance(item.value, str) or item.value in systems.entries:
             return value
-        systems.entries[each.value] = MappingNode({}, {}, each.location)
-        systems.keys[each.value] = each.location
+        systems.entries[item.value] = MappingNode({}, {}, item.location)
+        systems.keys[item.value] = item.location
     return systems

@@ -69,7 +69,7 @@ class Reader:
     """Converts PyYAML's nodes to a tree, and collects mistakes that do not stop it."""
 
     source: str
-    # The location of everything in a text without lines.
+    # The location of every node in a text without lines.
     fixed: Location | None = None
     mistakes: list[Mistake] = field(default_factory=list)
     _count: int = 0
@@ -88,10 +88,10 @@ class Reader:
             return yaml.compose(text, Loader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line if error.problem_mark else 0
-            begun = error.context_mark.line if error.context_mark else line
+            opening_line = error.context_mark.line if error.context_mark else line
             message, hint = explain_error(error, text, line)
             # An unclosed bracket or quote is reported later, often on the last line.
-            where = f" (opened on line {begun + 1})" if "not closed" in message and begun != line else ""
+            where = f" (opened on line {opening_line + 1})" if "not closed" in message and opening_line != line else ""
             raise_mistake(self.location_of(line), message + where, hint)
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position)
@@ -107,7 +107,7 @@ class Reader:
         if self._count > NODES_MAX:
             message = f"the file has more than {units.format_count(NODES_MAX)} values"
             raise_mistake(location, message, "remove aliases that contain aliases: they multiply")
-        if any(node is each for each in above):
+        if any(node is parent for parent in above):
             raise_mistake(location, "an alias contains itself", "do not use an anchor inside the value that it names")
         if not node.tag.startswith("tag:yaml.org,2002:"):
             self.add_mistake(location, f"the tag {node.tag} is not supported", "remove it")
@@ -115,11 +115,11 @@ class Reader:
             return self.read_scalar(node, location)
         above = (*above, node)
         if isinstance(node, yaml.SequenceNode):
-            return Items([self.read_node(each, above) for each in node.value], location)
+            return Items([self.read_node(item, above) for item in node.value], location)
         return self.read_table(node, location, above)
 
     def read_table(self, node: yaml.Node, location: Location, above: tuple[yaml.Node, ...]) -> MappingNode:
-        """A mapping; its own keys override those of its merge key `<<`."""
+        """A mapping; its keys override the keys of its merge key `<<`."""
         table = MappingNode({}, {}, location)
         merged: list[tuple[Location, Node]] = []
         for key, value in node.value:
@@ -128,7 +128,7 @@ class Reader:
                 self.add_mistake(at, "a key must be a string", 'quote it if it has braces or brackets: "{letter}"')
             elif key.value == "<<" and key.style is None:
                 tree = self.read_node(value, above)
-                merged += [(at, each) for each in (tree.items if isinstance(tree, Items) else [tree])]
+                merged += [(at, item) for item in (tree.items if isinstance(tree, Items) else [tree])]
             elif key.value in table.entries:
                 first = table.keys[key.value]
                 where = f" on line {first.line}" if first.line is not None else ""
@@ -136,13 +136,13 @@ class Reader:
             else:
                 table.keys[key.value] = at
                 table.entries[key.value] = self.read_node(value, above)
-        for at, each in merged:
-            if not isinstance(each, MappingNode):
+        for at, item in merged:
+            if not isinstance(item, MappingNode):
                 self.add_mistake(at, "the merge key << needs a mapping", "write <<: *name, where &name names a mapping")
                 continue
-            for name, value in each.entries.items():
+            for name, value in item.entries.items():
                 if name not in table.entries:
-                    table.entries[name], table.keys[name] = value, each.keys[name]
+                    table.entries[name], table.keys[name] = value, item.keys[name]
         return table
 
     def read_scalar(self, node: yaml.ScalarNode, location: Location) -> Scalar:
@@ -152,7 +152,7 @@ class Reader:
             return Scalar(text, text, location)
         if ambiguity := explain_ambiguity(text):
             self.add_mistake(location, *ambiguity)
-            # Its value is unknown, and must not be reported again.
+            # The value is unknown, and its mistake is already reported.
             return Scalar(Unclear(text), text, location)
         return Scalar(resolve_scalar(text), text, location)
 
@@ -256,5 +256,5 @@ def list_locations(node: Node) -> Iterator[Location]:
     if isinstance(node, MappingNode):
         yield from node.keys.values()
     if not isinstance(node, Scalar):
-        for each in node.entries.values() if isinstance(node, MappingNode) else node.items:
-            yield from list_locations(each)
+        for child in node.entries.values() if isinstance(node, MappingNode) else node.items:
+            yield from list_locations(child)

@@ -87,18 +87,18 @@ GROUPS = {
 
 
 def guarantees_by_dimension(context: Context) -> dict[str, tuple[str, ...]]:
-    """The guarantees and the groups of facts that each dimension sets; without dimensions that set none."""
-    found: dict[str, dict[str, None]] = {}
-    for each in context.list_templates():
-        sets = GROUPS.get(str(each.path[0]), ())
-        if (key := str(each.path[-1])) in GUARANTEES:
+    """The guarantees and groups of facts that each dimension sets; other dimensions are omitted."""
+    guarantees: dict[str, dict[str, None]] = {}
+    for entry in context.list_templates():
+        sets = GROUPS.get(str(entry.path[0]), ())
+        if (key := str(entry.path[-1])) in GUARANTEES:
             sets = (*sets, GUARANTEES[key])
-        for name in template.template_names(each.text) if sets else ():
-            found.setdefault(name, {}).update(dict.fromkeys(sets))
+        for name in template.template_names(entry.text) if sets else ():
+            guarantees.setdefault(name, {}).update(dict.fromkeys(sets))
     for dimension, settings in context.experiment.vary.named.items():
         for name in next(iter(settings.values()), {}):
-            found.setdefault(dimension, {}).update(found.get(name, {}))
-    return {name: tuple(found[name]) for name in context.dimensions if found.get(name)}
+            guarantees.setdefault(dimension, {}).update(guarantees.get(name, {}))
+    return {name: tuple(guarantees[name]) for name in context.dimensions if guarantees.get(name)}
 
 
 def warn_of_guarantees(context: Context) -> None:
@@ -107,30 +107,30 @@ def warn_of_guarantees(context: Context) -> None:
     Only running servers report their actual guarantees, so this is a warning; spellings of one value count as equal.
     """
     values: dict[str, dict[str, str | bool]] = {}
-    for each in context.list_templates():
-        if each.system is not None and (key := str(each.path[-1])) in GUARANTEES:
-            values.setdefault(key, {})[each.system] = TRUTHS.get(each.text, each.text)
+    for entry in context.list_templates():
+        if entry.system is not None and (key := str(entry.path[-1])) in GUARANTEES:
+            values.setdefault(key, {})[entry.system] = TRUTHS.get(entry.text, entry.text)
     settings: dict[str, list[str]] = {}
     for key, by_system in values.items():
         if len(set(by_system.values())) > 1:
             settings.setdefault(GUARANTEES[key], []).append(key)
     for guarantee, keys in settings.items():
         if guarantee not in context.experiment.question_for_judge().promises:
-            message = f"the systems differ in {' and '.join(keys)}, so they may guarantee different {guarantee}"
+            message = f"the systems differ in {' and '.join(keys)}, so their {guarantee} may differ"
             hint = f"set the same for all, or compare its cost: `compare: {{guarantees: [{guarantee}]}}`"
             context.add_warning(("compare",), f"{message}: if they do, the judge will refuse to rank them", hint)
 
 
 def check_thresholds(context: Context) -> None:
     """Checks that the judge has these checks and thresholds."""
-    for given, thresholds in context.experiment.checks.items():
-        check = RENAMED.get(given, given)
+    for check_name, thresholds in context.experiment.checks.items():
+        check = RENAMED.get(check_name, check_name)
         if check not in DEFAULTS:
             hint = suggest_names(check, list(DEFAULTS), "the checks are")
-            context.add_mistake(("checks", given), f'there is no check "{check}"', hint)
+            context.add_mistake(("checks", check_name), f'there is no check "{check}"', hint)
             continue
         for key in thresholds:
             if key not in DEFAULTS[check]:
                 known = list(DEFAULTS[check])
                 hint = suggest_names(key, known, "the thresholds are") if known else "remove it: the check has none"
-                context.add_mistake(("checks", given, key), f'{check} has no threshold "{key}"', hint)
+                context.add_mistake(("checks", check_name, key), f'{check} has no threshold "{key}"', hint)

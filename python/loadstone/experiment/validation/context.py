@@ -105,24 +105,24 @@ class Context(Shaped):
     def work_at(self, point: Mapping[str, Scalar]) -> tuple[Keys, Workload, str] | None:
         """The workload of a point: its path, its keys and its kind, if it has one."""
         path = self.experiment.workload_at(point)
-        workload = self.experiment.each_workload.get(path)
+        workload = self.experiment.all_workloads.get(path)
         return (path, workload, workload.kinds[0]) if workload and len(workload.kinds) == 1 else None
 
     def changing_rates(self) -> Iterator[Keys]:
         """The paths of changing rates in workloads."""
-        for each in self.list_templates():
-            if str(each.path[0]).startswith("workload") and each.path[-1] in CHANGING_RATES:
-                yield each.path
+        for entry in self.list_templates():
+            if str(entry.path[0]).startswith("workload") and entry.path[-1] in CHANGING_RATES:
+                yield entry.path
 
     def list_templates(self) -> Iterator[Template]:
         """Every valid string that may contain names."""
-        for each in all_templates(self.experiment):
-            if self.is_valid(*each.path):
-                yield each
+        for entry in all_templates(self.experiment):
+            if self.is_valid(*entry.path):
+                yield entry
 
-    def can_render(self, each: Template) -> bool:
+    def can_render(self, entry: Template) -> bool:
         """Whether a template and the values of its names are valid."""
-        return self.is_valid(*each.path) and bool(self.points or not template.template_names(each.text))
+        return self.is_valid(*entry.path) and bool(self.points or not template.template_names(entry.text))
 
     def values_at(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """The values of names in a variant."""
@@ -140,12 +140,12 @@ def all_templates(experiment: Experiment) -> Iterator[Template]:
             yield Template(path, text)
 
 
-def list_template_values(context: Context, each: Template) -> set[str]:
+def list_template_values(context: Context, entry: Template) -> set[str]:
     """All values of a template, over the points to which it applies."""
-    if not template.template_names(each.text):
-        return {template.render_template(each.text, {})}
-    applies = [point for point in context.points if each.system in (None, point.get("system"))]
-    return {template.render_template(each.text, context.values_at(point)) for point in applies}
+    if not template.template_names(entry.text):
+        return {template.render_template(entry.text, {})}
+    applies = [point for point in context.points if entry.system in (None, point.get("system"))]
+    return {template.render_template(entry.text, context.values_at(point)) for point in applies}
 
 
 def names_of_servers(context: Context) -> Iterator[str]:
@@ -166,35 +166,37 @@ def names_of_servers(context: Context) -> Iterator[str]:
 def check_templates(context: Context) -> set[str]:
     """Checks that every name in a template is defined. Returns the names that are used."""
     used: set[str] = set()
-    for each in context.list_templates():
-        for variable in () if each.later == AT_RUN_TIME or each.is_command else template.environment_names(each.text):
+    for entry in context.list_templates():
+        for variable in (
+            () if entry.later == AT_RUN_TIME or entry.is_command else template.environment_names(entry.text)
+        ):
             if variable not in os.environ:
                 hint = f"set it before the run: export {variable}=…"
-                context.add_mistake(each.path, f"{written(each.path)} uses ${{{variable}}}, which is not set", hint)
+                context.add_mistake(entry.path, f"{written(entry.path)} uses ${{{variable}}}, which is not set", hint)
         try:
-            named = template.template_names(each.text)
+            named = template.template_names(entry.text)
         except ValueError as error:
             message, hint = error.args
-            context.add_mistake(each.path, f"{written(each.path)} has {message}", hint)
-            context.lost.add(each.path)
+            context.add_mistake(entry.path, f"{written(entry.path)} has {message}", hint)
+            context.lost.add(entry.path)
             continue
         used |= set(named)
         for word in named:
-            check_named(context, each, word)
+            check_named(context, entry, word)
     return used
 
 
-def check_named(context: Context, each: Template, word: str) -> None:
+def check_named(context: Context, entry: Template, word: str) -> None:
     """Checks one name in a template."""
-    given = {"rate": context.experiment.constant_rate, "operations": context.experiment.measure.operations}
-    given_names = [key for key in GIVEN if key not in context.dimensions and given.get(key, key) is not None]
+    values = {"rate": context.experiment.constant_rate, "operations": context.experiment.measure.operations}
+    given_names = [key for key in GIVEN if key not in context.dimensions and values.get(key, key) is not None]
     named = context.experiment.vary.named.values()
     settings = dict.fromkeys(key for names in named for own in names.values() for key in own)
-    later = (*each.later, *(names_of_servers(context) if each.is_command else ()))
+    later = (*entry.later, *(names_of_servers(context) if entry.is_command else ()))
     known = [*context.dimensions, *settings, *given_names, *later]
     if word in known:
         return
-    context.lost.add(each.path)
+    context.lost.add(entry.path)
     hint = (
         suggest_names(word, known, "the names are") + "; write {{ and }} for braces" if context.is_valid("vary") else ""
     )
@@ -202,9 +204,9 @@ def check_named(context: Context, each: Template, word: str) -> None:
         hint = f"use {{{word}}} only in commands of `hooks`"
     elif word in ("rate", "operations"):
         hint = f"set {'a `rate`' if word == 'rate' else '`measure.operations`'}, or vary it"
-    elif word in ADDRESS and each.is_command:
+    elif word in ADDRESS and entry.is_command:
         hint = "have the lab start its servers, `systems: {redis: {start: redis}}`, or name them by `attach`"
     elif not re.fullmatch(r"[\w.-]+", word):
         hint = f"write {{{{{word}}}}} for literal braces"
     if hint:
-        context.add_mistake(each.path, f"{{{word}}} in {written(each.path)} is not defined", hint)
+        context.add_mistake(entry.path, f"{{{word}}} in {written(entry.path)} is not defined", hint)

@@ -23,7 +23,7 @@ WINDOWS_MIN = 12
 # Faults after which servers are started again, and the duration of that; other systems run in Java.
 ENDING = frozenset({"kill", "stop", "restart", "power"})
 START_SECONDS, START_SECONDS_JAVA = {"redis": 2.0, "postgres": 5.0}, 45.0
-# Faults of a file system that each server needs for itself.
+# Faults of a file system, for which each server needs a separate one.
 OF_FILE_SYSTEM = frozenset({"power", "full"})
 
 
@@ -52,8 +52,7 @@ def check_faults(context: Context) -> None:
 
 
 def check_trials(context: Context) -> None:
-    """Checks that each trial has fresh data and a window of fixed length, and that there is no pilot block without a
-    fault."""
+    """Checks that each trial has new data, a window of fixed length and, in place of a pilot block, a set warm-up."""
     experiment = context.experiment
     measure = experiment.measure
     if experiment.find is not None:
@@ -70,7 +69,7 @@ def check_trials(context: Context) -> None:
     if measure.operations is not None or "operations" in context.dimensions:
         hint = "set `measure.duration`: without it the instant of the fault is unknown"
         context.add_mistake(("measure", "operations"), "`faults` and a number of operations cannot be combined", hint)
-    for path, workload in experiment.each_workload.items():
+    for path, workload in experiment.all_workloads.items():
         if len(workload.kinds) == 1 and not is_driven_by_clients(workload.kinds[0]):
             message = f"{workload.kinds[0]} cannot have faults: it has no measured window"
             context.add_mistake(path, message, "use a YCSB workload or `cassandra-stress`")

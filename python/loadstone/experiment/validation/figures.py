@@ -81,7 +81,7 @@ def check_metric(context: Context, path: tuple[str | int, ...], metric: str) -> 
 
 
 def check_operation(context: Context, path: tuple[str | int, ...], metric: str, operation: str) -> None:
-    """Reports an operation that looks like a misspelt YCSB operation; a store may have further ones."""
+    """Reports an operation that looks like a misspelt YCSB operation; a store may have other operations."""
     hint = suggest_name(operation.replace("_", "-"), OPERATIONS, lambda guess: metric.replace(operation, guess))
     if operation not in OPERATIONS and hint:
         context.add_mistake(path, f'there is no operation "{operation}"', hint)

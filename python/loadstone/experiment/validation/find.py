@@ -40,11 +40,11 @@ def check_objective(context: Context, text: str) -> None:
 
 def check_bounds(context: Context, find: FindKeys) -> None:
     """Checks that the bounds are at least a factor of two apart; fills in missing ones."""
-    given = {key: getattr(find, key) for key in ("from", "to")}
+    ends = {key: getattr(find, key) for key in ("from", "to")}
     first, last = rule.BOUNDS[find.over]
-    low = first if given["from"] is None else given["from"]
-    high = max(last, low * 2) if given["to"] is None else given["to"]
-    for key, value in given.items():
+    low = first if ends["from"] is None else ends["from"]
+    high = max(last, low * 2) if ends["to"] is None else ends["to"]
+    for key, value in ends.items():
         if find.over == "clients" and value is not None and not isinstance(value, int):
             message = f"find.{key} must be a whole number of clients, got {value}"
             context.add_mistake(("find", key), message, f"write {round(value)}")

@@ -55,7 +55,7 @@ def check_fleet(context: Context) -> None:
 
 
 def check_engines(context: Context) -> None:
-    """Checks that each engine has a client, and none needs files that another engine has open."""
+    """Checks that each engine has a client, and that no engine needs files that another engine has open."""
     experiment = context.experiment
     engines = experiment.fleet.engines
     works = [(point, context.work_at(point)) for point in context.points]
@@ -67,7 +67,7 @@ def check_engines(context: Context) -> None:
         message = f"fleet.engines is {engines}, but some trials have fewer clients: {fewest}"
         context.add_mistake(("fleet", "engines"), message, "use fewer engines or more clients: each engine needs one")
     for name, system in experiment.systems.items():
-        if context.is_valid("systems", name) and describe_engine().within_engine(system.store):
+        if context.is_valid("systems", name) and describe_engine().is_embedded(system.store):
             message = f"{system.store} keeps its data in files of the engine, which several engines cannot share"
             context.add_mistake(("systems", name), message, "leave `fleet.engines` out, or use a networked store")
 
@@ -84,7 +84,7 @@ def check_placement(context: Context) -> None:
 
 
 def check_work(context: Context) -> None:
-    """Checks that hosts other than this machine reach servers by the network, and need none of its files."""
+    """Checks that other hosts reach the servers over the network, and need no files of this machine."""
     experiment = context.experiment
     for name, system in experiment.systems.items():
         if not context.is_valid("systems", name):
@@ -100,7 +100,7 @@ def check_work(context: Context) -> None:
                 hint = f"copy them to the same path on every host, and name it: `properties: {{{key}: …}}`"
                 context.add_mistake(("systems", name), message, hint)
     able = ", ".join(sorted(kind for kind in KINDS if KINDS[kind].remote))
-    for path, workload in experiment.each_workload.items():
+    for path, workload in experiment.all_workloads.items():
         for kind in workload.kinds[:1]:
             if not KINDS[kind].remote:
                 message = f"{kind} runs on this machine only"

@@ -39,7 +39,7 @@ OF_STEADY = ("warmup", "duration", "operations")
 
 
 def check_ledger(context: Context) -> None:
-    """Checks that values identify their writes, as a ledger requires, and are loaded with the seed of the trial."""
+    """Checks that values identify their writes, as a ledger requires, and that each trial loads its data."""
     experiment = context.experiment
     if not experiment.measure.ledger:
         return
@@ -57,14 +57,15 @@ def check_ledger(context: Context) -> None:
 
 
 def check_steady(context: Context) -> bool:
-    """Whether `measure` determines the end of a trial; work with its own end has no warm-up and no steady state."""
-    kinds = {each.kinds[0] for each in context.experiment.each_workload.values() if len(each.kinds) == 1}
+    """Whether `measure` determines the end of a trial; work with its own end has no steady state, and a warm-up only if
+    its figures are a time series."""
+    kinds = {workload.kinds[0] for workload in context.experiment.all_workloads.values() if len(workload.kinds) == 1}
     ending = sorted(kind for kind in kinds if not KINDS[kind].steady)
     if not ending:
         return True
     if len(ending) < len(kinds):
-        others = ", ".join(sorted(kinds - {*ending}))
-        message = f"`workloads` mixes work that ends by itself ({', '.join(ending)}) with {others}"
+        other_kinds = ", ".join(sorted(kinds - {*ending}))
+        message = f"`workloads` mixes work with a fixed end ({', '.join(ending)}) with {other_kinds}"
         context.add_mistake(("workloads",), message, "write two experiments: `measure` applies to one of them only")
     passed = {key for kind in ending for key in KINDS[kind].passed}
     for key in OF_STEADY:
@@ -77,7 +78,8 @@ def check_steady(context: Context) -> bool:
             message = f"`{path[0]}` needs a steady workload, but {ending[0]} ends when its work is done"
             context.add_mistake(path, message, f"leave `{path[0]}` out")
     unused = {key: None for key in ("duration", "operations") if key not in passed}
-    measure = context.experiment.measure.model_copy(update={"warmup": 0.0, **unused})
+    warmup = context.experiment.measure.warmup if "warmup" in passed else None
+    measure = context.experiment.measure.model_copy(update={"warmup": warmup or 0.0, **unused})
     context.fill_in(measure=measure, pilot=False)
     return False
 

@@ -12,7 +12,7 @@ from loadstone.experiment.reading.path import Path as Keys
 from loadstone.experiment.validation.context import Context
 from loadstone.format.suggestion import suggest_names
 
-# Properties of the engine that may differ between systems: the execution of its clients.
+# Engine properties that may differ between systems: they control the execution of clients.
 OF_A_STORE = frozenset({"executors", "spin.sleep"})
 SYSTEM = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 
@@ -23,14 +23,14 @@ def check_systems(context: Context) -> None:
     systems = dict(context.experiment.systems)
     usable = {name: None for kind in context.experiment.kinds or [PLAIN] for name in KINDS[kind].stores()}
     every = {name: None for kind in KINDS.values() for name in kind.stores()}
-    for system, each in systems.items():
+    for system, entry in systems.items():
         path = ("systems", system)
         first = next(iter(usable))
         # Work that needs no store has a store of its name.
         only = first if len(usable) == 1 or first not in describe_engine().stores else system
-        started = each.start.system if each.start is not None and each.start.system in every else only
-        store = each.store or (system if system in every else started)
-        systems[system] = each.model_copy(update={"store": store})
+        started = entry.start.system if entry.start is not None and entry.start.system in every else only
+        store = entry.store or (system if system in every else started)
+        systems[system] = entry.model_copy(update={"store": store})
         if not SYSTEM.fullmatch(system):
             hint = "use only letters, digits and . _ + -"
             context.add_mistake(path, f'"{system}" is not a valid name for a system', hint)
@@ -38,11 +38,11 @@ def check_systems(context: Context) -> None:
             continue
         if store not in every:
             hint = suggest_names(store, tuple(usable), "the stores are")
-            if not each.store:
+            if not entry.store:
                 hint += f"; to use another name for a system, write `{system}: {{store: …}}`"
             context.add_mistake((*path, "store"), f'there is no store "{store}"', hint)
             continue
-        for key in each.properties:
+        for key in entry.properties:
             check_store_property(context, (*path, "properties", key), store, key)
     if context.is_valid("systems"):
         context.fill_in(systems=systems)
@@ -51,7 +51,7 @@ def check_systems(context: Context) -> None:
 
 def check_load_properties(context: Context) -> None:
     """Checks the properties for loading, of any of the stores. Workload properties must also apply to the run."""
-    stores = [each.store for each in context.experiment.systems.values() if each.store in describe_engine().stores]
+    stores = [entry.store for entry in context.experiment.systems.values() if entry.store in describe_engine().stores]
     for key in context.experiment.load.properties:
         path = ("load", "properties", key)
         if any(has_property(store, key) for store in stores):
@@ -67,13 +67,17 @@ def check_load_properties(context: Context) -> None:
 def has_property(store: str, key: str) -> bool:
     """Whether an experiment may set this property of the store."""
     return key not in describe_engine().directories and any(
-        fnmatchcase(key, each) for each in describe_engine().store_properties(store)
+        fnmatchcase(key, pattern) for pattern in describe_engine().store_properties(store)
     )
 
 
 def check_store_property(context: Context, path: Keys, store: str, key: str) -> None:
     """Checks a property of a store."""
-    own = [each for each in describe_engine().store_properties(store) if each not in describe_engine().directories]
+    own = [
+        key_name
+        for key_name in describe_engine().store_properties(store)
+        if key_name not in describe_engine().directories
+    ]
     if key in describe_engine().directories:
         context.add_mistake(
             path, f"{key} is set by the lab", "set `directory` instead: each trial has its own below it"

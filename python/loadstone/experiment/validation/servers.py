@@ -24,8 +24,8 @@ Keys = tuple[str | int, ...]
 def check_servers(context: Context) -> None:
     """Checks every system's servers, and fills in their defaults."""
     systems = {
-        name: complete_system(context, name, each) if context.is_valid("systems", name) else each
-        for name, each in context.experiment.systems.items()
+        name: complete_system(context, name, entry) if context.is_valid("systems", name) else entry
+        for name, entry in context.experiment.systems.items()
     }
     context.fill_in(systems=systems)
     check_reuse(context)
@@ -34,13 +34,13 @@ def check_servers(context: Context) -> None:
 def complete_system(context: Context, name: str, system: SystemKeys) -> SystemKeys:
     """A system with the defaults of its servers."""
     path: Keys = ("systems", name)
-    given = [key for key in ("start", "attach") if getattr(system, key) is not None]
-    if len(given) == 2:
+    sources = [key for key in ("start", "attach") if getattr(system, key) is not None]
+    if len(sources) == 2:
         context.add_mistake((*path, "attach"), f"{name} has both `start` and `attach`", "keep one of them")
         return system
-    if given and describe_engine().keeps_files(system.store):
+    if sources and describe_engine().keeps_files(system.store):
         hint = "name the store of these servers, as in `store: redis`, or leave the servers out"
-        context.add_mistake((*path, given[0]), f"{system.store} runs inside the engine and has no servers", hint)
+        context.add_mistake((*path, sources[0]), f"{system.store} runs inside the engine and has no servers", hint)
         return system
     if system.start is not None:
         return complete_start(context, path, system, system.start)
@@ -100,8 +100,8 @@ def check_started(context: Context, path: Keys, kind: Kind, nodes: str | None, s
     """Checks the nodes and the settings of a system."""
     check_nodes(context, path, kind, nodes)
     names = [setting.name for setting in kind.settings]
-    # Some are patterns: `dfs.*`.
-    matches = {key for key in settings if any(fnmatch.fnmatchcase(key, name) for name in names)}
+    # Some names are patterns: `dfs.*`.
+    matches = {key for key in settings if any(fnmatch.fnmatchcase(key, pattern) for pattern in names)}
     for key in settings:
         if key not in matches:
             hint = suggest_names(key, names, "the settings are") if names else "remove it: the system has none"
@@ -198,7 +198,7 @@ def check_reuse(context: Context) -> None:
     reuse = context.experiment.load.reuse
     if not reuse or not context.is_valid(*where):
         return
-    stores = {name: each.store for name, each in context.experiment.systems.items()}
+    stores = {name: entry.store for name, entry in context.experiment.systems.items()}
     if reuse == "shared":
         files = next((name for name, store in stores.items() if describe_engine().keeps_files(store)), None)
         if files is not None:

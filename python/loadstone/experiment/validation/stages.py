@@ -1,4 +1,4 @@
-"""Validates `rate.stages`: their rates, and what a changing rate cannot be combined with. Fills in the window."""
+"""Validates `rate.stages`: their rates, and the keys that conflict with a changing rate. Fills in the window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from loadstone.experiment.validation.context import Context, Template, list_temp
 from loadstone.format.quantity import format_seconds
 
 PATH: Path = ("rate", "stages")
-# Intervals are at most this long, and a stage has at least INTERVALS_MIN, unless they would be shorter than STEP_MS.
+# Longest interval. A stage has at least INTERVALS_MIN intervals, unless they would be shorter than STEP_MS.
 INTERVAL_MS_MAX, INTERVALS_MIN = 1000, 10
 RATES = ("at", "from", "to")
 
@@ -82,7 +82,7 @@ def check_stage(context: Context, path: Path, stage: Stage) -> None:
 
 
 def number_of(text: str) -> float | str:
-    """A rendered rate as a number; a text that is not one is left to `stage_rate` to reject."""
+    """A rendered rate as a number; `stage_rate` rejects any other text."""
     try:
         return float(text)
     except ValueError:

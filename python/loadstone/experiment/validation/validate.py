@@ -51,9 +51,11 @@ def examine_tree(tree: MappingNode, bases: tuple[Path, ...]) -> Context:
 
 def check_directory(context: Context) -> None:
     """Makes the directory absolute, so that it does not depend on the working directory of the run."""
-    given = context.experiment.directory
+    directory = context.experiment.directory
     here = Path(escape_braces(str(Path.cwd())))
     # A path that begins with a template may turn out to be absolute (`Builder`).
-    template = given is not None and given.startswith("{") and not given.startswith("{{")
-    absolute = given if template else escape_braces(default_directory()) if given is None else str(here / given)
+    template = directory is not None and directory.startswith("{") and not directory.startswith("{{")
+    absolute = (
+        directory if template else escape_braces(default_directory()) if directory is None else str(here / directory)
+    )
     context.fill_in(directory=absolute)

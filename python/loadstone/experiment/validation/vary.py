@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from loadstone.engine.describe import describe_engine
 from loadstone.experiment.model import points, template
 from loadstone.experiment.model.experiment import Vary
-from loadstone.experiment.model.values import Arrival, Durability, Scalar, in_digits, parse_placement, quote_value
+from loadstone.experiment.model.values import Arrival, Durability, Scalar, digits_hint, parse_placement, quote_value
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, format_path
 from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, GIVEN, Context
@@ -122,7 +122,7 @@ def check_value(context: Context, path: Path, dimension: str, value: Scalar) -> 
         except PydanticCustomError:
             context.add_mistake(path, message, "write apart or beside, or a label of hosts like role=clients")
     elif dimension == "rate" and (isinstance(value, bool | str) or value <= 0):
-        context.add_mistake(path, message, in_digits(value) or "write operations per second, above 0")
+        context.add_mistake(path, message, digits_hint(value) or "write operations per second, above 0")
 
 
 def check_zip(context: Context, vary: Vary) -> None:
@@ -183,7 +183,7 @@ def check_exclude(context: Context, vary: Vary) -> None:
     for i, point in enumerate(vary.exclude):
         path: Path = ("vary", "exclude", i)
         known = check_names(context, path, point, dimensions)
-        if known and not any(points.has_values(each, point) for each in combinations):
+        if known and not any(points.has_values(excluded, point) for excluded in combinations):
             wrong = [key for key, value in point.items() if value not in dimensions[key]]
             hint = "name a combination of `matrix` and `zip`, or remove it"
             if wrong:

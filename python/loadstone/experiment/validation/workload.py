@@ -22,11 +22,11 @@ def check_workloads(context: Context) -> None:
     """Checks every workload, and whether its kind can use the stores of its systems."""
     if context.experiment.workloads and context.is_set("workload"):
         context.add_mistake(("workload",), "both `workload` and `workloads` are set", "keep one of them")
-    for path, workload in context.experiment.each_workload.items():
+    for path, workload in context.experiment.all_workloads.items():
         kinds = workload.kinds
         if not kinds and context.is_valid(*path):
-            others = ", ".join(f"`{kind}`" for kind in KINDS if kind != PLAIN)
-            hint = f"write `file: ../workloads/workloada`; other workload kinds are {others}"
+            other_kinds = ", ".join(f"`{kind}`" for kind in KINDS if kind != PLAIN)
+            hint = f"write `file: ../workloads/workloada`; other workload kinds are {other_kinds}"
             context.add_mistake(path, f"`{format_path(path)}.file` is missing", hint)
         elif len(kinds) > 1:
             context.add_mistake(
@@ -49,27 +49,27 @@ def points_using(context: Context, path: Keys) -> Iterator[Point]:
 
 def check_points(context: Context, path: Keys, keys: Any) -> None:
     """Checks that the keys are valid at every point, with templates rendered."""
-    seen: set[str] = set()
+    rendered_points: set[str] = set()
     if not context.is_valid(*path):
         return
     kind = KINDS[str(path[-1])]
-    given = keys.model_dump(exclude_unset=True)
-    unrendered = {key: given.pop(key) for key in (*kind.commands, *kind.literal) if key in given}
+    options = keys.model_dump(exclude_unset=True)
+    unrendered = {key: options.pop(key) for key in (*kind.commands, *kind.literal) if key in options}
     for point in points_using(context, path):
         try:
             keys_at_point = (
-                render_strings(given, partial(render_template, values=context.values_at(point))) | unrendered
+                render_strings(options, partial(render_template, values=context.values_at(point))) | unrendered
             )
         except KeyError:
             return
-        if (text := repr(keys_at_point)) in seen:
+        if (text := repr(keys_at_point)) in rendered_points:
             continue
-        seen.add(text)
+        rendered_points.add(text)
         try:
             type(keys).model_validate(keys_at_point)
         except ValidationError as error:
-            for each in error.errors(include_url=False):
-                mistake = translate_error(context.tree, each, (*path, *each["loc"]))
+            for detail in error.errors(include_url=False):
+                mistake = translate_error(context.tree, detail, (*path, *detail["loc"]))
                 if mistake not in context.mistakes:
                     context.mistakes.append(mistake)
 
@@ -84,8 +84,8 @@ def check_stores(context: Context) -> None:
             continue
         path, _, kind = work
         checked.add((path, system))
-        each, known = context.experiment.systems.get(system), list(KINDS[kind].stores())
-        if each is not None and each.store in every - {*known} and context.is_valid("systems", system):
+        entry, known = context.experiment.systems.get(system), list(KINDS[kind].stores())
+        if entry is not None and entry.store in every - {*known} and context.is_valid("systems", system):
             excluded = f"; or exclude the pair: `vary: {{exclude: [{{system: {system}, workload: {path[-1]}}}]}}`"
-            hint = suggest_names(each.store, known, "its stores are") + (excluded if len(path) > 1 else "")
-            context.add_mistake(("systems", system, "store"), f"{kind} cannot use the store {each.store}", hint)
+            hint = suggest_names(entry.store, known, "its stores are") + (excluded if len(path) > 1 else "")
+            context.add_mistake(("systems", system, "store"), f"{kind} cannot use the store {entry.store}", hint)

@@ -61,7 +61,7 @@ def check_attempts(trial: TrialResult, _: Settings) -> Looks:
 
 def find_cause(trial: TrialResult) -> Note | None:
     """The last note of a failed trial, which states the cause."""
-    return trial.notes[-1] if trial.failed and trial.notes else None
+    return trial.notes[-1] if trial.is_failure and trial.notes else None
 
 
 def is_requested(trial: TrialResult, note: Note) -> bool:
@@ -111,7 +111,7 @@ def find_early_end(trials: Sequence[TrialResult], n: int, settings: Settings) ->
 
 def find_empty(trials: Sequence[TrialResult]) -> Iterator[Finding]:
     """Variants without any trial, or without any figure: never valid. A failed trial has its cause, which leads."""
-    if not any(trial.values or trial.failed for trial in trials):
+    if not any(trial.values or trial.is_failure for trial in trials):
         message = "no trial has a figure" if trials else "there are no trials"
         hint = "see the trials' own findings" if trials else "run the experiment again"
         yield Finding(INCOMPLETE, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials))
@@ -159,7 +159,7 @@ def find_replaced_baseline(by: str, requested: Scalar, used: Scalar | None) -> I
 
 def count_failed_attempts(trials: Iterable[TrialResult]) -> int:
     """The number of failed attempts at these trials, with or without a later success."""
-    return sum(len(trial.failures) + trial.failed for trial in trials)
+    return sum(len(trial.failures) + trial.is_failure for trial in trials)
 
 
 def failures_reverse_claim(

@@ -17,7 +17,7 @@ MEASURED, LOAD = "", "load."
 PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
 # A share of the operations of one kind.
 KIND_SHARE = 0.1
-UNCLOSED_HINT = "look at the store's log; a session that does not close has not confirmed its last writes"
+UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
 # Reads of rows that were never written.
 MISSING = "rows_missing"
 MISSING_HINT = "load the whole population before the reads; several writers need a range each (`segment=k/n`)"
@@ -34,7 +34,7 @@ SERVER_EVENTS = "server-events"
 def check_errors(trial: TrialResult, settings: Settings) -> Looks:
     """Failed operations of the measured phase and of the load before it, and sessions that did not close."""
     if trial.value("errors") is None and not trial.statuses:
-        yield NotLooked(NAME, "failed operations were not counted", ours=True)
+        yield NotLooked(NAME, "failed operations were not counted", always_known=True)
     for prefix in PHASES:
         yield from check_phase(trial, prefix, settings)
     yield from through_fault(trial)
@@ -54,25 +54,25 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
     if every:
         # A retry hides a failure from the operations, but not from users of a system without retries.
-        bad, tries = count + retried, every + retried
+        bad, requests = count + retried, every + retried
         message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.format_percent(count / every)})"
         if retried > 0:
-            attempts = f"{bad:,.0f} of {tries:,.0f} attempts at {what} failed ({units.format_percent(bad / tries)})"
-            message = f"{attempts}; after retries, {count:,.0f} of {every:,.0f} failed"
-        severity = Severity.INVALID if bad / tries > settings.check_threshold(NAME, "share") else Severity.NOTE
+            message = f"{bad:,.0f} of {requests:,.0f} requests failed ({units.format_percent(bad / requests)})"
+            message += f", retries included; after retries, {count:,.0f} of {every:,.0f} {what} failed"
+        severity = Severity.INVALID if bad / requests > settings.check_threshold(NAME, "share") else Severity.NOTE
     has_kinds = prefix == MEASURED and not faults.has_fault(trial)
     if has_kinds and severity == Severity.NOTE and (kinds := [*list_failing_operations(trial)]):
         message, severity = f"{message}, among them {units.list_items(kinds)}", Severity.INVALID
     if (unsent := trial.value(f"{prefix}unsent.unreached")) and not faults.has_fault(trial):
         message = f"{message}, {unsent:,.0f} of them unsent: no server could be reached"
-    hint = "see the counts by operation and status; a failed operation can be faster than one that works"
+    hint = "see the counts by operation and status; a failed operation can be faster than a successful one"
     # Through a requested fault, the first failure is usually the fault's.
     cause = first_failure(trial) if prefix == MEASURED and not faults.has_fault(trial) else ""
     if prefix == MEASURED and (missing := trial.value(MISSING)):
         cause = f"{describe_missing(trial, missing, count)}{cause}"
         hint = MISSING_COPY_HINT if wrote_all(trial) else MISSING_HINT
     effect = Effect(excludes=True)
-    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / tries)
+    yield Finding(NAME, severity, f"{message}{cause}", hint, (trial.trial,), effect=effect, size=bad / requests)
 
 
 def through_fault(trial: TrialResult) -> Iterator[Finding]:

@@ -76,7 +76,7 @@ def check_before(trial: TrialResult, settings: Settings) -> Looks:
     """Whether the level before the fault is known precisely enough to detect a recovery."""
     line = trial.values.get("recovered.line")
     if line is None:
-        yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", ours=True)
+        yield NotLooked(UNSTEADY, "there are no counts by due time before the fault", always_known=True)
         return
     median = trial.value("recovered.median") or 0.0
     least = settings.check_threshold(UNSTEADY, "windows")

@@ -46,16 +46,16 @@ class Speed:
 
     metric: str
     verb: str
-    found: float
+    measured: float
     limit: float
     what: str
     hint: str
 
     def find_excess(self, settings: Settings, trials: tuple[str, ...], suffix: str = "") -> Iterator[Finding]:
         """The finding on a speed that is too high to be true."""
-        if self.found > self.limit * settings.check_threshold(NAME, "speed"):
-            found, limit = units.format_bandwidth(self.found), units.format_bandwidth(self.limit)
-            message = f"{self.verb} at {found}, but the {self.what} {limit}{suffix}"
+        if self.measured > self.limit * settings.check_threshold(NAME, "speed"):
+            measured, limit = units.format_bandwidth(self.measured), units.format_bandwidth(self.limit)
+            message = f"{self.verb} at {measured}, but the {self.what} {limit}{suffix}"
             # Bytes that the device or the link cannot have moved invalidate every figure of the trial.
             metric = self.metric if self.metric.endswith(BANDWIDTH) else ""
             yield Finding(NAME, Severity.INVALID, message, self.hint, trials, metric)
@@ -67,7 +67,9 @@ def check_plausibility(trial: TrialResult, settings: Settings) -> Iterator[Findi
     for speed in list_speeds(trial):
         yield from speed.find_excess(settings, here)
     if parts := trial.facts.get(PERCENTILES_OF):
-        message = f"the percentiles were computed from the percentiles of {parts}, and are not those of the operations"
+        message = (
+            f"the percentiles were computed from the percentiles of {parts}: they are not percentiles of the operations"
+        )
         yield Finding(NAME, Severity.WITHHELD, message, MERGE, here, about="latencies")
     for message in find_contradictions(trial, settings.check_threshold(NAME, "rounding")):
         yield Finding(NAME, Severity.INVALID, message, MIXED, here)
@@ -82,7 +84,7 @@ def check_mean(trials: Sequence[TrialResult], settings: Settings) -> Iterator[Fi
     ids = tuple(trial.trial for trial in trials)
     for every in (every for every in speeds_by_metric.values() if len(every) > 1):
         limit = max(speed.limit for speed in every)
-        average = replace(every[0], found=fmean(speed.found for speed in every), limit=limit)
+        average = replace(every[0], measured=fmean(speed.measured for speed in every), limit=limit)
         yield from average.find_excess(settings, ids, f" (mean of {units.count_noun(len(every), 'repeat')})")
 
 
@@ -129,7 +131,7 @@ def find_shared_runs(pair: Pair, _: Settings) -> Iterator[Finding]:
 
 def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, TrialResult]]:
     """Trials with all figures of an earlier trial, each with that trial."""
-    seen: dict[tuple[tuple[str, float], ...], TrialResult] = {}
+    trial_of: dict[tuple[tuple[str, float], ...], TrialResult] = {}
     for trial in trials:
         figures = tuple(sorted((metric, value.value) for metric, value in trial.values.items()))
         # Round figures can be equal by chance, and so can a few.
@@ -137,7 +139,7 @@ def find_copies(trials: Sequence[TrialResult]) -> Iterator[tuple[TrialResult, Tr
             len(significant_digits(figure)) >= DIGITS_MIN for _, figure in figures
         ):
             continue
-        if (first := seen.setdefault(figures, trial)) is not trial:
+        if (first := trial_of.setdefault(figures, trial)) is not trial:
             yield first, trial
 
 

@@ -44,10 +44,10 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
     least, most = (rate * mean / 1e9 / users for mean in means)
     # The engine's own time between operations of an embedded store is in no latency. A disturbed probe of it is
     # too long, so at most the limit of `generator-limited` counts.
-    ours = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
-    ours = min(ours, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
-    if most + ours < low and trial.value(ENDING) is None:
-        busy, mean, hint = most, means[1], "clients pause while a server is gone: see the failed operations"
+    engine_share = 0.0 if load.is_networked(trial) else rate * (trial.value("driver") or 0) / 1e9 / users
+    engine_share = min(engine_share, settings.check_threshold(load.GENERATOR_LIMITED, "driver"))
+    if most + engine_share < low and trial.value(ENDING) is None:
+        busy, mean, hint = most, means[1], "clients pause while a server is unavailable: see the failed operations"
         if not count_failed_operations(trial):
             hint = (
                 "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
@@ -73,9 +73,9 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
     if (mean_of_all := trial.values.get(f"{ALL}.mean")) is not None:
         half = mean_of_all.resolution / 2
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
-    found = {split_metric(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
+    mean_of = {split_metric(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
     # `read.service.mean` and `load.read.mean` are different figures.
-    every = {name: value for (name, _), value in found.items() if "." not in name and name not in BESIDE}
+    every = {name: value for (name, _), value in mean_of.items() if "." not in name and name not in BESIDE}
     single = [value for name, value in every.items() if name not in COMPOSED]
     if not single:
         return None

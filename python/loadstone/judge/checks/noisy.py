@@ -21,6 +21,6 @@ def check_noise(
     if width is None or len(trials) < last or width <= until:
         return
     wide = f"is {units.format_percent(width)} wide after {units.count_noun(estimate.n, 'repeat')}"
-    message = f"the interval of {metric} {wide}, {units.format_percent(until)} was asked for"
+    message = f"the interval of {metric} {wide}, not {units.format_percent(until)} as requested"
     hint = "allow more repeats, measure longer, or find what disturbs the trials: see their own findings"
     yield Finding(NAME, Severity.SUSPECT, message, hint, tuple(trial.trial for trial in trials), metric)

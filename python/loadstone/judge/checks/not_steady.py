@@ -28,7 +28,7 @@ HINT = "warm up longer, measure longer, or let the store settle first"
 Levels = dict[tuple[str, str], tuple[float, float]]
 # The parts that are compared, and their number: a trend shows in the halves, other changes in a quarter.
 HALVES = "from the first half of the window to the second"
-QUARTERS = tuple(f"from the rest of the window to its {each} quarter" for each in ("first", "second", "third", "last"))
+QUARTERS = tuple(f"from the remaining window to its {name} quarter" for name in ("first", "second", "third", "last"))
 # Figures of started servers, and the suffix of the time between two starts of a periodic activity.
 SERVER, BEFORE, PERIOD = "server.", "server.before.", "_period_seconds"
 # Series with fewer points are not tested.
@@ -39,15 +39,15 @@ TAIL = 0.9
 LOAD = "load."
 # This number of drops indicates a periodic activity of the system.
 DIPS_MIN = 3
-# Drops are a separate state if their mean is this many standard deviations below the others' (root mean square of
-# both sides'; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5 the tail of
-# lognormal, exponential and Poisson noise is taken for drops, above it drops in noise of 15 % are missed.
+# Drops are a separate state if their mean is this many standard deviations below the mean of the other intervals
+# (root mean square of both; Ashman, Bird & Zepf, Astronomical Journal 108, 1994). Simulated from 2.5 to 4.5: below 3.5
+# the tail of lognormal, exponential and Poisson noise counts as drops, above it drops in noise of 15 % are missed.
 SEPARATION = 3.5
 
 
 def check_steadiness(trial: TrialResult, series: Series, settings: Settings) -> Looks:
     """A trend, a change of level or repeated drops of throughput; a trend or a change of level of latencies."""
-    rates = series.whole_rates
+    rates = series.complete_rates
     if len(rates) < POINTS_MIN:
         yield NotLooked(NAME, f"the window has fewer than {POINTS_MIN} intervals")
     parts, factor = find_unsteadiness(THROUGHPUT, rates, series, settings)
@@ -75,7 +75,7 @@ def latencies_to_compare(series: Series, settings: Settings) -> Iterator[tuple[s
     """The compared percentiles of the intervals that have them, by name, ns."""
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if column and name_compared(name, settings):
-            yield name, [each for each in column[: len(series.whole_rates)] if each is not None]
+            yield name, [figure for figure in column[: len(series.complete_rates)] if figure is not None]
 
 
 def window_levels(series: Series, settings: Settings) -> Levels:
@@ -85,11 +85,11 @@ def window_levels(series: Series, settings: Settings) -> Levels:
     which has outliers, is the geometric mean. A median would miss a change in less than half of a part.
     """
     rates = split_window([*zip(series.throughput, series.length_seconds, strict=True)])
-    found = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
+    levels = {(THROUGHPUT, part): (fmean(*zip(*a, strict=True)), fmean(*zip(*b, strict=True))) for part, a, b in rates}
     for name, known in latencies_to_compare(series, settings):
-        if len(known) == len(series.whole_rates) and min(known) > 0:
-            found |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split_window(known)}
-    return {key: both for key, both in found.items() if min(both) > 0}
+        if len(known) == len(series.complete_rates) and min(known) > 0:
+            levels |= {(name, part): (geometric_mean(a), geometric_mean(b)) for part, a, b in split_window(known)}
+    return {key: both for key, both in levels.items() if min(both) > 0}
 
 
 def split_window(points: Sequence[Point]) -> Iterator[tuple[str, Sequence[Point], Sequence[Point]]]:
@@ -112,7 +112,7 @@ def window_tests(settings: Settings) -> list[tuple[str, float]]:
 
 
 def find_common_drift(
-    trials: Sequence[TrialResult], courses: Mapping[str, Levels], jumps: Collection[str], settings: Settings
+    trials: Sequence[TrialResult], levels_of: Mapping[str, Levels], jumps: Collection[str], settings: Settings
 ) -> Iterator[Finding]:
     """Repeats that drift in the same direction: this is not chance, however little each of them drifts.
 
@@ -121,23 +121,23 @@ def find_common_drift(
     that move alone, would hide a change common to the other repeats: these are also tested without the jumps.
     """
     effect = log1p(settings.check_threshold(NAME, "effect"))
-    others = [trial for trial in trials if trial.trial not in jumps]
-    for name in dict.fromkeys(name for trial in trials for name, _ in courses.get(trial.trial, ())):
-        for (part, level), some in product(window_tests(settings), (trials, others)):
-            known = [at[name, part] for trial in some if (name, part) in (at := courses.get(trial.trial, {}))]
-            moved = [log(there / rest) for rest, there in known]
+    without_jumps = [trial for trial in trials if trial.trial not in jumps]
+    for name in dict.fromkeys(name for trial in trials for name, _ in levels_of.get(trial.trial, ())):
+        for (part, level), some in product(window_tests(settings), (trials, without_jumps)):
+            known = [at[name, part] for trial in some if (name, part) in (at := levels_of.get(trial.trial, {}))]
+            steps = [log(there / rest) for rest, there in known]
             least = effect / 2 if part == HALVES else effect
             # If all repeats move alike, p is not a number.
-            if len(known) < REPEATS_MIN or abs(fmean(moved)) < least or t_interval(np.array(moved))[1] >= level:
+            if len(known) < REPEATS_MIN or abs(fmean(steps)) < least or t_interval(np.array(steps))[1] >= level:
                 continue
-            first, second = (exp(fmean(log(each[at]) for each in known)) for at in (0, 1))
+            first, second = (exp(fmean(log(both[at]) for both in known)) for at in (0, 1))
             message = f"{part}, {name} {drift_text(first, second, *level_formats(name))} (mean of {len(known)} repeats)"
             about: About = "all" if name == THROUGHPUT else "latencies"
             yield Finding(NAME, Severity.SUSPECT, message, HINT, tuple(trial.trial for trial in some), about=about)
             break
 
 
-def courses_of(metric: str) -> tuple[str, ...]:
+def series_of(metric: str) -> tuple[str, ...]:
     """The figures whose time series show a figure's drift: its own; for another latency a percentile; for a mean
     both."""
     if metric.startswith(LOAD) or not is_latency(metric):
@@ -148,7 +148,7 @@ def courses_of(metric: str) -> tuple[str, ...]:
 
 def name_compared(name: str, settings: Settings) -> bool:
     """Whether a percentile shows the drift of a compared figure; if the question names none, a usual percentile."""
-    return any(name in courses_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
+    return any(name in series_of(metric) for metric in settings.metrics or DEFAULT_METRICS)
 
 
 def level_formats(name: str) -> tuple[Callable[[float], str], Callable[[float], str]]:
@@ -164,14 +164,17 @@ def find_unsteadiness(
     name: str, points: Sequence[float], series: Series, settings: Settings
 ) -> tuple[list[str], float]:
     """The drift of a series over the window, and its largest factor; empty if it is steady."""
-    found = assess_steadiness(points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha"))
+    assessment = assess_steadiness(
+        points, settings.check_threshold(NAME, "effect"), settings.check_threshold(NAME, "alpha")
+    )
     parts, ends = [], []
-    if "trend" in found.reasons:
+    if "trend" in assessment.reasons:
         # The ends of the fitted line; no figure is below 0.
-        first, last = [max(found.level * (1 + side * found.trend_share / 2), 0.0) for side in (-1, 1)]
+        first, last = [max(assessment.level * (1 + side * assessment.trend_share / 2), 0.0) for side in (-1, 1)]
         ends.append((first, last))
-        parts.append(f"{drift_text(first, last, *level_formats(name))} over the window")
-    if "change" in found.reasons and (at := found.change_at) is not None:
+        # A steep line begins or ends below 0: the smallest interval is then the level.
+        parts.append(f"{drift_text(first or min(points), last or min(points), *level_formats(name))} over the window")
+    if "change" in assessment.reasons and (at := assessment.change_at) is not None:
         first, last = median(points[:at]), median(points[at:])
         ends.append((first, last))
         parts.append(f"{drift_text(first, last, *level_formats(name))} at {series.start_seconds[at]:.3g} s")
@@ -196,8 +199,8 @@ def count_dips(rates: Sequence[float], share: float, matters: float) -> int:
     if apart < SEPARATION * sqrt((pvariance(above) + pvariance(below)) / 2):
         return 0
     # Each side's window may have one drop more or less by chance.
-    one = apart * len(below) / count / sum(rates)
-    return count if 2 * one >= matters else 0
+    share_of_drop = apart * len(below) / count / sum(rates)
+    return count if 2 * share_of_drop >= matters else 0
 
 
 def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Finding]:
@@ -209,7 +212,7 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
             continue
         activity = name.removeprefix(SERVER).removesuffix(PERIOD)
         system, _, work = activity.replace("_", " ").rpartition(".")
-        period, window = (units.format_duration(each * 1e9) for each in (value.value, length))
+        period, window = (units.format_duration(seconds * 1e9) for seconds in (value.value, length))
         message = f"{system} begins a {work} every {period} (median), and the window is {window} long"
         hint = "measure for several of these periods, or begin each trial with one, in a hook"
         yield Finding(NAME, Severity.NOTE, message, hint, (trial.trial,))
@@ -217,7 +220,7 @@ def find_rare_activity(trial: TrialResult, settings: Settings) -> Iterator[Findi
 
 def warm_up_hint(series: Series) -> str:
     """The additional warm-up that would have left a steady window (MSER-5); empty if no length would."""
-    rates = series.whole_rates
+    rates = series.complete_rates
     end = warm_up_end(rates)
     if not end or not assess_steadiness(rates[end:]).steady:
         return ""
@@ -227,8 +230,8 @@ def warm_up_hint(series: Series) -> str:
 def drift_text(first: float, last: float, plain: Callable[[float], str], full: Callable[[float], str]) -> str:
     """From which level to which: `falls from 12,000 to 9,000 op/s`."""
     # A level is known to three digits at best.
-    shown = [float(f"{level:.3g}") for level in (first, last)]
-    return f"{'rises' if last > first else 'falls'} from {plain(shown[0])} to {full(shown[1])}"
+    rounded = [float(f"{level:.3g}") for level in (first, last)]
+    return f"{'rises' if last > first else 'falls'} from {plain(rounded[0])} to {full(rounded[1])}"
 
 
 def find_compilation(trial: TrialResult, settings: Settings) -> Iterator[Finding]:

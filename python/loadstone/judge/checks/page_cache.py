@@ -50,8 +50,8 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, severity, message, HINT, here, size=1 - share)
     elif claimed and counted is None and has_small_reads(trial, returned):
         # Every observed device counts its reads; scans and several jobs of fio have no `read.count`.
-        ours = "device.reads" not in trial.values
-        yield NotLooked(NAME, "the reads that the device served were not counted", ours=ours)
+        is_lacking = "device.reads" not in trial.values
+        yield NotLooked(NAME, "the reads that the device served were not counted", always_known=is_lacking)
 
 
 def share_from_device(trial: TrialResult) -> float | None:
@@ -76,8 +76,8 @@ def miss_share(trial: TrialResult, read: float) -> float | None:
     hide that most values were cached, or that none were. Reads of files are large: each is several requests to the
     device, or a part of one, and its bytes say more than their number.
     """
-    every, seen, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
-    if seen is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
+    every, observed, reads = trial.value("device.read"), trial.value("device.reads"), trial.value("read.count")
+    if observed is None or not reads or not has_small_reads(trial, trial.value("returned") or 0):
         return None
     # Counted with the warm-up, like the bytes.
-    return seen * (read / every if every else 1.0) / reads
+    return observed * (read / every if every else 1.0) / reads

@@ -66,7 +66,7 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     missed = 1 - done / target if target and done is not None else 0.0
     uncounted = trial.value("censored") is None and not any(CENSORED in counts for counts in trial.statuses.values())
     if uncounted:
-        yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", ours=True)
+        yield NotLooked(RATE_NOT_HELD, "operations that never ended were not counted", always_known=True)
     grew = uncounted and missed > settings.check_threshold(RATE_NOT_HELD, "queue") and has_queue(trial, missed)
     if target and done is not None and (grew or missed > settings.check_threshold(RATE_NOT_HELD, "missed")):
         yield rate_finding(
@@ -86,7 +86,7 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
     """Operations that never ended before a requested fault and after the recovery: later ones result from the fault."""
     outside = faults.outside_counts(trial, "unanswered")
     if outside is None:
-        yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", ours=True)
+        yield NotLooked(RATE_NOT_HELD, "operations outside the fault were not counted", always_known=True)
         return
     count, total = outside
     if total and count / total > settings.check_threshold(RATE_NOT_HELD, "censored"):
@@ -112,8 +112,8 @@ def check_series(trial: TrialResult, series: Series, settings: Settings) -> Look
     if trial.loop != "open" or not series.length_seconds:
         return
     if not series.p50_ns and not series.p99_ns:
-        yield NotLooked(RATE_NOT_HELD, "there are no latencies over time", ours=True)
-    whole = len(series.whole_rates)
+        yield NotLooked(RATE_NOT_HELD, "there are no latencies over time", always_known=True)
+    whole = len(series.complete_rates)
     seconds = series.start_seconds[whole - 1] + series.length_seconds[whole - 1]
     for name, column in (("p50", series.p50_ns), ("p99", series.p99_ns)):
         if message := rise_text([latency for latency in column[:whole] if latency is not None], seconds, settings):
@@ -166,7 +166,7 @@ def check_clients(trial: TrialResult, settings: Settings) -> Looks:
     """Operations that were more than 1 ms late because no client was idle."""
     late = operation_share(trial, "late.client")
     if late is None and trial.loop == "open":
-        yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", ours=True)
+        yield NotLooked(CLIENT_LIMITED, "operations that waited for a client were not counted", always_known=True)
     if late is not None and late > settings.check_threshold(CLIENT_LIMITED, "late"):
         message = f"{units.format_percent(late)} of the operations waited over 1 ms because all clients were busy"
         hint = "the response time includes that wait; use more clients to see the store's own limit"
@@ -193,7 +193,9 @@ def check_generator(trial: TrialResult, settings: Settings) -> Looks:
     if is_networked(trial):
         yield from check_executors(trial, settings)
     elif trial.loop == "closed" and trial.value("driver") is None:
-        yield NotLooked(GENERATOR_LIMITED, "the load generator's own time per operation was not measured", ours=True)
+        yield NotLooked(
+            GENERATOR_LIMITED, "the load generator's own time per operation was not measured", always_known=True
+        )
 
 
 def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
@@ -203,7 +205,7 @@ def check_lateness(trial: TrialResult, settings: Settings) -> Looks:
     """
     late = operation_share(trial, "late.generator")
     if late is None and trial.loop == "open":
-        yield NotLooked(GENERATOR_LIMITED, "the operations that were sent late were not counted", ours=True)
+        yield NotLooked(GENERATOR_LIMITED, "the operations that were sent late were not counted", always_known=True)
     if late is not None and late > settings.check_threshold(GENERATOR_LIMITED, "late"):
         bounded = any(f".{LOWER}." in metric for metric in trial.values)
         severity = Severity.INVALID if not bounded else Severity.SUSPECT if late > FAR else Severity.NOTE
@@ -230,7 +232,9 @@ def check_executors(trial: TrialResult, settings: Settings) -> Looks:
     else:
         share, message = trial.value("cpu.engine_share"), "the engine used {} of the processors"
     if share is None:
-        yield NotLooked(GENERATOR_LIMITED, "the use of the load generator's threads was not measured", ours=True)
+        yield NotLooked(
+            GENERATOR_LIMITED, "the use of the load generator's threads was not measured", always_known=True
+        )
     elif share > settings.check_threshold(GENERATOR_LIMITED, "cpu"):
         text = message.format(units.format_percent(share))
         here, effect = (trial.trial,), Effect(understates=math.inf)

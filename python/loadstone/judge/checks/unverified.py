@@ -25,20 +25,20 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif settings.verify and not has_coverage(trial, checked, settings):
-        message = "`verify` was asked for, but no value was verified"
+        message = "`verify` was requested, but no value was verified"
         if checked:
-            message = f"`verify` was asked for, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
+            message = f"`verify` was requested, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
-        yield NotLooked(NAME, "no value was compared with what was written: ask with `measure: {verify: true}`")
+        yield NotLooked(NAME, "no value was compared with the value written: set `measure: {verify: true}`")
     if reason := unproven_reason(trial, settings):
         # The file requested it.
-        yield NotLooked(NAME, reason, ours=True)
+        yield NotLooked(NAME, reason, always_known=True)
     early = operation_share(trial, "not_yet")
     if early is not None and early > settings.check_threshold(NAME, "not_yet"):
         message = (
-            f"{units.format_percent(early)} of the operations read records whose insert or delete was still under way"
+            f"{units.format_percent(early)} of the operations read records whose insert or delete was still in flight"
         )
         hint = "those reads cannot be judged right or wrong: raise insertlag, or use fewer clients"
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
@@ -62,9 +62,9 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
     # With faults, the check `loss` decides by the guarantee.
     names = {"missed": LOST["missed"]} if trial.faults else LOST
-    found = [f"{count:,.0f} {what}" for name, what in names.items() if (count := trial.value(f"ledger.{name}"))]
-    if found:
-        message = f"{'; '.join(found)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
+    losses = [f"{count:,.0f} {what}" for name, what in names.items() if (count := trial.value(f"ledger.{name}"))]
+    if losses:
+        message = f"{'; '.join(losses)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
         hint = (
             "ledger.stdout of the trial names the first; an embedded store whose clients update single fields needs"
             " `writeallfields: true`, any other system has lost them"

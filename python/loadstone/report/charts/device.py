@@ -14,15 +14,15 @@ def metrics(view: View) -> list[str]:
     """The comparable device metrics of the measured window: per operation, or a factor; the deciding one first."""
     known = view.results.metrics
     per = [name for name in known if name.startswith("device.") and name.endswith("_per_operation")]
-    found = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
-    return sorted(found, key=lambda name: name not in view.headline[:1])
+    present = [*per, *(name for name in known if name.endswith("write_amplification") and not name.startswith("load."))]
+    return sorted(present, key=lambda name: name not in view.headline[:1])
 
 
 def bars(view: View) -> Figure:
     """A panel for each metric and context."""
-    found = metrics(view)
-    contexts = spread(view.contexts, max(PANELS_MAX // max(len(found), 1), 1))
-    panels = [drawn for metric in found for context in contexts if (drawn := panel(view, metric, context))]
+    names = metrics(view)
+    contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
+    panels = [chart for metric in names for context in contexts if (chart := panel(view, metric, context))]
     caption = "Medians over repeats; they include what a flush wrote after the window."
     caption += figure.limits(view, len(contexts), len(view.contexts))
     return Figure("device", tuple(panels), caption, "bytes that devices read and wrote for each operation, by variant")
@@ -32,11 +32,11 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
     """One metric in one context."""
     rows: list[Row] = []
     unit = ""
-    for key in view.within[context]:
-        if view.value(key) not in figure.shown(view):
+    for key in view.keys_by_context[context]:
+        if view.value(key) not in figure.select_values(view):
             continue
         cell = view.cell(key, metric)
-        row: Row = {"name": view.name(key), "full": view.value(key), "value": None, "figure": why(view, key)}
+        row: Row = {"name": view.name(key), "full": view.value(key), "value": None, "figure": missing_reason(view, key)}
         if cell is not None and not cell.withheld and finite(cell.estimate.value):
             estimate, unit = cell.estimate, cell.unit
             row |= {"value": estimate.value, "figure": view.figure(cell)}
@@ -48,17 +48,17 @@ def panel(view: View, metric: str, context: VariantKey) -> Panel | None:
     names = [row["name"] for row in rows]
     x = frame.figures("value", unit, max(row["value"] for row in there) * 1.04)
     hover = figure.tooltip(name="name", figure="median", interval="interval")
-    chart = figure.layered(
+    chart = figure.layer_charts(
         plot(there)
         .mark_bar(height=13, cornerRadiusEnd=2, yOffset=frame.MARKS)
         .encode(y=frame.row(names), x=x, color=colour(view), tooltip=hover),
         *frame.labels(rows, names),
     )
-    title = figure.headed(wording.metric_name(metric.removeprefix("device.")), view.title(context))
+    title = figure.join_title(wording.metric_name(metric.removeprefix("device.")), view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 
-def why(view: View, key: VariantKey) -> str:
+def missing_reason(view: View, key: VariantKey) -> str:
     """Why a variant has no device bytes, as its host was found: `no device`, `over the network`, `unknown`."""
     reasons = (str(trial.facts["device"]) for trial in view.variants[key] if "device" in trial.facts)
     # What backs a directory, and in brackets the kind of file system that shows it.

@@ -97,7 +97,7 @@ def timeline(view: View) -> Figure:
             continue
         time_series = series_around(series, order_seconds(trial.faults[0]), step_of(view, [trial]))
         if time_series is not None:
-            head = figure.headed(view.name(outage.variant), view.title(view.context(outage.variant)), trial.trial)
+            head = figure.join_title(view.name(outage.variant), view.title(view.context(outage.variant)), trial.trial)
             panels.append(Panel(head, timeline_chart(time_series, trial), 190))
     caption = (
         "Operations by the time at which they were due, in the trial with the median outage. Time 0 is the order of the"
@@ -176,7 +176,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
         color=alt.Color("name:N", scale=colours, legend=None),
         tooltip=figure.tooltip(name="operations", rate="rate", at="since the fault"),
     )
-    return figure.layered(
+    return figure.layer_charts(
         # A stroke closes the seams between bars.
         bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
         band_layer(band_of([trial], end), scale, axis),
@@ -201,7 +201,7 @@ def mark_layers(marks: list[Row], scale: alt.Scale, axis: alt.Axis) -> tuple[alt
     labels = base.encode(text="label:N", y=alt.Y("row:Q", axis=None, scale=None))
     return (
         base.mark_rule(strokeDash=[4, 3], strokeWidth=1.2, style="word"),
-        *figure.words_over(labels, align="left", dx=4, baseline="top"),
+        *figure.draw_text(labels, align="left", dx=4, baseline="top"),
     )
 
 
@@ -221,7 +221,7 @@ def repeats(view: View) -> Figure:
             if not np.isnan(share)
         ]
         if rows:
-            head = figure.headed(view.name(outage.variant), view.title(view.context(outage.variant)))
+            head = figure.join_title(view.name(outage.variant), view.title(view.context(outage.variant)))
             panels.append(Panel(head, repeats_chart(rows, outage), 150))
     caption = (
         "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the order of its fault."
@@ -245,7 +245,7 @@ def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
     levels = [value for trial in outage.trials if (value := trial.value("recovered.line")) is not None]
     level = plot([{"value": median(levels)}] if levels else []).encode(y=y)
     of_line = figure.tooltip(name="trials", trial="trial", repeat="repeat")
-    return figure.layered(
+    return figure.layer_charts(
         band_layer(band_of(outage.trials, max(times)), scale, axis),
         level.mark_rule(strokeDash=[2, 3], style="word"),
         lines.mark_line(strokeWidth=1.3, opacity=0.65, interpolate="step-after").encode(tooltip=of_line),

@@ -19,8 +19,8 @@ from loadstone.results.result_set import natural_key
 Row = dict[str, Any]
 # The most panels in a figure; more cannot be taken in.
 PANELS_MAX = 12
-# The width of a panel in a picture, px, by how many stand side by side.
-PICTURE_WIDTHS = {1: 560, 2: 380, 3: 270}
+# The width of a panel in a file, px, by the number side by side.
+FILE_WIDTHS = {1: 560, 2: 380, 3: 270}
 # Vega's language: 0, 20k, 1.5M.
 RATE_LABEL = "datum.value == 0 ? '0' : format(datum.value, '~s')"
 # A tick in ns, one in bytes.
@@ -68,17 +68,17 @@ class Figure:
         return bool(self.panels)
 
 
-def shown(view: View) -> list[str]:
+def select_values(view: View) -> list[str]:
     """The compared values that charts have room for; of many loads, some from the lowest to the highest."""
-    if view.by is None or view.by != view.load:
+    if view.dimension is None or view.dimension != view.load:
         return view.values[:SERIES_MAX]
     return spread(sorted(view.values, key=natural_key), SERIES_MAX)
 
 
 def legend(view: View, used: Iterable[str]) -> tuple[tuple[str, int], ...]:
     """The legend of those values that a figure uses."""
-    wanted = set(used)
-    return tuple((view.short[value], number) for number, value in enumerate(shown(view)) if value in wanted)
+    values = set(used)
+    return tuple((view.short[value], number) for number, value in enumerate(select_values(view)) if value in values)
 
 
 def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
@@ -88,12 +88,12 @@ def limits(view: View, panels: int, of: int, *, apart: bool = True) -> str:
         reasons.append(f"{SERIES_MAX} of {len(view.values):,} variants are drawn")
     if panels < of:
         reasons.append(f"{panels} of {of:,} panels are drawn")
-    return f" {'; '.join(reasons)}: the tables and values.jsonl have the rest." if reasons else ""
+    return f" {'; '.join(reasons)}: the tables and values.jsonl have all." if reasons else ""
 
 
 def domain(view: View) -> list[str]:
     """All names that get colours, so that a name has the same colour in every chart."""
-    return [view.short[value] for value in shown(view)]
+    return [view.short[value] for value in select_values(view)]
 
 
 def colour(view: View) -> alt.Color:
@@ -116,14 +116,14 @@ def ticks(domain: Sequence[float]) -> list[float]:
     """Powers of ten within a logarithmic axis; the 2s and 5s too where there would be few."""
     low, high = (math.log10(end) for end in domain)
     steps = (1,) if high - low >= 2.5 else (1, 2, 5)
-    found = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
-    return [each for each in found if domain[0] <= each <= domain[1]]
+    values = [step * 10.0**power for power in range(math.floor(low), math.ceil(high) + 1) for step in steps]
+    return [value for value in values if domain[0] <= value <= domain[1]]
 
 
 def decade_domain(numbers: Iterable[float]) -> list[float]:
     """The smallest range that holds some positive numbers and at least one power of ten within."""
-    found = [number for number in numbers if number > 0]
-    low, high = min(found), max(found)
+    positive = [number for number in numbers if number > 0]
+    low, high = min(positive), max(positive)
     down, up = low / 1.25, high * 1.25
     if math.ceil(math.log10(down)) > math.floor(math.log10(up)):
         down = min(down, 10.0 ** math.floor(math.log10(low)))
@@ -135,7 +135,7 @@ def tooltip(**titles: str) -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
 
 
-def headed(*parts: str) -> str:
+def join_title(*parts: str) -> str:
     """A panel's title from its parts, some of which may be empty."""
     return " · ".join(part for part in parts if part)
 
@@ -145,16 +145,16 @@ def plot(rows: Sequence[Row]) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
-def layered(*layers: alt.Chart) -> dict[str, Any]:
+def layer_charts(*layers: alt.Chart) -> dict[str, Any]:
     """Layered charts as Vega-Lite; tests do the validation, which is skipped here because it takes most of the time."""
-    found: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
-    # The address of a schema that must not be fetched, and a look that the theme decides.
-    found.pop("$schema", None)
-    found.pop("config", None)
-    return found
+    spec: dict[str, Any] = alt.layer(*layers).to_dict(validate=False)
+    # The address of a schema that must not be fetched, and the configuration, which the theme has.
+    spec.pop("$schema", None)
+    spec.pop("config", None)
+    return spec
 
 
-def words_over(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
+def draw_text(chart: alt.Chart, **how: Any) -> tuple[alt.Chart, alt.Chart]:
     """Text on top of lines: first its halo, then the text."""
     return chart.mark_text(style="halo", **how), chart.mark_text(style="word", **how)
 
@@ -164,10 +164,10 @@ def finite(*numbers: float | None) -> bool:
     return all(number is not None and math.isfinite(number) for number in numbers)
 
 
-def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
+def combine_panels(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
     """All panels as one specification of fixed size, with a legend, for a file."""
     columns = figure.columns
-    width = PICTURE_WIDTHS[columns]
+    width = FILE_WIDTHS[columns]
     parts: list[dict[str, Any]] = []
     # Rows by their name, which Vega-Lite wants at the top.
     rows: dict[str, Any] = {}
@@ -194,7 +194,7 @@ def picture(figure: Figure, config: Mapping[str, Any]) -> dict[str, Any]:
 
 def interactive(figure: Figure, config: Mapping[str, Any]) -> alt.TopLevelMixin:
     """All panels as an Altair chart; they share their selections, which Altair expects at the top."""
-    whole = picture(figure, config)
+    whole = combine_panels(figure, config)
     parts = whole.get("concat") or whole["vconcat"][0]["concat"]
     selections: dict[str, dict[str, Any]] = {}
     for part in parts:
@@ -211,7 +211,7 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     """A legend as a separate chart."""
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
-    # By number: this chart may have fewer names than the others.
+    # By number: this chart may have fewer names than the charts above.
     colours, shapes = [PALETTE[number] for _, number in entries], [SHAPES[number] for _, number in entries]
     base = plot(rows).encode(y=alt.Y("at:O", axis=None), x=alt.value(8))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
@@ -219,7 +219,7 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
         shape=alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None),
     )
     labels = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
-    found = layered(points, labels)
-    found["height"] = {"step": 20}
-    found["width"] = 320
-    return found
+    spec = layer_charts(points, labels)
+    spec["height"] = {"step": 20}
+    spec["width"] = 320
+    return spec

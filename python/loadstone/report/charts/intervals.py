@@ -25,15 +25,17 @@ AS_THROUGHPUT = "Read it like throughput."
 
 def throughput(view: View) -> Figure:
     """Throughput in every context."""
-    return drawn(view, "throughput", [THROUGHPUT])
+    return draw_metrics(view, "throughput", [THROUGHPUT])
 
 
-def others(view: View) -> Figure:
+def chart_further_metrics(view: View) -> Figure:
     """The other headline metrics; the device's have a separate section."""
-    return drawn(view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))])
+    return draw_metrics(
+        view, "headline", [name for name in view.headline if name not in (THROUGHPUT, *device.metrics(view))]
+    )
 
 
-def drawn(view: View, name: str, metrics: Sequence[str]) -> Figure:
+def draw_metrics(view: View, name: str, metrics: Sequence[str]) -> Figure:
     """A panel for each context and metric."""
     known = [metric for metric in metrics if metric in view.results.metrics]
     each_at_most = max((PANELS_MAX if name == "throughput" else HEADLINES_MAX) // max(len(known), 1), 1)
@@ -61,8 +63,10 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     """The variants of a context in rows."""
     cells = [
         cell
-        for key in view.within[context]
-        if view.value(key) in figure.shown(view) and (cell := view.cell(key, metric)) and finite(cell.estimate.value)
+        for key in view.keys_by_context[context]
+        if view.value(key) in figure.select_values(view)
+        and (cell := view.cell(key, metric))
+        and finite(cell.estimate.value)
     ]
     if not cells:
         return None
@@ -81,7 +85,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
     there = plot([row for row in marks if row["value"] is not None])
     base = there.encode(y=frame.row(names), x=x, color=colour(view))
     hover = figure.tooltip(name="name", median="median", interval="interval", n="n")
-    chart = figure.layered(
+    chart = figure.layer_charts(
         plot(dots)
         .mark_point(filled=True, size=20, opacity=0.5, yOffset=frame.MARKS + 13)
         .encode(
@@ -96,7 +100,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
         base.mark_tick(thickness=3, size=18, opacity=1, yOffset=frame.MARKS).encode(tooltip=hover),
         *frame.labels(marks, names),
     )
-    title = figure.headed(wording.metric_name(metric) if with_metric else "", view.title(context))
+    title = figure.join_title(wording.metric_name(metric) if with_metric else "", view.title(context))
     return Panel(title, chart, frame.STEP * len(names))
 
 
@@ -123,9 +127,9 @@ def mark(view: View, cell: Cell) -> Row:
 
 def repeats(view: View, cell: Cell) -> list[Row]:
     """The dots; of too many, evenly chosen ones from the smallest to the largest."""
-    found = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
+    samples = sorted(((value, repeat) for repeat, value in cell.samples if math.isfinite(value)))
     name = view.name(cell.variant)
     return [
         {"name": name, "value": value, "repeat": str(repeat), "figure": units.format_figure(value, cell.unit)}
-        for value, repeat in spread(found, DOTS_MAX)
+        for value, repeat in spread(samples, DOTS_MAX)
     ]

@@ -15,7 +15,7 @@ from loadstone.report.percentile_curve import POINTS_MIN, list_operations, nines
 from loadstone.report.view import View, spread
 from loadstone.results.value import PERCENTILES
 
-# Why a figure is left out.
+# The reasons to omit a figure.
 RARE, UNENDED = "Withheld for too few samples", "Not drawn, as operations failed or never ended"
 MARKED = ("p50", "p90", "p99", "p99.9", "p99.99")
 # Vega's language: the axis holds -log10(1 - p).
@@ -30,35 +30,35 @@ def curves(view: View) -> Figure:
     names = list_operations(view.results.metrics)
     contexts = spread(view.contexts, max(PANELS_MAX // max(len(names), 1), 1))
     left_out: dict[str, dict[str, None]] = {RARE: {}, UNENDED: {}}
-    found = [
+    content = [
         (operation, context, rows)
         for operation in names
         for context in contexts
         for rows in [points(view, operation, context, left_out)]
         if len({row["nines"] for row in rows}) >= POINTS_MIN
     ]
-    if not found:
+    if not content:
         return Figure("percentiles", (), "", "")
-    values = figure.decade_domain(row["latency"] for _, _, rows in found for row in rows)
-    end = max(row["nines"] for _, _, rows in found for row in rows)
+    values = figure.decade_domain(row["latency"] for _, _, rows in content for row in rows)
+    end = max(row["nines"] for _, _, rows in content for row in rows)
     panels = tuple(
-        Panel(figure.headed(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
-        for operation, context, rows in found
+        Panel(figure.join_title(operation, view.title(context)), lines(view, rows, values, max(end, 1.0)), 260)
+        for operation, context, rows in content
     )
     caption = "Each point is the median over repeats of the trials' own percentiles. Both axes are logarithmic."
-    caption += "".join(f" {why}: {units.list_items([*each], 4)}." for why, each in left_out.items() if each)
+    caption += "".join(f" {why}: {units.list_items([*omitted], 4)}." for why, omitted in left_out.items() if omitted)
     caption += figure.limits(view, len(contexts), len(view.contexts))
-    used = {row["full"] for _, _, rows in found for row in rows}
-    shown = f"latency of {', '.join(names)} by percentile, one line for each variant"
-    return Figure("percentiles", panels, caption, shown, legend=figure.legend(view, used))
+    used = {row["full"] for _, _, rows in content for row in rows}
+    alt_text = f"latency of {', '.join(names)} by percentile, one line for each variant"
+    return Figure("percentiles", panels, caption, alt_text, legend=figure.legend(view, used))
 
 
 def points(view: View, operation: str, context: VariantKey, left_out: dict[str, dict[str, None]]) -> list[Row]:
-    """The points of a panel; `left_out` collects the names of figures that are withheld or only bounds."""
+    """The points of a panel; `left_out` collects the names of withheld figures and of bounds."""
     rows: list[Row] = []
     known = set(view.results.metrics)
-    for key in view.within[context]:
-        if view.value(key) not in figure.shown(view):
+    for key in view.keys_by_context[context]:
+        if view.value(key) not in figure.select_values(view):
             continue
         for percentile in PERCENTILES:
             metric = f"{operation}.{percentile}"
@@ -103,7 +103,7 @@ def lines(view: View, rows: Sequence[Row], values: Sequence[float], end: float) 
     y = alt.Y("latency:Q", scale=scale, axis=figure.time_axis(values))
     base = figure.plot(rows).encode(x=x, y=y, color=figure.colour(view))
     hover = figure.tooltip(name="name", percentile="percentile", figure="latency", interval="interval", n="repeats")
-    return figure.layered(
+    return figure.layer_charts(
         base.mark_line(strokeWidth=2, strokeJoin="round"),
         base.mark_point(filled=True, size=34, opacity=1).encode(shape=figure.shape(view), tooltip=hover),
     )

@@ -76,8 +76,8 @@ def curves(view: View) -> Figure:
         panel for context in contexts for metric in metrics if (panel := draw(view, context, grouped[context], metric))
     ]
     named = {line.name for lines in grouped.values() for line in lines}
-    used = [value for value in figure.shown(view) if view.short[value] in named]
-    is_compared = bool(used) and view.by != view.load
+    used = [value for value in figure.select_values(view) if view.short[value] in named]
+    is_compared = bool(used) and view.dimension != view.load
     caption = "Points are medians over repeats, joined in the order of load; hover for the interval."
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
@@ -111,7 +111,7 @@ def group_lines(view: View) -> dict[VariantKey, list[Line]]:
     for rest, loads in variants.items():
         name = series_name(view, rest)
         if len(loads) >= LOADS_MIN and name in figure.domain(view):
-            context = tuple(pair for pair in rest if pair[0] != view.by)
+            context = tuple(pair for pair in rest if pair[0] != view.dimension)
             line = Line(name, rest, dict(sorted(loads.items())), by_context.get(rest), searches.get(rest))
             grouped.setdefault(context, []).append(line)
     return grouped
@@ -124,9 +124,9 @@ def series_name(view: View, context: VariantKey) -> str:
 
 def whose(view: View, context: VariantKey) -> str:
     """The compared value of a line; empty where the line runs through all of them."""
-    value = dict(context).get(view.by) if view.by else None
+    value = dict(context).get(view.dimension) if view.dimension else None
     if value is None:
-        return "" if view.by == view.load or not view.by else variant_name(context)
+        return "" if view.dimension == view.load or not view.dimension else variant_name(context)
     return view.short.get(str(value), "")
 
 
@@ -175,7 +175,7 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if limits:
         objective = plot(limits).encode(y=y)
         layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, style="word"))
-        layers += figure.words_over(
+        layers += figure.draw_text(
             objective.encode(text="text:N", x=alt.value(4)), align="left", baseline="bottom", dy=-3
         )
     if metric == THROUGHPUT and (fitted := [row for line in lines for row in law(line, wide=wide)]):
@@ -198,16 +198,16 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         crosses = plot([{**row, "value": row["value"] or top} for row in failing])
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
         layers.append(crosses.mark_text(text="✕", fontSize=15, fontWeight="bold", style="word"))
-        layers += figure.words_over(crosses.encode(text="failed:N"), align="right", dx=-9, dy=-9)
+        layers += figure.draw_text(crosses.encode(text="failed:N"), align="right", dx=-9, dy=-9)
     if knees and metric == THROUGHPUT:
         # On the side of the band that has more room.
         is_left = axis_place(knees[0]["low"], ends, wide=wide) < 0.5
         edge = alt.X(f"{'low' if is_left else 'high'}:Q", scale=scale)
         labels = plot(knees).encode(x=edge, y=alt.Y("top:Q"), text="knee:N")
         align, dx = ("left", 6) if is_left else ("right", -6)
-        layers += figure.words_over(labels, dx=dx, align=align, baseline="top")
+        layers += figure.draw_text(labels, dx=dx, align=align, baseline="top")
     name = "throughput, op/s" if metric == THROUGHPUT else wording.metric_name(metric)
-    return Panel(figure.headed(name, view.title(context)), figure.layered(*layers), HEIGHT)
+    return Panel(figure.join_title(name, view.title(context)), figure.layer_charts(*layers), HEIGHT)
 
 
 def measure(view: View, line: Line, metric: str) -> list[Row]:
@@ -360,7 +360,7 @@ def sentences(view: View) -> list[str]:
     """The knee of each sweep in words; a search has its answer."""
     knees = []
     for curve in () if view.judgement.searches else view.judgement.curves[:PANELS_MAX]:
-        where = view.title(tuple(pair for pair in curve.context if pair[0] != view.by))
+        where = view.title(tuple(pair for pair in curve.context if pair[0] != view.dimension))
         who = " ".join(part for part in (whose(view, curve.context), where) if part)
         knees.append(f"{who}: {knee_text(curve.knee)}" if who else knee_text(curve.knee))
     return knees

@@ -1,5 +1,5 @@
 """How charts look: colours, type and lines, for the page (by CSS variables, so that they follow its colour scheme) and
-for pictures.
+for chart files.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def page_config() -> dict[str, Any]:
     return config(PAGE, [f"var(--series-{number})" for number in range(1, SERIES_MAX + 1)], "transparent")
 
 
-def picture_config() -> dict[str, Any]:
-    """For pictures."""
+def file_config() -> dict[str, Any]:
+    """The configuration of chart files, which have one colour scheme."""
     return config(PICTURE, list(PALETTE), "white")
 
 

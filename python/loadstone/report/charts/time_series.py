@@ -14,7 +14,7 @@ from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, colour, plot
 from loadstone.report.time_series import Figure as Kind
-from loadstone.report.time_series import middle, step, thinned
+from loadstone.report.time_series import middle, step, thin_series
 from loadstone.report.view import View, spread
 from loadstone.results.stage import Stage, stages_of
 from loadstone.results.trial_result import Series
@@ -24,7 +24,7 @@ LINES_MAX = 60
 
 
 @dataclass(frozen=True)
-class Courses:
+class ChartedSeries:
     """The series of some variants' repeats."""
 
     # By variant, each with its trial's id and repeat.
@@ -36,54 +36,56 @@ class Courses:
     @property
     def all(self) -> list[Series]:
         """Every series."""
-        return [series for found in self.of.values() for _, _, series in found]
+        return [series for lines in self.of.values() for _, _, series in lines]
 
 
-def courses(view: View) -> Courses:
+def select_series(view: View) -> ChartedSeries:
     """Reads the series of as many trials as fit."""
-    fitting = [key for key in view.variants if view.value(key) in figure.shown(view)]
+    fitting = [key for key in view.variants if view.value(key) in figure.select_values(view)]
     keys = spread(fitting, PANELS_MAX)
     most = max(LINES_MAX // max(len(keys), 1), 1)
-    found: dict[VariantKey, list[tuple[str, int, Series]]] = {}
+    series_of: dict[VariantKey, list[tuple[str, int, Series]]] = {}
     for key in keys:
         for trial in spread(view.variants[key], most):
             series = view.results.series(trial.trial)
             if series is not None and len(series.start_seconds) > 1:
-                found.setdefault(key, []).append((trial.trial, trial.repeat, series))
+                series_of.setdefault(key, []).append((trial.trial, trial.repeat, series))
     total = max((len(view.variants[key]) for key in keys), default=0)
-    return Courses(found, len(fitting), total)
+    return ChartedSeries(series_of, len(fitting), total)
 
 
-def throughput(view: View, found: Courses) -> Figure:
+def throughput(view: View, charted: ChartedSeries) -> Figure:
     """Throughput over time."""
-    return drawn(view, found, "throughput-over-time", ("throughput",), "op/s", "Throughput, op/s")
+    return draw_charts(view, charted, "throughput-over-time", ("throughput",), "op/s", "Throughput, op/s")
 
 
-def latency(view: View, found: Courses) -> Figure:
+def latency(view: View, charted: ChartedSeries) -> Figure:
     """The median and the p99 over time."""
-    return drawn(view, found, "latency-over-time", ("p50", "p99"), "ns", "Latency: p50 and p99 of all operations")
+    return draw_charts(
+        view, charted, "latency-over-time", ("p50", "p99"), "ns", "Latency: p50 and p99 of all operations"
+    )
 
 
-def drawn(view: View, found: Courses, name: str, kinds: Sequence[Kind], unit: str, title: str) -> Figure:
-    """A panel for each variant; those of one context share their axes."""
-    seconds = step(found.all)
-    rows = {key: panel_rows(view.name(key), repeats, kinds, seconds, unit) for key, repeats in found.of.items()}
+def draw_charts(view: View, charted: ChartedSeries, name: str, kinds: Sequence[Kind], unit: str, title: str) -> Figure:
+    """A panel for each variant; the panels of a context share their axes."""
+    seconds = step(charted.all)
+    rows = {key: panel_rows(view.name(key), repeats, kinds, seconds, unit) for key, repeats in charted.of.items()}
     panels = []
     for key, (thin, strong) in rows.items():
-        beside = [each for other, each in rows.items() if view.context(other) == view.context(key)]
+        beside = [panel for other, panel in rows.items() if view.context(other) == view.context(key)]
         numbers = [value for lines in beside for value in values(lines, "value") if value > 0]
         if not strong or not numbers:
             continue
         ends = [seconds for lines in beside for seconds in values(lines, "seconds")]
-        head = figure.headed(view.name(key), view.title(view.context(key)))
+        head = figure.join_title(view.name(key), view.title(view.context(key)))
         stages = stages_of(view.variants[key][0])
         ends += [stage.end_ns / 1e9 for stage in stages]
         requested = rate_rows(stages) if unit == "op/s" else []
         numbers += [row["value"] for row in requested]
         behind = stage_rows(stages), requested
         panels.append(Panel(head, chart(view, thin, strong, vertical(unit, numbers), max(ends), behind), 170))
-    shown = f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
-    return Figure(name, tuple(panels), caption(view, found, kinds, seconds, len(panels)), shown, title)
+    alt_text = f"{' and '.join(kinds)} over time, one panel for each variant, a line for each repeat and their median"
+    return Figure(name, tuple(panels), caption(view, charted, kinds, seconds, len(panels)), alt_text, title)
 
 
 def stage_rows(stages: Sequence[Stage]) -> list[Row]:
@@ -133,7 +135,7 @@ def panel_rows(
     thin: list[Row] = []
     strong: list[Row] = []
     for kind in kinds:
-        lines = [(trial, repeat, thinned(series, kind, step_seconds)) for trial, repeat, series in repeats]
+        lines = [(trial, repeat, thin_series(series, kind, step_seconds)) for trial, repeat, series in repeats]
         for trial, repeat, line in lines if len(lines) > 1 else ():
             seconds, numbers = zip(*line, strict=True) if line else ((), ())
             row = {"name": name, "kind": kind, "trial": trial, "repeat": str(repeat)}
@@ -178,14 +180,14 @@ def chart(
     areas = plot(columns).mark_rect(opacity=0).encode(x=alt.X("start:Q", scale=scale, axis=axis), x2="end:Q")
     medians = {kind: f"median {kind}" for kind in dict.fromkeys(str(row["kind"]) for row in strong)}
     areas = areas.encode(tooltip=figure.tooltip(at="time", **medians)).add_params(pointer)
-    return figure.layered(
+    return figure.layer_charts(
         *stage_layers(*behind_lines, x, alt.X("start:Q", scale=scale, axis=axis), y),
         areas,
         behind.mark_line(strokeWidth=1, opacity=0.38).encode(detail=["trial:N", "kind:N"], tooltip=of_line),
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
         plot(columns).mark_rule(strokeWidth=1, style="word").encode(x=x, opacity=near),
         before.mark_point(size=46, filled=True).encode(opacity=near),
-        *figure.words_over(
+        *figure.draw_text(
             plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
             align="right",
             baseline="bottom",
@@ -206,7 +208,7 @@ def stage_layers(
         x=edge, x2="end:Q", opacity=alt.Opacity("odd:Q", scale=None, legend=None)
     )
     numbers = of_bands.encode(x=edge, y=alt.value(4), text="stage:N")
-    yield from figure.words_over(numbers, align="left", baseline="top", dx=3)
+    yield from figure.draw_text(numbers, align="left", baseline="top", dx=3)
     if requested:
         line = plot(requested).encode(x=x, y=y, order="order:Q")
         yield line.mark_line(strokeDash=[4, 3], strokeWidth=1.2, style="word", opacity=0.6)
@@ -225,16 +227,16 @@ def time_columns(strong: Sequence[Row], end: float) -> list[Row]:
     ]
 
 
-def caption(view: View, found: Courses, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
+def caption(view: View, charted: ChartedSeries, kinds: Sequence[Kind], seconds: float, panels: int) -> str:
     """How to read it."""
     text = "Thin lines are repeats, the strong line is their median; panels of one context share their axes."
-    usual = min((length for series in found.all for length in series.length_seconds[:1]), default=seconds)
+    usual = min((length for series in charted.all for length in series.length_seconds[:1]), default=seconds)
     if seconds > usual * 1.5:
         joined = "mean" if kinds == ("throughput",) else "middle p50 and worst p99"
-        text += f" Each point stands for {seconds:g} s: the {joined} of the intervals in them."
-    repeats = max((len(each) for each in found.of.values()), default=0)
-    if repeats < found.repeats:
-        text += f" {repeats} of {found.repeats} repeats are drawn."
-    if any(stages_of(view.variants[key][0]) for key in found.of):
+        text += f" Each point is the {joined} of {seconds:g} s of intervals."
+    repeats = max((len(lines) for lines in charted.of.values()), default=0)
+    if repeats < charted.repeats:
+        text += f" {repeats} of {charted.repeats} repeats are drawn."
+    if any(stages_of(view.variants[key][0]) for key in charted.of):
         text += " Bands are stages, by number; a dashed line is the requested rate."
-    return text + figure.limits(view, panels, found.variants)
+    return text + figure.limits(view, panels, charted.variants)

@@ -31,7 +31,7 @@ def plot_percentiles(judgement: Judgement, width: int) -> Iterator[Text]:
     view = View(judgement)
     plots = 0
     for operation in list_operations(view.results.metrics):
-        for context, keys in view.within.items():
+        for context, keys in view.keys_by_context.items():
             curves = {view.name(key): points for key in keys if (points := read_points(view, key, operation))}
             if curves and plots < PLOTS_MAX:
                 plots += 1

@@ -1,4 +1,4 @@
-"""Each repeat beside its average, as reports by hand have them; the evidence stands in the last columns."""
+"""Each repeat with the average, as in reports written by hand; the evidence is in the last columns."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
 
     None where nothing of the metric was measured.
     """
-    cells = {variant: cell for (variant, each), cell in judgement.cells.items() if each == metric and not cell.withheld}
+    cells = {variant: cell for (variant, item), cell in judgement.cells.items() if item == metric and not cell.withheld}
     if not cells:
         return None
     view = View(judgement)
-    compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
+    compared = {item.contender.variant: item for item in judgement.comparisons if item.metric == metric}
     numbers = sorted({number for cell in cells.values() for number, _ in cell.samples})
     order = [name for name in judgement.results.dimensions if any(name in dict(variant) for variant in cells)]
     table = Table(title=f"{metric}: each repeat", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
@@ -35,7 +35,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
     table.add_column("evidence", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for variant, cell in sorted(
-        cells.items(), key=lambda each: natural_key(tuple(dict(each[0]).get(n, "") for n in order))
+        cells.items(), key=lambda item: natural_key(tuple(dict(item[0]).get(n, "") for n in order))
     ):
         comparison = compared.get(variant)
         baseline = cells.get(comparison.baseline.variant) if comparison else None
@@ -52,7 +52,7 @@ def repeats(judgement: Judgement, metric: str) -> Table | None:
 def figures(cell: Cell, numbers: list[int]) -> list[str]:
     """The repeats of a cell, their average, and the largest distance from it."""
     samples, mean = dict(cell.samples), fmean_of(cell)
-    texts = dict(zip([*samples, 0], units.in_one_unit([*samples.values(), mean], cell.unit), strict=True))
+    texts = dict(zip([*samples, 0], units.format_alike([*samples.values(), mean], cell.unit), strict=True))
     variation = max(abs(value / mean - 1) for value in samples.values()) if mean else 0.0
     return [*(texts.get(number, "") for number in numbers), texts[0], f"± {variation:.1%}"]
 

@@ -18,12 +18,12 @@ from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import faults, scenarios, search, stages
 from loadstone.report.expectations import SIGNS, describe
-from loadstone.report.server_tables import by_variant
+from loadstone.report.server_tables import tabulate_variants
 from loadstone.report.table import Column, TableCell
 from loadstone.report.table import Table as Content
 from loadstone.report.terminal.curve import plot_percentiles
 from loadstone.report.view import View
-from loadstone.report.warnings import not_looked, page_address, warnings
+from loadstone.report.warnings import list_unavailable_checks, page_address, warnings
 from loadstone.results.projection import Projected
 from loadstone.results.result_set import natural_key, variant_name
 from loadstone.results.trial_result import Scalar
@@ -51,12 +51,12 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(Text(judgement.sentence), soft_wrap=is_wide)
     for line in expectations(judgement):
         console.print(line, soft_wrap=is_wide)
-    for each in judgement.searches:
-        for renderable in render_search(each):
+    for result in judgement.searches:
+        for renderable in render_search(result):
             console.print(renderable, soft_wrap=is_wide)
     for metric in () if judgement.searches else results.headline_metrics:
-        measured = (variant for variant, each in judgement.cells if each == metric)
-        for part in dict.fromkeys(picked(variant, projected.table) for variant in measured):
+        measured = (variant for variant, name in judgement.cells if name == metric)
+        for part in dict.fromkeys(select_dimensions(variant, projected.table) for variant in measured):
             console.print(metric_table(judgement, projected, metric, part, console))
     if console.is_terminal:
         for line in plot_percentiles(judgement, console.width):
@@ -104,7 +104,7 @@ def plain_table(title: str, content: Content) -> Table | None:
     """A table of the report; None without rows."""
     if not content:
         return None
-    table = framed(title)
+    table = create_frame(title)
     for column in content.columns:
         table.add_column(column.title, justify="right" if column.align == "right" else "left")
     for group in content.groups:
@@ -115,14 +115,14 @@ def plain_table(title: str, content: Content) -> Table | None:
     return table
 
 
-def framed(title: str) -> Table:
+def create_frame(title: str) -> Table:
     """A table without columns."""
     return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
 
 
 def render_search(result: Search) -> list[Table | Text]:
     """The table of a search's probes, and why it stopped."""
-    table = framed(" ".join(["probes", *([variant_name(result.context)] if result.context else [])]))
+    table = create_frame(" ".join(["probes", *([variant_name(result.context)] if result.context else [])]))
     for head in search.heads(result):
         table.add_column(head, justify="left" if head == search.DECISION else "right", no_wrap=head != search.DECISION)
     for row in search.rows(result):
@@ -132,25 +132,25 @@ def render_search(result: Search) -> list[Table | Text]:
 
 def servers(judgement: Judgement, console: Console) -> Iterator[RenderableType]:
     """What the servers of each variant used, if any were observed."""
-    found = by_variant(View(judgement))
-    rows = [row for group in found.groups for row in group.rows]
+    content = tabulate_variants(View(judgement))
+    rows = [row for group in content.groups for row in group.rows]
     if not rows:
         return
     for names in (None, NAMES_WIDTH):
-        if fits(table := tabled(found.columns, rows, names), console):
+        if fits(table := tabulate_usage(content.columns, rows, names), console):
             yield table
             return
     yield Text("servers", style="bold")
     for name, *used in rows:
         yield Padding(Text(name.text, style="cyan"), (0, 0, 0, 1))
-        cells = zip(found.columns[1:], used, strict=True)
+        cells = zip(content.columns[1:], used, strict=True)
         yield Padding(", ".join(f"{column.title} {entry.text}" for column, entry in cells), (0, 0, 0, 3))
     yield Text("")
 
 
-def tabled(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], names: int | None) -> Table:
+def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]], names: int | None) -> Table:
     """A row for each variant, whose name may be broken into lines of that many columns."""
-    table = framed("servers")
+    table = create_frame("servers")
     first, *figures = columns
     table.add_column(first.title, no_wrap=names is None, max_width=names)
     for column in figures:
@@ -166,7 +166,7 @@ def fits(table: Table, console: Console) -> bool:
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
 
 
-def picked(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
+def select_dimensions(variant: VariantKey, keys: Sequence[str]) -> VariantKey:
     """A variant's values of some keys, in the order of the keys."""
     config = dict(variant)
     return tuple((key, config[key]) for key in keys if key in config)
@@ -176,12 +176,12 @@ def metric_table(judgement: Judgement, projected: Projected, metric: str, part: 
     """One metric: a column for each value of the compared dimension, or a row where they would not fit."""
     cells = [
         cell
-        for (variant, each), cell in judgement.cells.items()
-        if each == metric and picked(variant, projected.table) == part
+        for (variant, item), cell in judgement.cells.items()
+        if item == metric and select_dimensions(variant, projected.table) == part
     ]
     title = " ".join([metric, *(f"{key}={value}" for key, value in part)])
-    compared = {each.contender.variant: each for each in judgement.comparisons if each.metric == metric}
-    bases = [dict(each.baseline.variant).get(projected.col) for each in compared.values()]
+    compared = {item.contender.variant: item for item in judgement.comparisons if item.metric == metric}
+    bases = [dict(item.baseline.variant).get(projected.col) for item in compared.values()]
     baseline = bases[0] if bases else judgement.results.question.baseline
     grid = Grid(title, projected, figures(judgement, cells), compared, baseline)
     broad = grid.broad()
@@ -201,21 +201,21 @@ class Grid:
     @cached_property
     def rows(self) -> dict[VariantKey, dict[Scalar, VariantKey]]:
         """The variants by their row keys and their values of the compared dimension."""
-        found: dict[VariantKey, dict[Scalar, VariantKey]] = {}
+        cells_of: dict[VariantKey, dict[Scalar, VariantKey]] = {}
         for variant in self.texts:
-            row, column = picked(variant, self.projected.row), dict(variant).get(self.projected.col, "")
-            found.setdefault(row, {})[column] = variant
-        return dict(sorted(found.items(), key=lambda each: natural_key(each[0])))
+            row, column = select_dimensions(variant, self.projected.row), dict(variant).get(self.projected.col, "")
+            cells_of.setdefault(row, {})[column] = variant
+        return dict(sorted(cells_of.items(), key=lambda item: natural_key(item[0])))
 
     @cached_property
     def columns(self) -> list[Scalar]:
         """The values of the compared dimension, the baseline first."""
-        found = dict.fromkeys(column for row in self.rows.values() for column in row)
-        return sorted(found, key=lambda value: (value != self.baseline, natural_key(value)))
+        names = dict.fromkeys(column for row in self.rows.values() for column in row)
+        return sorted(names, key=lambda value: (value != self.baseline, natural_key(value)))
 
     def empty(self) -> Table:
         """A table without rows, the row keys its columns."""
-        table = framed(self.title)
+        table = create_frame(self.title)
         for key in self.projected.row:
             table.add_column(key, style="cyan", no_wrap=True)
         return table
@@ -228,10 +228,10 @@ class Grid:
             table.add_column(str(column) or "all", justify="right", no_wrap=True)
             if column in changing:
                 table.add_column("", no_wrap=True)
-        for row, found in self.rows.items():
+        for row, cells in self.rows.items():
             line: list[str | Text] = [str(value) for _, value in row]
             for column in self.columns:
-                here = found.get(column, ())
+                here = cells.get(column, ())
                 line.append(self.texts.get(here, ""))
                 if column in changing:
                     line.append(change(self.compared.get(here)))
@@ -245,11 +245,11 @@ class Grid:
         table.add_column("", justify="right", no_wrap=True)
         if self.compared:
             table.add_column(f"against {self.columns[0]}", no_wrap=True)
-        for row, found in self.rows.items():
-            for column in (each for each in self.columns if each in found):
-                here = found[column]
+        for row, cells in self.rows.items():
+            for column in (item for item in self.columns if item in cells):
+                here = cells[column]
                 changes = [change(self.compared.get(here))] if self.compared else []
-                table.add_row(*(str(each) for _, each in row), str(column), self.texts[here], *changes)
+                table.add_row(*(str(item) for _, item in row), str(column), self.texts[here], *changes)
             table.add_section()
         return table
 
@@ -262,7 +262,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     is_one_unit = len({cell.unit for cell in content}) == 1
     last = [wording.figure_digit(cell.estimate, cell.unit) for cell in content for _ in range(3)]
     if is_one_unit:
-        flat = units.in_one_unit([number for triple in numbers for number in triple], content[0].unit, last)
+        flat = units.format_alike([number for triple in numbers for number in triple], content[0].unit, last)
     else:
         flat = [
             units.format_figure(number, cell.unit, last[3 * at])
@@ -293,12 +293,12 @@ def change(comparison: Comparison | None) -> Text:
     """How a contender compares with the baseline, with p and n; `~` without evidence; empty for the baseline itself."""
     if comparison is None:
         return Text("")
-    n = f"n={comparison.ratio.n}"
+    n = comparison.n_text
     p = wording.p_text(comparison.p, comparison.p_adjusted) or "p=?"
     ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
-            return Text(f"{ratio} (n={comparison.ratio.n})", style="dim")
+            return Text(f"{ratio} ({n})", style="dim")
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "unranked":
@@ -319,16 +319,16 @@ def change(comparison: Comparison | None) -> Text:
 def findings(judgement: Judgement, *, whole: bool = False) -> list[Text]:
     """Findings by check, the worst first, a few messages of each or the `whole`; the checks that could not run."""
     lines = []
-    for each in warnings(judgement, whole=whole):
-        name = (f"{each.check} ", STYLES[each.severity])
-        for message, hint in zip(each.messages, each.hints, strict=True):
-            lines.append(Text.assemble(name, (f"({each.label}) ", "dim"), message))
+    for group in warnings(judgement, whole=whole):
+        name = (f"{group.check} ", STYLES[group.severity])
+        for message, hint in zip(group.messages, group.hints, strict=True):
+            lines.append(Text.assemble(name, (f"({group.label}) ", "dim"), message))
             lines += [Text(f"  hint: {hint}", style="dim")] if hint else []
-        if each.more:
-            lines.append(Text(f"  … and {units.count_noun(each.more, 'more message')} of this check", style="dim"))
-            lines += [Text(f"  hint: {hint}", style="dim") for hint in each.more_hints]
-        if address := page_address(each.page):
+        if group.more:
+            lines.append(Text(f"  … and {units.count_noun(group.more, 'more message')} of this check", style="dim"))
+            lines += [Text(f"  hint: {hint}", style="dim") for hint in group.more_hints]
+        if address := page_address(group.page):
             lines.append(Text(f"  page: {address}", style="dim"))
     if whole or not lines:
-        lines += [Text(f"could not run: {each}", style="dim") for each in not_looked(judgement)]
+        lines += [Text(f"could not run: {group}", style="dim") for group in list_unavailable_checks(judgement)]
     return lines

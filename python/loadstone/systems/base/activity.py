@@ -1,6 +1,6 @@
 """Periodic activities of servers, from their logs: checkpoints, flushes, compactions, snapshots.
 
-Whether a window shorter than the time between two of them contains one is chance.
+A window shorter than their period contains one only by chance.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from loadstone.observe.server_usage import file_size
 # The time of a line: in the format of log4j, logback and PostgreSQL, or of Redis. All use this host's time zone.
 TIME = re.compile(rb"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)[.,](\d{3})|(\d\d \w{3} \d{4}) (\d\d:\d\d:\d\d)\.(\d{3})")
 ANY = re.compile(b"")
-# Only this much of the end of a longer log is read.
+# Only this number of bytes at the end of a log is read.
 READ_BYTES = 16 << 20
 # The minimum number of gaps that form a period.
 GAPS_MIN = 2
@@ -28,23 +28,23 @@ PERIOD = "_period_seconds"
 def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str]) -> dict[str, float]:
     """The number of starts of each activity since its server started, and the median time between two on one server.
 
-    `logs` are the servers' logs and when each server was started, s since the epoch. `marks` are regular expressions
+    `logs` are the servers' logs and start times, s since the epoch. `marks` are regular expressions
     for the first line of each activity, by its name. Names are `checkpoints`, `checkpoint_period_seconds`.
     Without the beginning of a log there is no count, only a period.
     """
-    found: dict[str, float] = {}
-    kept = [(read_tail(log, READ_BYTES).splitlines(), file_size(log) <= READ_BYTES, since) for log, since in logs]
-    known = all(whole or next(list_times(lines, ANY, since), since) < since for lines, whole, since in kept)
+    activity: dict[str, float] = {}
+    tails = [(read_tail(log, READ_BYTES).splitlines(), file_size(log) <= READ_BYTES, since) for log, since in logs]
+    known = all(whole or next(list_times(lines, ANY, since), since) < since for lines, whole, since in tails)
     for name, mark in marks.items():
         pattern = re.compile(mark.encode())
-        # Starts at the first line: a clock that is set back later does not invalidate earlier lines.
-        each = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in kept]
+        # Skips only leading lines: a clock that is set back later does not invalidate earlier lines.
+        times_by_log = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in tails]
         if known:
-            found[plural_name(name)] = sum(map(len, each))
-        gaps = [after - before for one in each for before, after in pairwise(one) if after >= before]
+            activity[plural_name(name)] = sum(map(len, times_by_log))
+        gaps = [after - before for times in times_by_log for before, after in pairwise(times) if after >= before]
         if len(gaps) >= GAPS_MIN:
-            found[name + PERIOD] = median(gaps)
-    return found
+            activity[name + PERIOD] = median(gaps)
+    return activity
 
 
 def plural_name(name: str) -> str:
@@ -67,14 +67,14 @@ def list_times(lines: Iterable[bytes], pattern: re.Pattern[bytes], since: float)
     twice, the reading that is not before `since`.
     """
     for line in lines:
-        if pattern.search(line) and (found := TIME.search(line)) and (at := time_of(found)):
+        if pattern.search(line) and (match := TIME.search(line)) and (at := time_of(match)):
             early = at.timestamp()
             yield early if early >= since else at.replace(fold=1).timestamp()
 
 
-def time_of(found: re.Match[bytes]) -> datetime | None:
+def time_of(match: re.Match[bytes]) -> datetime | None:
     """The time of a line; None if it has none."""
-    day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in found.groups())
+    day, clock, ms, redis_day, redis_clock, redis_ms = (part and part.decode() for part in match.groups())
     try:
         if day:
             return datetime.fromisoformat(f"{day} {clock}.{ms}")

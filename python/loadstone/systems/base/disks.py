@@ -44,7 +44,7 @@ def mount_disk(path: Path, directory: Path, size_bytes: int) -> None:
         draft = path.with_suffix(".new")
         with draft.open("wb") as file:
             file.truncate(size_bytes)
-        # Initialised completely, as the kernel would otherwise initialise it during the measurement.
+        # Initialised completely: the kernel would otherwise initialise it during the measurement.
         run_or_fail(
             "mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0,root_owner", str(draft)
         )

@@ -1,4 +1,4 @@
-"""A Java program that keeps running, as starting it takes a second or two. It answers each line with a line."""
+"""A resident Java program, since starting it takes one to two seconds. It answers each line with a line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ResidentError(Exception):
 
 
 class SilentError(ResidentError):
-    """The program did not answer in time, and was ended."""
+    """The program did not answer in time, and was killed."""
 
 
 class Resident:
@@ -44,7 +44,7 @@ class Resident:
             try:
                 return self._read_answer(process, line, time.monotonic() + timeout_s)
             except BaseException:
-                # A late answer would be mistaken for the answer to the next question.
+                # A late answer would be mistaken for the answer to the next request.
                 self._end_process()
                 raise
 

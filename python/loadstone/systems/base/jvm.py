@@ -24,7 +24,7 @@ HINT = f"install Java {OLDEST} or newer (apt-get install openjdk-{OLDEST}-jre-he
 PAUSE = re.compile(rb"\bGC\(\d+\) Pause [^\n]* (\d+)\.(\d{3})ms\r?$")
 # Use before and after, and the size of the heap: `24M->1M(64M)`.
 LEFT = re.compile(rb"GC\(\d+\) Pause [^\n]* \d+M->(\d+)M\(\d+M\) [\d.]+ms\n")
-# Longer than the longest sequence of bytes without one of these lines.
+# Longer than any sequence of bytes without one of these lines.
 TAIL_BYTES = 1 << 16
 
 
@@ -76,12 +76,12 @@ def jvm_server(
 ) -> Server:
     """A server in a JVM, in a directory with its name in the system's data, with a log of its collections.
 
-    `addresses` are where it listens, clients' first; `more` are further arguments of `java_command`.
+    It listens on `addresses`, of which the first is for clients; `more` are further arguments of `java_command`.
     """
     gc_log, directory = place.logs / f"{name}.gc.log", place.data / name
     argv = java_command(heap, gc_log, class_path, main, **more)
-    (host, port), *others = addresses
-    return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=others)
+    (host, port), *further = addresses
+    return Server(name, argv, host, port, directory=directory, patience_s=patience_s, gc_log=gc_log, ports=further)
 
 
 def open_packages(packages: str) -> list[str]:
@@ -92,13 +92,13 @@ def open_packages(packages: str) -> list[str]:
 def find_java() -> Path:
     """The `java` in JAVA_HOME, or else in PATH. Raises SystemsError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
-    if found is None:
+    path = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if path is None:
         raise SystemsError(f"no java in JAVA_HOME={home}" if home else "java is not installed", HINT)
-    release = java_version(found)
+    release = java_version(path)
     if release < OLDEST:
-        raise SystemsError(f"{found} is Java {release}, but {OLDEST} or newer is needed", HINT)
-    return Path(found)
+        raise SystemsError(f"{path} is Java {release}, but {OLDEST} or newer is needed", HINT)
+    return Path(path)
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def java_version(program: str) -> int:
         result = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SystemsError(f"{program} does not run: {error}", HINT) from error
-    # Up to version 8 it was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
+    # Up to version 8 the format was `1.8.0_412`. JAVA_TOOL_OPTIONS adds a line before it.
     match = re.search(r'version "(?:1\.)?(\d+)', result.stderr + result.stdout)
     if match is None:
         raise SystemsError(f"{program} does not print its version", HINT)
@@ -121,9 +121,9 @@ def java_build(program: Path) -> str:
         text = (program.resolve().parent.parent / "release").read_text(errors="replace")
     except OSError:
         return ""
-    found = dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
-    exact = found.get("JAVA_RUNTIME_VERSION") or found.get("JAVA_VERSION", "")
-    return f"{exact} ({maker})" if exact and (maker := found.get("IMPLEMENTOR")) else exact
+    properties = dict(re.findall(r'^(\w+)="(.*)"$', text, re.MULTILINE))
+    exact = properties.get("JAVA_RUNTIME_VERSION") or properties.get("JAVA_VERSION", "")
+    return f"{exact} ({maker})" if exact and (maker := properties.get("IMPLEMENTOR")) else exact
 
 
 def process_release(pid: int) -> str:
@@ -152,5 +152,5 @@ def read_collections(gc_log: Path, since: int = 0) -> Collections:
 
 def live_heap_bytes(gc_log: Path) -> int | None:
     """The heap in use after the last collection in a log; None before the first."""
-    found = LEFT.findall(read_tail(gc_log, TAIL_BYTES))
-    return int(found[-1]) << 20 if found else None
+    matches = LEFT.findall(read_tail(gc_log, TAIL_BYTES))
+    return int(matches[-1]) << 20 if matches else None

@@ -85,7 +85,7 @@ def is_linked(root: Path, node: int) -> bool:
 
 
 def remove_networks(root: Path) -> None:
-    """Removes the namespaces of a system, with all their interfaces. Raises SystemsError."""
+    """Removes the namespaces of a system and all their interfaces. Raises SystemsError."""
     for name in list_namespaces():
         if name.startswith(f"{name_prefix(root)}-"):
             run_ip("netns", "del", name)

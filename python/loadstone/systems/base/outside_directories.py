@@ -1,10 +1,10 @@
 """Directories of a system outside its data directory.
 
 Some are on storage that the user named. They are removed with the system's data; new data get new random names, so that
-no server ever finds data of an earlier one.
+no server ever finds another server's old data.
 
-Others are for a server that refuses to run as root. root's home is closed to other users, with everything below it:
-for the server's user, files go to the standard directories of system programs.
+Other directories are for a server that refuses to run as root. Other users cannot enter root's home directory, so the
+files of the server's user go to the standard directories of system programs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ CACHE, DATA = Path("/var/cache/loadstone"), Path("/var/lib/loadstone")
 
 
 def choose_user(*preferred: str) -> str | None:
-    """The first of these users that exists, else `nobody`; None if this process is not root. Users are never
-    created."""
+    """The first existing user of these, else `nobody`; None if this process is not root. Never creates a user."""
     if os.geteuid() != 0:
         return None
     for name in (*preferred, "nobody"):
@@ -49,12 +48,12 @@ def can_enter(name: str | None, directory: Path) -> bool:
     near = directory
     while not near.exists():
         near = near.parent
-    # The kernel decides, as it considers more than mode bits: access lists, mount options, name spaces.
+    # The kernel decides, because access also depends on access lists, mount options and namespaces.
     return subprocess.run(["test", "-x", near], stdin=subprocess.DEVNULL, **run_as(name)).returncode == 0
 
 
 def cache_for(name: str | None, cache: Path) -> Path:
-    """The cache if that user can access it, otherwise one that every user can access."""
+    """The cache if that user can access it, otherwise the cache for all users."""
     return cache if can_enter(name, cache) else CACHE
 
 
@@ -71,16 +70,16 @@ def directory_for(name: str | None, place: Place, what: str) -> Path:
             if not inside.is_symlink():
                 inside.symlink_to(directory)
         directory.mkdir(parents=True)
-        for made in (DATA, directory):
-            if made.exists():
-                made.chmod(READABLE)
+        for candidate in (DATA, directory):
+            if candidate.exists():
+                candidate.chmod(READABLE)
     if name is not None:
         shutil.chown(directory, name)
     return directory
 
 
 def remove_outside(place: Place) -> None:
-    """Removes what `directory_for` created outside `place.data`."""
+    """Removes the directories that `directory_for` created outside `place.data`."""
     if not place.data.is_dir():
         return
     for inside in place.data.iterdir():

@@ -1,4 +1,4 @@
-"""The mark of the run that started servers: a lock next to their state, and the owner's name in it."""
+"""The mark of the run that owns servers: a lock next to their state, and the owner's name in the state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TakenError(LoadstoneError):
 
 def refuse_taken(running: RunningSystem) -> None:
     """Raises TakenError if the system is up or has data, and no experiment started it."""
-    known = running.known
+    known = running.load_state
     if known is not None and known.owner != OWNER:
         name = running.name
         raise TakenError(

@@ -21,11 +21,11 @@ def plan_of(
     network: str = "",
 ) -> SystemPlan:
     """A plan with defaults filled in. Raises SystemsError for unknown, invalid and contradictory settings."""
-    # `hbase.*` stands for all names with that prefix, which are copied into a configuration file of the system.
-    open_names = [each.name for each in system.settings if each.name.endswith("*")]
-    known = {each.name: each.default for each in system.settings if each.name not in open_names}
+    # `hbase.*` represents all names with that prefix, which are copied into a configuration file of the system.
+    open_names = [setting.name for setting in system.settings if setting.name.endswith("*")]
+    known = {setting.name: setting.default for setting in system.settings if setting.name not in open_names}
     for name in settings:
-        if name not in known and not any(fnmatchcase(name, each) for each in open_names):
+        if name not in known and not any(fnmatchcase(name, pattern) for pattern in open_names):
             listed = ", ".join(sorted([*known, *open_names]))
             raise SystemsError(f'{system.name} has no setting "{name}"', f"{did_you_mean(name, known)}it has {listed}")
     nodes = system.nodes[0] if nodes is None else nodes
@@ -78,19 +78,21 @@ def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
 
 def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
     """The differences of two plans, for a message: `port=7000, not 6379`."""
-    found = [f"{units.count_noun(old.nodes, 'node')}, not {new.nodes}"] if old.nodes != new.nodes else []
+    differences = [f"{units.count_noun(old.nodes, 'node')}, not {new.nodes}"] if old.nodes != new.nodes else []
     if old.file_system_bytes != new.file_system_bytes:
-        found.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
+        differences.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
     if old.network != new.network:
-        found.append("isolated nodes, not nodes on the host" if old.network else "nodes on the host, not isolated")
+        differences.append(
+            "isolated nodes, not nodes on the host" if old.network else "nodes on the host, not isolated"
+        )
     if (old.addresses, old.here) != (new.addresses, new.here):
-        found.append("nodes on other hosts")
+        differences.append("nodes on other hosts")
     for name in sorted({*old.settings, *new.settings}):
         before, after = old.settings.get(name), new.settings.get(name)
         if before != after:
             # Messages may be displayed and logged.
-            found.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
-    return "; ".join(found)
+            differences.append(name if SECRET_NAME.search(name) else f"{name}={before}, not {after}")
+    return "; ".join(differences)
 
 
 def list_nodes(nodes: Sequence[int]) -> str:

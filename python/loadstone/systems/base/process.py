@@ -20,15 +20,15 @@ from loadstone.observe.kernel_file import PROC, list_pids
 from loadstone.systems.base.files.program import run_as
 from loadstone.systems.base.system import Server, ServerProcess, SystemsError
 
-# In each server's environment: the directory of its system, and its name. So a server that was started but not
-# recorded, because the process that started it was killed in between, is found again.
+# Variables in each server's environment: its system's directory, and its name. They identify a server that was started
+# but not recorded, because the starting process was killed in between.
 SYSTEM, SERVER = "LOADSTONE_SYSTEM", "LOADSTONE_SERVER"
 PAUSED, ENDED = frozenset("Tt"), frozenset("ZXx")
 # After SIGKILL the kernel ends a process soon; one in an uninterruptible wait for its disk may take a while.
 KILL_PATIENCE_S = 30.0
 POLL_S = 0.02
 
-# Processes started by this process: one that has ended stays in /proc until its exit status is collected.
+# Processes started by this process: an ended process stays in /proc until its exit status is collected.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
@@ -37,9 +37,9 @@ def read_process(pid: int) -> observed.ProcessCounters | None:
     child = _children.get(pid)
     if child is not None:
         child.poll()
-    found = observed.read_stat(pid)
+    stat = observed.read_stat(pid)
     # A process whose first thread has ended keeps its ports until the remaining threads have ended, too.
-    return None if found is None or (found.state in ENDED and found.threads <= 1) else found
+    return None if stat is None or (stat.state in ENDED and stat.threads <= 1) else stat
 
 
 def is_alive(process: ServerProcess) -> bool:
@@ -49,19 +49,19 @@ def is_alive(process: ServerProcess) -> bool:
 
 def find_exact(process: ServerProcess) -> observed.ProcessCounters | None:
     """Exactly this process; None if it has ended."""
-    found = read_process(process.pid)
-    return found if found is not None and found.start_ticks == process.started_ticks else None
+    stat = read_process(process.pid)
+    return stat if stat is not None and stat.start_ticks == process.started_ticks else None
 
 
-def started_at(process: ServerProcess) -> float:
+def start_time(process: ServerProcess) -> float:
     """The start time, s since the epoch."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + process.started_ticks / TICKS_PER_SECOND
 
 
 def is_paused(process: ServerProcess) -> bool:
     """Whether it exists and is stopped by a signal."""
-    found = find_exact(process)
-    return found is not None and found.state in PAUSED
+    stat = find_exact(process)
+    return stat is not None and stat.state in PAUSED
 
 
 def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
@@ -90,9 +90,9 @@ def start_server(server: Server, root: Path, log: Path) -> ServerProcess:
         ) from error
     _children[child.pid] = child
     # Not yet reaped, so the entry exists even if the process has ended.
-    begun = observed.read_stat(child.pid)
-    assert begun is not None
-    return ServerProcess(server.name, f"{server.host}:{server.port}", child.pid, begun.start_ticks)
+    stat = observed.read_stat(child.pid)
+    assert stat is not None
+    return ServerProcess(server.name, f"{server.host}:{server.port}", child.pid, stat.start_ticks)
 
 
 def exit_status(process: ServerProcess) -> int | None:
@@ -104,7 +104,7 @@ def exit_status(process: ServerProcess) -> int | None:
 def send_signal(process: ServerProcess, number: signal.Signals) -> bool:
     """Sends a signal to exactly this process, never to a later one with its pid; False if it has ended."""
     try:
-        # A signal sent through this descriptor reaches the process that is checked next, or none.
+        # A signal through this descriptor reaches the process that is checked next, or no process.
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return False
@@ -128,18 +128,18 @@ def process_tree(process: ServerProcess) -> list[ServerProcess]:
     """The process, its descendants and the remaining processes of its session; empty if it has ended."""
     if not is_alive(process):
         return []
-    table = {pid: found for pid in list_pids(PROC) if (found := read_process(pid)) is not None}
+    table = {pid: stat for pid in list_pids(PROC) if (stat := read_process(pid)) is not None}
     inside = {process.pid}
     while more := {
         pid
-        for pid, each in table.items()
-        if pid not in inside and (each.parent in inside or each.session == process.pid)
+        for pid, stat in table.items()
+        if pid not in inside and (stat.parent in inside or stat.session == process.pid)
     }:
         inside |= more
     below = [
         ServerProcess(process.name, process.address, pid, table[pid].start_ticks) for pid in sorted(inside & {*table})
     ]
-    return [process, *(each for each in below if each.pid != process.pid)]
+    return [process, *(member for member in below if member.pid != process.pid)]
 
 
 def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: signal.Signals = signal.SIGTERM) -> None:
@@ -169,7 +169,7 @@ def end_processes(processes: Sequence[ServerProcess], patience_s: float, stop: s
 def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[ServerProcess]:
     """Waits until all have ended; returns the processes that remain."""
     left, until = [*processes], time.monotonic() + seconds
-    while left := [each for each in left if is_alive(each)]:
+    while left := [member for member in left if is_alive(member)]:
         if time.monotonic() >= until:
             break
         time.sleep(POLL_S)
@@ -179,13 +179,15 @@ def wait_gone(processes: Iterable[ServerProcess], seconds: float) -> list[Server
 def find_marked(root: Path) -> list[ServerProcess]:
     """Processes of the system in `root`, found by their environment, even if unrecorded, each with its server's
     name."""
-    found = []
-    wanted, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
+    processes = []
+    marker, name = f"{SYSTEM}={root}".encode(), f"{SERVER}=".encode()
     for pid in list_pids(PROC):
-        one = read_process(pid)
+        stat = read_process(pid)
         with contextlib.suppress(OSError):
-            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if one else []
-            if one and wanted in variables:
-                server = next((each.removeprefix(name) for each in variables if each.startswith(name)), b"?")
-                found.append(ServerProcess(server.decode(errors="replace"), "", pid, one.start_ticks))
-    return found
+            variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if stat else []
+            if stat and marker in variables:
+                server = next(
+                    (variable.removeprefix(name) for variable in variables if variable.startswith(name)), b"?"
+                )
+                processes.append(ServerProcess(server.decode(errors="replace"), "", pid, stat.start_ticks))
+    return processes

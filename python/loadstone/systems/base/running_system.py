@@ -27,7 +27,7 @@ AT = "@"
 INSTANCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,30}")
 # Systems whose data is on another system, of which there is only one.
 SINGLE = ("hbase",)
-# For a server that was not recorded, so that its patience is unknown.
+# For an unrecorded server, whose patience is unknown.
 PATIENCE_S = 30.0
 
 
@@ -71,10 +71,10 @@ class RunningSystem:
         file_system_bytes: int = 0,
         isolated: bool = False,
     ) -> None:
-        """Starts the system; if it already runs with the same plan, starts only the servers that have ended.
+        """Starts the system; if it already runs with the same plan, restarts only ended servers.
 
         `owner` is recorded, so that other runs leave it alone.
-        Servers run on when this process ends. If it fails, exactly the servers that this call started are ended.
+        Servers continue to run when this process ends. If the call fails, it ends exactly the servers that it started.
         Raises LoadstoneError, also when it is up with other settings.
         """
         self.start(self.plan_for(nodes, settings or {}, file_system_bytes, isolated=isolated), say, owner=owner)
@@ -83,7 +83,7 @@ class RunningSystem:
         """Starts a complete plan as `up` does. Raises LoadstoneError."""
         with self._hold_lock(say):
             self._undo_recorded(say)
-            before = self.known
+            before = self.load_state
             if before is not None and before.plan != plan:
                 what = "is up" if before.started else "has kept data"
                 raise SystemsError(
@@ -125,7 +125,7 @@ class RunningSystem:
             starting.state = replace(starting.state, complete=True)
             starting.save_state()
         except BaseException:
-            self._stop_processes(starting.state, starting.ours, say_nothing)
+            self._stop_processes(starting.state, starting.new_processes, say_nothing)
             # An earlier start was interrupted after the start of a server and before its record.
             self._end_unrecorded(starting.state)
             if before is None:
@@ -141,12 +141,12 @@ class RunningSystem:
         if not self.place.root.exists():
             return False
         with self._hold_lock(say):
-            # A step that fails now may succeed once the servers have ended.
+            # A step that fails at this point may succeed once the servers have ended.
             with contextlib.suppress(SystemsError):
                 self._undo_recorded(say)
             unread: SystemsError | None = None
             try:
-                known = self.known
+                known = self.load_state
             except SystemsError as error:
                 say(f"{self.name}: {error.args[0]}")
                 known, unread = None, error
@@ -166,15 +166,15 @@ class RunningSystem:
 
     def status(self) -> list[tuple[ServerProcess, ServerState]]:
         """Each server with its state; none if the system is not up. Raises SystemsError."""
-        known = self.known
+        known = self.load_state
         if known is None:
             return []
-        return [(each.process, self._server_state(known, each)) for each in known.started]
+        return [(entry.process, self._server_state(known, entry)) for entry in known.started]
 
     def running_processes(self) -> list[ServerProcess]:
         """The servers that exist, running or paused."""
-        known = self.known
-        return [each for each in known.processes if process.is_alive(each)] if known is not None else []
+        known = self.load_state
+        return [member for member in known.processes if process.is_alive(member)] if known is not None else []
 
     def kill(self, server: str | None = None) -> None:
         """Kills a server as a crash would (SIGKILL); all of them if none is named."""
@@ -189,8 +189,8 @@ class RunningSystem:
         self._signal_servers(signal.SIGCONT, server)
 
     def _signal_servers(self, number: signal.Signals, server: str | None) -> None:
-        for one in self._select_processes(server):
-            for member in process.process_tree(one):
+        for selected in self._select_processes(server):
+            for member in process.process_tree(selected):
                 process.send_signal(member, number)
 
     def stop_servers(self, servers: Sequence[str]) -> bool:
@@ -244,18 +244,18 @@ class RunningSystem:
             self._undo_recorded(say)
             known = self._require_state()
             names = self._select_names(known, server)
-            self._stop_processes(known, [each for each in known.processes if each.name in names], say)
+            self._stop_processes(known, [member for member in known.processes if member.name in names], say)
             if not known.processes:
                 # Recorded in an earlier boot, so none of its processes exist.
                 known = State(known.plan, owner=known.owner)
             self._prepare_nodes(known.plan)
             stages = self._server_stages(known.plan)
-            every = [one.name for servers in stages for one in servers]
+            every = [member.name for servers in stages for member in servers]
             starting = Starting(self.system, self.place, known, say)
             try:
                 starting.start_stages(stages, every if server is None else names)
             except BaseException:
-                self._stop_processes(starting.state, starting.ours, say_nothing)
+                self._stop_processes(starting.state, starting.new_processes, say_nothing)
                 raise
 
     def log_paths(self) -> list[Path]:
@@ -276,7 +276,7 @@ class RunningSystem:
 
     def gc_logs(self) -> dict[str, Path]:
         """The log of each JVM's collections, by server."""
-        return {each.process.name: Path(each.gc_log) for each in self._require_state().started if each.gc_log}
+        return {entry.process.name: Path(entry.gc_log) for entry in self._require_state().started if entry.gc_log}
 
     @property
     def plan(self) -> SystemPlan:
@@ -284,7 +284,7 @@ class RunningSystem:
         return self._require_state().plan
 
     @property
-    def known(self) -> State | None:
+    def load_state(self) -> State | None:
         """Its recorded state, up or with kept data; None without one. Raises SystemsError."""
         return state.load_state(self.place.root / state.FILE)
 
@@ -293,7 +293,7 @@ class RunningSystem:
         return self.system.store_properties(self.place, self.plan)
 
     def client_environment(self) -> Mapping[str, str]:
-        """The environment in which its own client programs reach it."""
+        """The environment in which the system's client programs reach it."""
         return self.system.client_environment(self.place, self.plan)
 
     def data_directories(self) -> Sequence[Path]:
@@ -310,18 +310,18 @@ class RunningSystem:
 
     def read_figures(self) -> Mapping[str, float]:
         """Its current counters, including its servers' activities."""
-        logs = [(log_of(self.place, each.name), process.started_at(each)) for each in self.running_processes()]
+        logs = [(log_of(self.place, member.name), process.start_time(member)) for member in self.running_processes()]
         counted = activity.activity_figures(logs, self.system.activities)
         own = {f"{self.system.name}.{name}": number for name, number in counted.items()}
         return {**own, **self.system.read_figures(self.place, self.plan)}
 
     def find_backlog(self) -> str | None:
-        """Work that must end before every reachable replica has all writes; None: no work."""
+        """Pending work, after which every reachable replica has all writes; None: no work."""
         return self.system.find_backlog(self.place, self.plan)
 
     @property
     def unseen_s(self) -> float:
-        """The longest time for which such work may stay unreported, seconds."""
+        """The longest time for which pending work may stay unreported, seconds."""
         return self.system.unseen_s if self.plan.nodes > 1 else 0.0
 
     def recreate_table(self, table: str, options: Mapping[str, str] | None = None) -> None:
@@ -329,20 +329,20 @@ class RunningSystem:
         self.system.create_table(self.place, self.plan, table, options or {}, replace=True)
 
     def _require_state(self) -> State:
-        known = self.known
+        known = self.load_state
         if known is None or not known.started:
             raise SystemsError(f"{self.name} is not up", f"`loadstone systems up {self.name}` starts it")
         return known
 
     def _select_processes(self, server: str | None) -> list[ServerProcess]:
-        known = self.known if server is None else self._require_state()
+        known = self.load_state if server is None else self._require_state()
         if known is None:
             return []
         names = self._select_names(known, server)
-        return [each for each in known.processes if each.name in names]
+        return [member for member in known.processes if member.name in names]
 
     def _select_names(self, known: State, server: str | None) -> list[str]:
-        names = [each.process.name for each in known.started]
+        names = [entry.process.name for entry in known.started]
         if server is None:
             return names
         if server not in names:
@@ -393,24 +393,24 @@ class RunningSystem:
 
     def _alive_names(self, known: State | None) -> set[str]:
         """The recorded servers that run, by name."""
-        return {each.name for each in known.processes if process.is_alive(each)} if known is not None else set()
+        return {member.name for member in known.processes if process.is_alive(member)} if known is not None else set()
 
     def _stop_processes(self, known: State, processes: Sequence[ServerProcess], say: Say) -> None:
         """Ends servers, the last stage first."""
-        for stage, stop in sorted({(each.stage, each.stop) for each in known.started}, reverse=True):
-            alike = [each for each in known.started if (each.stage, each.stop) == (stage, stop)]
-            chosen = [each for each in alike if each.process in processes]
-            alive = [each.process for each in chosen if process.is_alive(each.process)]
+        for stage, stop in sorted({(entry.stage, entry.stop) for entry in known.started}, reverse=True):
+            alike = [entry for entry in known.started if (entry.stage, entry.stop) == (stage, stop)]
+            chosen = [entry for entry in alike if entry.process in processes]
+            alive = [entry.process for entry in chosen if process.is_alive(entry.process)]
             if alive:
-                say(f"{self.name}: stopping {', '.join(each.name for each in alive)}")
-                process.end_processes(alive, max(each.patience_s for each in chosen), stop)
+                say(f"{self.name}: stopping {', '.join(member.name for member in alive)}")
+                process.end_processes(alive, max(entry.patience_s for entry in chosen), stop)
 
     def _end_unrecorded(self, known: State | None) -> bool:
         """Ends unrecorded servers, and removes the remains of ended ones; returns whether there were any."""
         names = self._alive_names(known)
-        found = [each for each in process.find_marked(self.place.root) if each.name not in names]
-        process.end_processes(found, PATIENCE_S)
-        return bool(found)
+        unrecorded = [member for member in process.find_marked(self.place.root) if member.name not in names]
+        process.end_processes(unrecorded, PATIENCE_S)
+        return bool(unrecorded)
 
     def _remove_data(self) -> None:
         """Removes data and state, the state last, so that an interrupted `down` can be repeated."""

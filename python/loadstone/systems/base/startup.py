@@ -1,4 +1,4 @@
-"""Starts the servers of a system stage by stage, and waits until each stage is really ready."""
+"""Starts the servers of a system stage by stage, and waits until each stage is ready for clients."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ FIRST_POLL_S, POLL_S = 0.05, 0.5
 # Waits shorter than this are not reported.
 REPORT_AFTER_S = 3.0
 LINES = 12
-# The maximum length of a log's end to print in a terminal.
+# The maximum number of characters of a log's end to print in a terminal.
 END_BYTES = 64 * 1024
 
 Say = Callable[[str], None]
 
 
 def say_nothing(_: str) -> None:
-    """Prints nothing."""
+    """Discards a message."""
 
 
 class Starting:
@@ -38,23 +38,23 @@ class Starting:
         self._say = say
         self.state = begin
         # The processes started here.
-        self.ours: list[ServerProcess] = []
+        self.new_processes: list[ServerProcess] = []
         # The length of each log before this start.
         self._logged: dict[str, int] = {}
-        # If one of these ends, the start has failed. Servers that had ended before may stay so.
-        self._watched = [each for each in begin.processes if process.is_alive(each)]
+        # If one of these ends, the start has failed. Other servers may have ended earlier.
+        self._watched = [member for member in begin.processes if process.is_alive(member)]
 
-    def start_stages(self, stages: Sequence[Sequence[Server]], wanted: Sequence[str]) -> None:
+    def start_stages(self, stages: Sequence[Sequence[Server]], names: Sequence[str]) -> None:
         """Starts the named servers and waits for their stages. Raises LoadstoneError."""
         if not self.state.plan.network:
-            require_free(server for servers in stages for server in servers if server.name in wanted)
+            require_free(server for servers in stages for server in servers if server.name in names)
         for number, servers in enumerate(stages):
-            chosen = [server for server in servers if server.name in wanted]
+            chosen = [server for server in servers if server.name in names]
             for server in chosen:
                 self._start_server(server, number)
-            ready = {each.process.name for each in self.state.started if each.ready}
+            ready = {entry.process.name for entry in self.state.started if entry.ready}
             if chosen or not ready.issuperset(server.name for server in servers):
-                there = {each.name for each in self._watched}
+                there = {member.name for member in self._watched}
                 self._wait_for_stage([server for server in servers if server.name in there])
                 self.state = self.state.mark_ready([server.name for server in servers])
                 self.save_state()
@@ -68,7 +68,7 @@ class Starting:
         log = log_of(self._place, server.name)
         self._logged[server.name] = file_size(log)
         new = process.start_server(server, self._place.root, log)
-        self.ours.append(new)
+        self.new_processes.append(new)
         self._watched.append(new)
         gc_log = None if server.gc_log is None else str(server.gc_log)
         self.state = self.state.with_started(state.StartedServer(new, stage, server.patience_s, server.stop, gc_log))
@@ -78,9 +78,9 @@ class Starting:
         plan, begin = self.state.plan, time.monotonic()
         reported, pause_s = "", FIRST_POLL_S
         while True:
-            for one in self._watched:
-                if not process.is_alive(one):
-                    raise self._exit_error(one)
+            for member in self._watched:
+                if not process.is_alive(member):
+                    raise self._exit_error(member)
             missing = self._system.missing_readiness(self._place, plan, servers)
             if missing is None:
                 return
@@ -94,10 +94,12 @@ class Starting:
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, POLL_S)
 
-    def _exit_error(self, one: ServerProcess) -> SystemsError:
-        status = process.exit_status(one)
+    def _exit_error(self, member: ServerProcess) -> SystemsError:
+        status = process.exit_status(member)
         how = "" if status is None else f" by signal {-status}" if status < 0 else f" with exit status {status}"
-        return SystemsError(f"{self._system.name}: {one.name} ended{how} before it was ready", self._log_hint(one.name))
+        return SystemsError(
+            f"{self._system.name}: {member.name} ended{how} before it was ready", self._log_hint(member.name)
+        )
 
     def _log_hint(self, server: str) -> str:
         """A hint with the end of a server's output."""
@@ -119,13 +121,13 @@ def last_lines(log: Path, count: int, since: int = 0) -> list[str]:
 
 def require_free(servers: Iterable[Server]) -> None:
     """Raises SystemsError for the first required port that is in use."""
-    wanted: dict[tuple[str, int], str] = {}
+    owners: dict[tuple[str, int], str] = {}
     for server in servers:
         for address in [(server.host, server.port), *server.ports]:
-            other = wanted.setdefault(address, server.name)
+            other = owners.setdefault(address, server.name)
             if other != server.name:
                 raise SystemsError(
-                    f"{other} and {server.name} both want port {address[0]}:{address[1]}",
+                    f"{other} and {server.name} have the same port {address[0]}:{address[1]}",
                     "give one of them another port with --set",
                 )
             require_port(server.name, *address)
@@ -135,7 +137,7 @@ def require_port(name: str, host: str, port: int) -> None:
     """Raises SystemsError when `name` cannot listen there."""
     if not 0 < port < 65536:
         raise SystemsError(f"{name} cannot have port {port}", "ports are 1 to 65535")
-    # As for servers, connections in TIME_WAIT do not matter.
+    # Connections in TIME_WAIT do not prevent servers from listening.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -156,5 +158,9 @@ def require_port(name: str, host: str, port: int) -> None:
 
 def find_listener(port: int) -> str | None:
     """The process that listens on a port, such as `redis-server (pid 12)`; None if unknown."""
-    found = (f"{each.name} (pid {each.pid})" for each in list_listeners() if each.port == port and each.pid)
-    return next(found, None)
+    owners = (
+        f"{listener.name} (pid {listener.pid})"
+        for listener in list_listeners()
+        if listener.port == port and listener.pid
+    )
+    return next(owners, None)

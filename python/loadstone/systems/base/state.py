@@ -46,16 +46,16 @@ class State:
     @property
     def processes(self) -> list[ServerProcess]:
         """The processes that may still run in this boot."""
-        return [each.process for each in self.started] if self.boot == boot_id() else []
+        return [entry.process for entry in self.started] if self.boot == boot_id() else []
 
     def with_started(self, new: StartedServer) -> State:
         """The state with one more server, which replaces an earlier one with its name."""
-        others = (each for each in self.started if each.process.name != new.process.name)
-        return replace(self, started=(*others, new))
+        unchanged = (entry for entry in self.started if entry.process.name != new.process.name)
+        return replace(self, started=(*unchanged, new))
 
     def mark_ready(self, names: list[str]) -> State:
         """The state with these servers marked as ready."""
-        marked = [replace(each, ready=True) if each.process.name in names else each for each in self.started]
+        marked = [replace(entry, ready=True) if entry.process.name in names else entry for entry in self.started]
         return replace(self, started=tuple(marked))
 
 
@@ -70,7 +70,7 @@ def load_state(path: Path) -> State | None:
         document = json.loads(path.read_bytes())
         if document["state"] != VERSION:
             raise damage_error(path, f"it has version {document['state']}, not {VERSION}")
-        started = [{**each, "process": each, "stop": signal.Signals[each["stop"]]} for each in document["started"]]
+        started = [{**entry, "process": entry, "stop": signal.Signals[entry["stop"]]} for entry in document["started"]]
         return read_document(State, {**document, "started": started})
     except FileNotFoundError:
         return None
@@ -87,9 +87,9 @@ def damage_error(path: Path, what: str) -> SystemsError:
 def save_state(path: Path, state: State) -> None:
     """Writes a state, completely or not at all."""
     started = []
-    for each in state.started:
-        made = asdict(each)
-        started.append({**made.pop("process"), **made, "stop": each.stop.name})
+    for entry in state.started:
+        process_document = asdict(entry)
+        started.append({**process_document.pop("process"), **process_document, "stop": entry.stop.name})
     document = {**asdict(state), "state": VERSION, "started": started}
     # The settings may hold a password.
     lines.replace_file(path, json.dumps(document, indent=1).encode(), 0o600)

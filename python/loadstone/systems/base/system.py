@@ -1,7 +1,7 @@
 """The interface of a system: servers in stages, settings, and observations while it runs.
 
-A system's module defines its servers, how they are configured and when they are ready. Starting, stopping,
-killing, verifying pids and keeping state and logs is the same for all of them, and is in `running.py`.
+A system's module defines its servers, how they are configured and when they are ready. Starting, stopping, killing,
+verifying pids, and keeping state and logs are the same for all systems (`running_system.py`).
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ class Server:
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A server that was started. The pid alone is not trusted: `started_ticks` is field 22 of /proc/PID/stat."""
+    """A started server. `started_ticks`, field 22 of /proc/PID/stat, distinguishes it from a later process with its
+    pid."""
 
     name: str
     address: str
@@ -126,7 +127,7 @@ class System(ABC):
     activities: ClassVar[Mapping[str, str]] = {}
     # Time for each of its stages to become ready, seconds.
     deadline_s: ClassVar[float] = 180.0
-    # The longest time for which nodes may hold writes for each other without `find_backlog` reporting them, seconds.
+    # The longest time for which nodes may hold writes for other nodes before `find_backlog` reports them, seconds.
     unseen_s: ClassVar[float] = 0.0
 
     # Settings that protect servers on hosts of a fleet: an empty one gets a random value there.
@@ -148,7 +149,8 @@ class System(ABC):
 
     @abstractmethod
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-        """None if these servers of a stage are really ready (an open port is not enough); else the missing condition.
+        """None if these servers of a stage are ready for clients (an open port is not enough); else the missing
+        condition.
 
         Called about twice a second; may take a few seconds, must not block for long. Never raises for "not yet".
         """
@@ -198,7 +200,7 @@ class System(ABC):
         return {}
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
-        """Work that must end before every reachable replica has all writes: hints, compactions; None: no work.
+        """Pending work, after which every reachable replica has all writes: hints, compactions; None: no work.
 
         A system whose replicas never lag has none.
         """
@@ -212,7 +214,7 @@ class System(ABC):
         With `replace`, an existing table is dropped first, else it stays; returns whether it was created. Raises
         LoadstoneError, also when the system has no tables.
         """
-        raise SystemsError(f"{self.name} has no tables to make", "ask for a fresh system instead")
+        raise SystemsError(f"{self.name} has no tables to create", "ask for a fresh system instead")
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether a store with these properties works on this system; `own` are the system's `store_properties()`."""

@@ -10,9 +10,7 @@ from loadstone.systems.base.files import program
 from loadstone.systems.base.plan import read_truth
 from loadstone.systems.base.system import Place, Setting, SystemPlan
 
-SETTING = Setting(
-    "tls", "no", "encrypt clients' connections, with certificates made for the servers: `yes` or `no`", read_truth
-)
+SETTING = Setting("tls", "no", "encrypt clients' connections, with generated certificates: `yes` or `no`", read_truth)
 FILES = ("ca.pem", "server.pem", "server.key", "client.pem", "client.key")
 
 

@@ -1,7 +1,7 @@
 """The journal of a fault: the steps that undo it, on disk before the fault begins.
 
 The steps are data, so that any later command can carry them out, even if the process that injected the
-fault was killed. A step has no effect on a system that is not affected.
+fault was killed. A step has no effect where the fault is not in effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from loadstone.systems.base.system import SystemsError
 VERSION = 1
 # The file's name in the directory of a system.
 FILE = "undo.json"
-# A process that is forked in the meantime is also in the group.
+# A process that is forked during the move is also in the group.
 ATTEMPTS = 50
 
 
@@ -32,7 +32,8 @@ class Step:
     """One step.
 
     `resume`: the server `target`. `unmount`: its directory `text`, if that file system has stopped. `remove`: the file
-    `target`. `leave_group`: its processes go to the control group `text`, and it is removed. `run`: `command`.
+    `target`. `leave_group`: the processes of the control group `target` go to the group `text`, and `target` is
+    removed. `run`: `command`.
     """
 
     do: Literal["resume", "unmount", "remove", "leave_group", "run"]
@@ -87,7 +88,7 @@ def pending_steps(undo: Undo) -> Sequence[Step]:
 
 
 def carry_out_all(path: Path, say: Callable[[str], object]) -> bool:
-    """Undoes a recorded fault of servers that are not Loadstone's; False if there is none. Raises SystemsError."""
+    """Undoes a recorded fault of attached servers; False if there is none. Raises SystemsError."""
     fault = load_journal(path)
     if fault is None:
         return False

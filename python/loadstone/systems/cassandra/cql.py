@@ -41,7 +41,7 @@ NAMES = {
 
 
 class UnreachableError(SystemsError):
-    """A node that does not answer: no connection, a broken one, or a timeout."""
+    """A node that does not answer: no connection, a broken connection, or a timeout."""
 
 
 class RefusedError(SystemsError):
@@ -110,7 +110,7 @@ class Cql(AbstractContextManager["Cql"]):
         try:
             self.socket.sendall(struct.pack(">BBhBi", REQUEST, 0, 0, opcode, len(body)) + body)
             version, flags, _, answer, length = struct.unpack(">BBhBi", self.receive_exactly(9))
-            # Another program may listen there, whose answers have no length.
+            # The listener may be another program, whose answers have no length.
             if version != RESPONSE or flags & 0x01:
                 raise RefusedError(self.address, "ProtocolError", f"a frame begins with {version:#04x} {flags:#04x}")
             content = self.receive_exactly(length)

@@ -60,7 +60,7 @@ LOGBACK = """\
 
 def module_options() -> list[str]:
     """The options that open the JDK to Cassandra and to its tools."""
-    return [f"--add-{way}={each}=ALL-UNNAMED" for way, packages in MODULES.items() for each in packages.split()]
+    return [f"--add-{way}={package}=ALL-UNNAMED" for way, packages in MODULES.items() for package in packages.split()]
 
 
 def server_name(node: int) -> str:
@@ -130,7 +130,7 @@ def fetch_jars(plan: SystemPlan) -> list[Path]:
 
 
 def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
-    """A node's cassandra.yaml: Cassandra's defaults except for what is set here."""
+    """A node's cassandra.yaml: Cassandra's defaults, except for the settings below."""
     home = place.data / server_name(node)
     sync = read_sync(plan)
     authenticator = read_choice(plan, "authenticator", AUTHENTICATORS)
@@ -138,7 +138,7 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
     if authorizer != AUTHORIZERS[0] and authenticator == AUTHENTICATORS[0]:
         raise SystemsError(f"{authorizer} needs users", f"set authenticator to {AUTHENTICATORS[1]}")
     storage_port = port_setting(plan, "storage_port")
-    seeds = ",".join(f"{node_host(plan, each)}:{storage_port}" for each in range(1, plan.nodes + 1))
+    seeds = ",".join(f"{node_host(plan, node)}:{storage_port}" for node in range(1, plan.nodes + 1))
     written: dict[str, Any] = {
         "cluster_name": "loadstone",
         "num_tokens": 1,
@@ -175,17 +175,17 @@ def node_settings(place: Place, plan: SystemPlan, node: int) -> dict[str, Any]:
         written["client_encryption_options"] = encryption_settings(place)
     if release_line(plan) == "4.0":
         written = use_old_names(written)
-    others = extra_settings(plan)
-    if both := sorted(written.keys() & others):
+    extra = extra_settings(plan)
+    if both := sorted(written.keys() & extra):
         # Some settings keep the servers on loopback, and their data where `down` finds it.
         raise SystemsError(f"{OTHER}{both[0]} cannot be set", "use the named settings of cassandra: see --help")
-    return {**written, **others}
+    return {**written, **extra}
 
 
 def encryption_settings(place: Place) -> dict[str, Any]:
     """The encryption of clients' connections; the port also serves unencrypted connections, such as the lab's.
 
-    PEM files since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
+    PEM files are supported since 4.1 (CASSANDRA-17031). The keystore has a PKCS#8 key and then its certificate.
     """
     files = tls.tls_directory(place)
     return {
@@ -218,14 +218,14 @@ def commitlog_period(plan: SystemPlan) -> str:
 
 def extra_settings(plan: SystemPlan) -> Mapping[str, Any]:
     """Settings of cassandra.yaml that have no named setting."""
-    found = {}
+    settings = {}
     for setting, text in plan.settings.items():
         if setting.startswith(OTHER):
             try:
-                found[setting.removeprefix(OTHER)] = yaml.safe_load(text)
+                settings[setting.removeprefix(OTHER)] = yaml.safe_load(text)
             except yaml.YAMLError as error:
                 raise SystemsError(f'{setting} is not YAML: "{text}"', "quote it as in cassandra.yaml") from error
-    return found
+    return settings
 
 
 def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
@@ -268,7 +268,7 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "io.netty.tryReflectionSetAccessible": "true",
             "io.netty.allocator.useCacheForAllThreads": "true",
             "io.netty.allocator.maxOrder": "11",
-            # Listens on 127.0.0.1 only.
+            # JMX listens on 127.0.0.1 only.
             "cassandra.jmx.local.port": str(jmx_port),
             # Skips the waits of a cluster over many hosts at its start; `missing_readiness` checks the ring itself.
             "cassandra.skip_wait_for_gossip_to_settle": "0",
@@ -278,6 +278,6 @@ def prepare_node(place: Place, plan: SystemPlan, node: int) -> Server:
             "cassandra.system_auth.default_rf": str(plan.nodes),
             "cassandra.system_distributed.default_rf": str(plan.nodes),
         },
-        # It drains its commit log; if this takes minutes, it hangs.
+        # At its end it drains its commit log; after minutes it must be hanging.
         patience_s=60.0,
     )

@@ -2,8 +2,8 @@
 
 `nodetool status` would report the same, but costs a Java start (2 s of a processor) per call. Its state UN
 means: the node has joined and has its place in the ring (tables `system.local` and `system.peers`), and the
-failure detector of the queried node considers it alive. No table shows the latter, but a read at consistency ALL
-of a table that is on all nodes does: the error `Unavailable` contains the number of live replicas.
+failure detector of the queried node considers it alive. No table shows the nodes considered alive. A read of a fully
+replicated table at consistency ALL does: the error `Unavailable` contains the number of live replicas.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from loadstone.systems.cassandra.files import node_host, port_setting, ring_toke
 
 # The user that Cassandra creates at its first start with enabled passwords.
 SUPERUSER = ("cassandra", "cassandra")
-# Time limits of an answer: while a system starts, when another query follows soon, and for a single query. A
-# login alone can take all of `read_request_timeout` while a node is freshly dead that has a copy of the password.
+# Time limits of an answer: while a system starts, when another query follows soon, and for a single query. A login
+# alone can take all of `read_request_timeout` shortly after the death of a node with a copy of the password.
 LOOK_S = 2.0
 ONLY_LOOK_S = 15.0
 # A query of a table that is on all nodes, for a row that does not exist.
@@ -83,8 +83,8 @@ def read_views(plan: SystemPlan, within_s: float = LOOK_S) -> tuple[Mapping[int,
     # In parallel: right after a node's death, each query of the remaining nodes takes up to its timeout.
     with ThreadPoolExecutor(plan.nodes) as pool:
         answers = dict(zip(nodes, pool.map(lambda node: try_view(plan, node, within_s), nodes), strict=True))
-    found = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
-    return found, {node: answer for node, answer in answers.items() if isinstance(answer, SystemsError)}
+    views = {node: answer for node, answer in answers.items() if isinstance(answer, RingView)}
+    return views, {node: answer for node, answer in answers.items() if isinstance(answer, SystemsError)}
 
 
 def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | SystemsError:
@@ -96,29 +96,29 @@ def try_view(plan: SystemPlan, node: int, within_s: float) -> RingView | Systems
         return error
 
 
-def missing_readiness(plan: SystemPlan, wanted: list[int]) -> str | None:
+def missing_readiness(plan: SystemPlan, nodes: list[int]) -> str | None:
     """The condition that these nodes do not meet yet; None if they are ready.
 
     They answer, all answering nodes know the same ring and the same schema, and consider as many nodes alive as
-    answer: a dead node that is not among these does not keep the others from being ready.
+    answer: a dead node elsewhere does not prevent readiness.
     """
-    found, silent = read_views(plan)
-    for node in wanted:
+    views, silent = read_views(plan)
+    for node in nodes:
         if node in silent:
             return str(silent[node].args[0])
-    for node, node_view in found.items():
+    for node, node_view in views.items():
         if not node_view.joined:
             return f"{server_name(node)} has not joined the ring"
         if node_view.tokens != frozenset(ring_tokens(plan)):
             return f"{server_name(node)} knows {len(node_view.tokens)} of {plan.nodes} places in the ring"
-        if node_view.alive != len(found):
-            return f"{server_name(node)} does not reach all of the {len(found)} nodes that answer"
-    return None if len({each.schema for each in found.values()}) == 1 else "the nodes do not agree on the schema"
+        if node_view.alive != len(views):
+            return f"{server_name(node)} does not reach all of the {len(views)} nodes that answer"
+    return None if len({view.schema for view in views.values()}) == 1 else "the nodes do not agree on the schema"
 
 
-def nodes_up(plan: SystemPlan, found: Mapping[int, RingView]) -> int:
-    """The number of nodes that answer, without nodes that another of them does not reach."""
-    counts = [len(found) if each.alive is None else min(each.alive, len(found)) for each in found.values()]
+def nodes_up(plan: SystemPlan, views: Mapping[int, RingView]) -> int:
+    """The number of nodes that answer and that all other answering nodes consider alive."""
+    counts = [len(views) if view.alive is None else min(view.alive, len(views)) for view in views.values()]
     return min(counts, default=0)
 
 
@@ -137,7 +137,7 @@ def await_schema_agreement(plan: SystemPlan, within_s: float) -> None:
             try:
                 nodes.append(stack.enter_context(connect_node(plan, node)))
             except UnreachableError:
-                # A node that is down takes the schema from the other nodes when it is back.
+                # A node that is down receives the schema from the other nodes after its restart.
                 continue
         while len({schema_version(cql) for cql in nodes}) > 1:
             if time.monotonic() > deadline:

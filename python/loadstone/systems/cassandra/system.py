@@ -80,8 +80,8 @@ class Cassandra(System):
             "or `PasswordAuthenticator`: user and password are then `cassandra`",
         ),
         Setting("authorizer", "AllowAllAuthorizer", "or `CassandraAuthorizer`"),
-        Setting("read_request_timeout", "5000ms", "a coordinator's limit for replicas' reads"),
-        Setting("write_request_timeout", "2000ms", "the same for writes"),
+        Setting("read_request_timeout", "5000ms", "a coordinator's time limit for reads by replicas"),
+        Setting("write_request_timeout", "2000ms", "a coordinator's time limit for writes by replicas"),
         tls.SETTING,
         Setting("yaml.*", "", "other settings of cassandra.yaml: `yaml.concurrent_writes=64`"),
     )
@@ -98,12 +98,12 @@ class Cassandra(System):
     spreadable: ClassVar = True
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
-        """One for each node."""
+        """A directory for each node."""
         return [server_name(node) for node in range(1, plan.nodes + 1)]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
         """Waits for the state UN of `nodetool status`, as seen from each node."""
-        names = {each.name for each in servers}
+        names = {server.name for server in servers}
         return missing_readiness(plan, [node for node in range(1, plan.nodes + 1) if server_name(node) in names])
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
@@ -135,7 +135,7 @@ class Cassandra(System):
             return {**facts, "durability_unknown": f"the settings of cassandra could not be read: {error}"}
         sync = settings.get("commitlog_sync", "")
         period = PERIOD_SETTINGS.get(sync, "")
-        # 4.0 has the old names, and states milliseconds without their unit.
+        # 4.0 has the old names, and gives milliseconds without the unit.
         old = settings.get(f"{period}_in_ms", "").removesuffix(".0")
         facts |= {"commitlog_sync": sync, "commitlog_sync_period": settings.get(period) or (f"{old}ms" if old else "")}
         logged = all(row["durable_writes"] for row in keyspaces)
@@ -146,16 +146,16 @@ class Cassandra(System):
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """The ring, and for each node its data, its heap after the last collection, and its compactions.
 
-        `load_bytes` are the bytes on disk, and not nodetool's load, which is up to a minute old.
+        `load_bytes` is the size on disk; nodetool's load is up to a minute old.
         """
         nodes, _ = read_views(plan, ONLY_LOOK_S)
         up = nodes_up(plan, nodes)
-        # Figures of several hosts are added up: only one host counts the nodes.
+        # Figures of several hosts are added up, so only one host counts the nodes.
         ring = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
         figures: dict[str, float] = {**ring} if 1 in plan.local_nodes else {}
         for node in plan.local_nodes:
             figures[f"{server_name(node)}.up"] = int(node in nodes)
-            figures[f"{server_name(node)}.load_bytes"] = stored_bytes(place.data / server_name(node) / "data")
+            figures[f"{server_name(node)}.load_bytes"] = directory_bytes(place.data / server_name(node) / "data")
             live = live_heap_bytes(place.logs / f"{server_name(node)}.gc.log")
             if node in nodes and live is not None:
                 figures[f"{server_name(node)}.live_heap_bytes"] = live
@@ -192,7 +192,7 @@ class Cassandra(System):
 
     def is_reached(self, own: Mapping[str, str], properties: Mapping[str, str]) -> bool:
         """Whether each of a store's contact points is a node of this cluster; `localhost` is the first."""
-        contact_points = [each.strip() for each in properties.get("hosts", "").split(",")]
+        contact_points = [host.strip() for host in properties.get("hosts", "").split(",")]
         nodes = own["hosts"].split(",")
         hosts = {nodes[0] if contact == "localhost" else contact for contact in contact_points}
         return hosts <= {*nodes} and properties.get("port", "9042") == own["port"]
@@ -240,6 +240,6 @@ def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
     }
 
 
-def stored_bytes(directory: Path) -> int:
+def directory_bytes(directory: Path) -> int:
     """The bytes of all files below a directory, which may change at the same time."""
     return sum(file_size(Path(where, file)) for where, _, files in os.walk(directory) for file in files)

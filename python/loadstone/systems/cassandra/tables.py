@@ -43,7 +43,7 @@ def create_table(plan: SystemPlan, table: str, options: Mapping[str, str], *, re
             there = cql.run_query("SELECT keyspace_name, table_name FROM system_schema.tables")
             if any((row["keyspace_name"], row["table_name"]) == names for row in there):
                 return False
-            statements = [re.sub(r"^CREATE \w+", r"\g<0> IF NOT EXISTS", each) for each in statements[1:]]
+            statements = [re.sub(r"^CREATE \w+", r"\g<0> IF NOT EXISTS", statement) for statement in statements[1:]]
         for statement in statements:
             cql.run_query(statement)
     await_schema_agreement(plan, CHANGE_S)
@@ -71,13 +71,13 @@ def make_statements(nodes: int, table: str, options: Mapping[str, str]) -> list[
     factor = read_whole_number(chosen, "replication_factor", 1)
     if factor > nodes:
         raise SystemsError(f"replication_factor {factor} needs as many nodes, got {nodes}", "lower it")
-    made = f"{keyspace}.{check_identifier('table', table)}"
+    full_name = f"{keyspace}.{check_identifier('table', table)}"
     replication = f"{{'class': 'SimpleStrategy', 'replication_factor': {factor}}}"
     durable = read_choice(chosen, "durable_writes", ("true", "false"))
     return [
         f"DROP KEYSPACE IF EXISTS {keyspace}",
         f"CREATE KEYSPACE {keyspace} WITH replication = {replication} AND durable_writes = {durable}",
-        f"CREATE TABLE {made} ({', '.join(columns)}){compression_clause(chosen)}",
+        f"CREATE TABLE {full_name} ({', '.join(columns)}){compression_clause(chosen)}",
     ]
 
 

@@ -27,7 +27,7 @@ def file_system(place: Place, plan: SystemPlan) -> Mapping[str, str]:
     if site.deployment_mode(plan) == site.STANDALONE or plan.settings["hbase.rootdir"]:
         return {}
     hdfs = RunningSystem(HDFS, place.root.parent)
-    there = hdfs.known
+    there = hdfs.load_state
     if there is None:
         owner_file(place).touch()
         hdfs.up()

@@ -9,7 +9,7 @@ from loadstone.systems.base.files.maven import class_path
 GROUP = "org.apache.hbase"
 LOG4J_VERSION = "2.17.2"
 SLF4J_VERSION = "1.7.36"
-# Hadoop brings another SLF4J binding; with two bindings, the choice is random.
+# Hadoop includes another SLF4J binding; with two bindings, the choice is random.
 HADOOP_LOGGING = ("org.slf4j:slf4j-reload4j", "ch.qos.reload4j:reload4j")
 
 

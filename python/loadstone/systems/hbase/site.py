@@ -24,7 +24,7 @@ appender.console.layout.pattern = %d{ISO8601} %-5p [%t] %c{2}: %m%n
 rootLogger.level = INFO
 rootLogger.appenderRef.console.ref = console
 """
-# Otherwise beans would be up to ten seconds old.
+# With the default, beans would be up to ten seconds old.
 METRICS2 = "*.period=1\n"
 # The files that region servers need to write to HDFS with its settings.
 HDFS_FILES = ("core-site.xml", "hdfs-site.xml")
@@ -40,14 +40,14 @@ OWN = ("hbase.rootdir", "hbase.wal.dir")
 
 def deployment_mode(plan: SystemPlan) -> str:
     """Standalone, with everything in one JVM, or distributed. Raises SystemsError."""
-    asked = read_choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
-    if asked == "auto":
+    mode = read_choice(plan, "mode", ("auto", STANDALONE, DISTRIBUTED))
+    if mode == "auto":
         return STANDALONE if plan.nodes == 1 else DISTRIBUTED
-    if asked == STANDALONE and plan.nodes > 1:
+    if mode == STANDALONE and plan.nodes > 1:
         raise SystemsError(
             f"a standalone HBase has one node, not {plan.nodes}", f"set mode to {DISTRIBUTED}, or use one node"
         )
-    return asked
+    return mode
 
 
 def region_host(number: int) -> str:
@@ -71,7 +71,8 @@ def root_directories(place: Place, plan: SystemPlan, below: Mapping[str, str]) -
 
 
 def directory_setting(place: Place, plan: SystemPlan, setting: str) -> str | None:
-    """Loadstone's directory in the one that a setting names; None if the setting is empty. Raises SystemsError."""
+    """Loadstone's directory below the directory that a setting names; None if the setting is empty. Raises
+    SystemsError."""
     base = plan.settings[setting]
     if not base:
         return None
@@ -104,7 +105,7 @@ def site_properties(place: Place, plan: SystemPlan, where: tuple[str, str], numb
         "hbase.zookeeper.quorum": MASTER_HOST,
         "hbase.zookeeper.property.clientPortAddress": MASTER_HOST,
         "hbase.zookeeper.property.dataDir": str(place.data / "zookeeper"),
-        # Ten thousand clients may share a connection, or have one connection each.
+        # Ten thousand clients may share a connection, or have a connection each.
         "hbase.zookeeper.property.maxClientCnxns": "0",
         # A dead region server is detected after 10 s, not after 90: trials are shorter than that.
         "zookeeper.session.timeout": "10000",

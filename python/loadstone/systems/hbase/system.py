@@ -38,7 +38,7 @@ class HBase(System):
         "compaction": r"HStore.*Completed (major )?compaction",
     }
     nodes = tuple(range(1, 10))
-    # It may start HDFS first, and its parts wait for each other.
+    # The start may include HDFS, and the servers wait for each other.
     deadline_s = 300.0
     settings = (
         Setting("version", "2.6.1-hadoop3", "of HBase"),
@@ -50,8 +50,8 @@ class HBase(System):
         ),
         Setting("heap", "1g", "of each region server, or of the one JVM"),
         Setting("master.heap", "512m", "of the master"),
-        Setting("hbase.rootdir", "", "URI of another directory for everything"),
-        Setting("hbase.wal.dir", "", "the same for write-ahead logs"),
+        Setting("hbase.rootdir", "", "URI of another directory for all of HBase's files"),
+        Setting("hbase.wal.dir", "", "URI of another directory for write-ahead logs"),
         Setting("hbase.wal.provider", "asyncfs", "asyncfs or filesystem"),
         Setting("hbase.zookeeper.property.clientPort", "2181", "of ZooKeeper", read_positive),
         Setting("hbase.master.port", "16000", "of the master", read_positive),
@@ -87,7 +87,7 @@ class HBase(System):
             return None if zookeeper_serves(zookeeper_port(plan)) else "ZooKeeper does not answer"
         if (missing := missing_by_jmx(plan, servers)) is not None:
             return missing
-        # This costs a JVM, so it is checked last.
+        # Checked last, because it starts a JVM.
         try:
             serving = tables_of(place, plan).read_serving()
         except SystemsError as error:
@@ -139,18 +139,22 @@ class HBase(System):
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Regions by table and server; heap and memstores by server."""
         try:
-            held = tables_of(place, plan).region_servers()
+            servers = tables_of(place, plan).region_servers()
         except SystemsError:
             return {}
-        found: dict[str, float] = {}
-        for one in held:
-            name = name_of(plan, one)
-            heap, memstore = memory_bytes(plan, one)
-            found |= {f"{name}.regions": one.regions, f"{name}.heap_bytes": heap, f"{name}.memstore_bytes": memstore}
-            for table, count in one.tables.items():
-                found[f"{name}.regions.{table}"] = count
-                found[f"regions.{table}"] = found.get(f"regions.{table}", 0) + count
-        return found
+        figures: dict[str, float] = {}
+        for server in servers:
+            name = name_of(plan, server)
+            heap, memstore = memory_bytes(plan, server)
+            figures |= {
+                f"{name}.regions": server.regions,
+                f"{name}.heap_bytes": heap,
+                f"{name}.memstore_bytes": memstore,
+            }
+            for table, count in server.tables.items():
+                figures[f"{name}.regions.{table}"] = count
+                figures[f"regions.{table}"] = figures.get(f"regions.{table}", 0) + count
+        return figures
 
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
@@ -179,7 +183,7 @@ class HBase(System):
     def clear_outside(self, place: Place) -> None:
         """Removes files in directories that the user named, or in HDFS; ends an HDFS that was started for this
         system."""
-        # It reads the configuration that is removed now, and would otherwise keep running.
+        # The helper uses the configuration that is removed here.
         ADMINISTRATION.end_program()
         file_system.clear_leftovers(place, conf_of(place))
 
@@ -207,16 +211,16 @@ def plan_server(place: Place, plan: SystemPlan, name: str, jars: Sequence[Path])
             "java.net.preferIPv4Stack": "true",
             # Otherwise it listens on 0.0.0.0:8080.
             "zookeeper.admin.enableServer": "false",
-            # Much of its speed is due to memory outside the heap.
+            # HBase needs memory outside the heap for its speed.
             "org.apache.hbase.thirdparty.io.netty.tryReflectionSetAccessible": "true",
         },
-        # In one JVM, ZooKeeper ends before the other parts, which would try to reach it for 20 s.
+        # In one JVM, ZooKeeper ends before the other servers, which would retry its address for 20 s.
         arguments=[*(["-Dzookeeper.recovery.retry=1"] if name == STANDALONE else []), "start"],
     )
 
 
 def zookeeper_port(plan: SystemPlan) -> int:
-    """Where ZooKeeper listens."""
+    """ZooKeeper's address."""
     return read_whole_number(plan, "hbase.zookeeper.property.clientPort", 1)
 
 
@@ -235,11 +239,11 @@ def number_of(name: str) -> int:
     return int(name.rpartition("-")[2]) if name.startswith("region-server-") else 1
 
 
-def name_of(plan: SystemPlan, one: RegionServer) -> str:
+def name_of(plan: SystemPlan, server: RegionServer) -> str:
     """The name of the server with the regions."""
     if site.deployment_mode(plan) == STANDALONE:
         return STANDALONE
-    return region_server(int(one.name.split(",")[0].rpartition(".")[2]))
+    return region_server(int(server.name.split(",")[0].rpartition(".")[2]))
 
 
 def conf_of(place: Place, number: int = 0) -> Path:
@@ -263,7 +267,7 @@ def zookeeper_serves(port: int) -> bool:
 
 
 def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
-    """The condition that the servers' beans do not show yet, checked at no cost; None if they are ready."""
+    """The missing condition according to the servers' beans, which cost no JVM; None if the servers are ready."""
     port = read_whole_number(plan, "hbase.master.info.port", 1)
     master = hadoop.read_bean(MASTER_HOST, port, "Hadoop:service=HBase,name=Master,sub=Server")
     if master is None or master.get("tag.isActiveMaster") != "true":
@@ -273,11 +277,11 @@ def missing_by_jmx(plan: SystemPlan, servers: Sequence[Server]) -> str | None:
     live = [word for word in str(master.get("tag.liveRegionServers", "")).split(";") if word]
     if len(live) < plan.nodes:
         return f"{len(live)} of {plan.nodes} region servers have registered"
-    for each in (one for one in servers if one.name != MASTER):
+    for server in (member for member in servers if member.name != MASTER):
         # The master still counts a server that was just killed as live: exactly this process must be live.
-        bean = region_bean(plan, region_host(number_of(each.name)))
+        bean = region_bean(plan, region_host(number_of(server.name)))
         if bean is None or bean.get("tag.serverName") not in live:
-            return f"{each.name} has not registered"
+            return f"{server.name} has not registered"
     return None
 
 
@@ -287,9 +291,9 @@ def region_bean(plan: SystemPlan, host: str) -> Mapping[str, Any] | None:
     return hadoop.read_bean(host, port, "Hadoop:service=HBase,name=RegionServer,sub=Server")
 
 
-def memory_bytes(plan: SystemPlan, one: RegionServer) -> tuple[int, int]:
+def memory_bytes(plan: SystemPlan, server: RegionServer) -> tuple[int, int]:
     """Bytes of heap and memstores from the server's beans, as other sources only state megabytes."""
-    host = one.name.split(",")[0]
+    host = server.name.split(",")[0]
     bean = region_bean(plan, host) or {}
     heap = hadoop.heap_bytes(host, read_whole_number(plan, "hbase.regionserver.info.port", 1))
-    return one.heap_bytes if heap is None else heap, int(bean.get("memStoreSize", one.memstore_bytes))
+    return server.heap_bytes if heap is None else heap, int(bean.get("memStoreSize", server.memstore_bytes))

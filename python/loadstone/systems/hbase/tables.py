@@ -24,7 +24,7 @@ CLASS = "HBaseTables"
 SOURCE = Path(__file__).parent / "java" / f"{CLASS}.java"
 # The options of a table; the family has no default.
 OPTIONS = {"family": "", "splits": "0", "compression": "NONE", "durability": "USE_DEFAULT"}
-# A JVM that lives this briefly ends before the second compiler starts.
+# So short a program does not profit from the second compiler.
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 ANSWER_S = 60.0
 SERVING_S = 30.0
@@ -103,7 +103,7 @@ class Tables:
 
     def region_servers(self) -> list[RegionServer]:
         """The current regions of every live region server. Raises SystemsError."""
-        return [RegionServer(name, **held) for name, held in self._run_command("regions").items()]
+        return [RegionServer(name, **fields) for name, fields in self._run_command("regions").items()]
 
     def read_serving(self) -> Serving:
         """Reads HBase's system tables. Raises SystemsError."""
@@ -134,7 +134,7 @@ def refusal_error(error: str, request: Sequence[str]) -> SystemsError:
         return SystemsError(f"table {request[1]} already exists", "--recreate drops it first")
     if kind == "IllegalArgumentException":
         return SystemsError(
-            f"HBase refused to {request[0]} {request[1]}: {message}", "names and options are those that HBase knows"
+            f"HBase refused to {request[0]} {request[1]}: {message}", "use names and options that HBase supports"
         )
     return SystemsError(f"HBase refused to {' '.join(request[:2])}: {error}", "see `loadstone systems logs hbase`")
 

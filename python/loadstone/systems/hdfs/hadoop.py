@@ -37,7 +37,7 @@ def heap_bytes(host: str, port: int) -> int | None:
 def remove_directory(host: str, port: int, path: str, user: str, timeout_s: float = TIMEOUT_S) -> bool | None:
     """Removes a directory of an HDFS with its contents; returns whether it existed. `port` is the name node's HTTP.
 
-    None if it does not answer in time: it may remove it later.
+    None if the name node does not answer in time: it may remove the directory later.
     """
     query = urllib.parse.urlencode({"op": "DELETE", "recursive": "true", "user.name": user})
     reply = send_request("DELETE", host, port, f"/webhdfs/v1{urllib.parse.quote(path)}?{query}", timeout_s)
@@ -72,7 +72,7 @@ def write_site(path: Path, properties: Mapping[str, str]) -> None:
 
 
 def read_site(path: Path) -> dict[str, str]:
-    """The properties of a site file; of several with one name the last one counts, as in Hadoop."""
+    """The properties of a site file; of several values of one property, the last counts, as in Hadoop."""
     entries = ElementTree.parse(path).getroot().iter("property")
     return {entry.findtext("name", "").strip(): entry.findtext("value", "").strip() for entry in entries}
 

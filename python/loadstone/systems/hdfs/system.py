@@ -24,9 +24,9 @@ OPENED = jvm.open_packages("java.lang java.nio sun.nio.ch")
 # Each data node has three ports: data, HTTP, IPC.
 PORTS_EACH = 10
 FORMAT_S = 120
-# Data nodes learn of it with their next heartbeats, a second apart. No trial waits longer than this.
+# The longest wait of a trial for the removal of blocks. Data nodes receive it with their heartbeats, once a second.
 EMPTY_S = 30.0
-# The removal has ended when the number of blocks has not changed for this time.
+# The removal has ended once the number of blocks has been constant for this time.
 FORGOTTEN_S = 1.0
 REMOVE_S = 60.0
 # Standard output and error are the log.
@@ -117,7 +117,7 @@ class Hdfs(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The directories of the data nodes: the name node writes little."""
+        """The directories of the data nodes. The name node's is omitted because it writes little."""
         return [data_directory(place, plan, number) for number in range(1, plan.nodes + 1)]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
@@ -138,8 +138,8 @@ class Hdfs(System):
             raise SystemsError(
                 "hdfs cannot be emptied: its name node does not answer", "`loadstone systems status hdfs`"
             )
-        # The name node removes blocks in a separate thread before data nodes remove their copies: none pending may
-        # mean that it has not begun.
+        # The name node removes blocks in a separate thread before data nodes remove their copies: no pending removal
+        # may mean that the removal has not begun.
         until, blocks, since = time.monotonic() + EMPTY_S, None, time.monotonic()
         while time.monotonic() < until:
             state = name_node_bean(plan, "FSNamesystemState")
@@ -154,10 +154,10 @@ class Hdfs(System):
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Data nodes by state, blocks, bytes used, and the heap of each server."""
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         # This bean is current; beans of Hadoop's metrics are up to ten seconds old.
         if state := name_node_bean(plan, "FSNamesystemState"):
-            found |= {
+            figures |= {
                 "data_nodes.live": state["NumLiveDataNodes"],
                 "data_nodes.dead": state["NumDeadDataNodes"],
                 "blocks": state["BlocksTotal"],
@@ -168,8 +168,8 @@ class Hdfs(System):
             name = NAME_NODE if number is None else f"data-node-{number}"
             heap = hadoop.heap_bytes(HOST, server_ports(plan, number)[1])
             if heap is not None:
-                found[f"{name}.heap_bytes"] = heap
-        return found
+                figures[f"{name}.heap_bytes"] = heap
+        return figures
 
     def clear_outside(self, place: Place) -> None:
         """Removes the blocks outside the data directory."""
@@ -234,10 +234,10 @@ def data_directory(place: Place, plan: SystemPlan, number: int) -> Path:
 def extra_properties(plan: SystemPlan, named: Mapping[str, str]) -> dict[str, str]:
     """Properties without a named setting. Raises SystemsError for a property with one, as results record that
     setting."""
-    given = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
-    if taken := sorted(given.keys() & named.keys()):
-        raise SystemsError(f"{taken[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
-    return given
+    properties = {name: value for name, value in plan.settings.items() if name.startswith("dfs.")}
+    if duplicates := sorted(properties.keys() & named.keys()):
+        raise SystemsError(f"{duplicates[0]} has a named setting", "`loadstone systems up hdfs --help` lists them")
+    return properties
 
 
 def name_node_site(place: Place, plan: SystemPlan) -> dict[str, str]:
@@ -270,7 +270,7 @@ def data_node_site(place: Place, plan: SystemPlan, number: int) -> dict[str, str
     """The name node's properties, and this data node's addresses and directory for blocks."""
     data, http, ipc = server_ports(plan, number)
     named = {
-        # Not escaped: data nodes do not decode escapes, unlike the name node.
+        # Not escaped: unlike the name node, data nodes do not decode escapes.
         "dfs.datanode.data.dir": f"file://{data_directory(place, plan, number)}",
         "dfs.datanode.address": f"{HOST}:{data}",
         "dfs.datanode.http.address": f"{HOST}:{http}",
@@ -321,15 +321,15 @@ def name_node_bean(plan: SystemPlan, name: str) -> Mapping[str, Any] | None:
 
 def read_block_facts(plan: SystemPlan) -> Mapping[str, int | str]:
     """Copies and size of a block from the name node, or the reason why they are unknown."""
-    found: dict[str, int | str] = {}
+    facts: dict[str, int | str] = {}
     for fact, name in (("replication", "dfs.replication"), ("blocksize", "dfs.blocksize")):
         reply = hadoop.send_request("GET", HOST, server_ports(plan, None)[1], f"/conf?name={name}")
         value = str((reply or {}).get("property", {}).get("value", ""))
         if not value:
-            found[f"{fact}_unknown"] = f"the name node does not report {name}"
+            facts[f"{fact}_unknown"] = f"the name node does not report {name}"
         else:
-            found[fact] = int(value) if value.isdecimal() else value
-    return found
+            facts[fact] = int(value) if value.isdecimal() else value
+    return facts
 
 
 def is_registered(http: int) -> bool:
@@ -338,6 +338,6 @@ def is_registered(http: int) -> bool:
     The name node's count is not enough: it still includes a data node that was just killed.
     """
     bean = hadoop.read_bean(HOST, http, "Hadoop:service=DataNode,name=DataNodeInfo")
-    # While it starts, the bean has no attributes yet. An actor runs once it has completed its handshake.
+    # While it starts, the bean has no attributes yet. An actor runs once the data node has completed its handshake.
     actors = json.loads(bean.get("BPServiceActorInfo") or "[]") if bean else []
     return any(actor["ActorState"] == "RUNNING" for actor in actors)

@@ -14,7 +14,7 @@ from loadstone.systems.base import process
 from loadstone.systems.base.files import program
 from loadstone.systems.base.system import SystemsError
 
-# It has a random password: a superuser may run programs as the server's user.
+# The superuser has a random password, because it may run programs as the server's user.
 SUPERUSER = "postgres"
 ANSWER_S = 60.0
 SHARED_MEMORY = Path("/proc/sysvipc/shm")
@@ -81,7 +81,7 @@ def ensure_cluster(programs: Programs, directory: Path, user: str | None, settin
     # Without a server: it reads one statement per line from its input.
     programs.run_program(
         "postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "-c", "dynamic_shared_memory_type=mmap",
-        "postgres", user=user, stdin="".join(f"{each}\n" for each in statements),
+        "postgres", user=user, stdin="".join(f"{statement}\n" for statement in statements),
     )  # fmt: skip
     draft.rename(cluster)
     return cluster

@@ -42,7 +42,7 @@ def read_commit(plan: SystemPlan, name: str = "synchronous_commit") -> str:
 def check_name(plan: SystemPlan, name: str) -> None:
     """Checks the name of a role or database. Raises SystemsError."""
     if check_identifier(plan.settings[name], name).lower() == SUPERUSER:
-        raise SystemsError(f"{name} cannot be {SUPERUSER}: that is the server's own", f"set {name} to ycsb")
+        raise SystemsError(f"{name} cannot be {SUPERUSER}, which the server reserves", f"set {name} to ycsb")
 
 
 class Postgres(System):
@@ -57,7 +57,7 @@ class Postgres(System):
         Setting("port", "5432", "the port", read_positive),
         Setting("user", "ycsb", "the clients' role; owns the database", check_name),
         Setting("password", "ycsb", "its password"),
-        Setting("database", "ycsb", "the database that is made", check_name),
+        Setting("database", "ycsb", "the database to create", check_name),
         Setting("fsync", "on", "`off` loses everything at a power cut", read_truth),
         Setting(
             "synchronous_commit",
@@ -76,7 +76,7 @@ class Postgres(System):
         server_parameters(plan)
 
     def server_stages(self, place: Place, plan: SystemPlan) -> Sequence[Sequence[Server]]:
-        """Creates role and database, if missing; one server."""
+        """Creates the role and the database if they are missing; one server."""
         arguments = server_parameters(plan)
         user = outside_directories.choose_user("postgres")
         programs = find_programs(place, plan, user)
@@ -94,13 +94,13 @@ class Postgres(System):
             environment=programs.variables,
             directory=directory,
             user=user,
-            # It closes connections instead of waiting for their end.
+            # On SIGINT it closes connections instead of waiting for their end.
             stop=signal.SIGINT,
         )
         return [[server]]
 
     def node_directories(self, plan: SystemPlan) -> Sequence[str]:
-        """The server's."""
+        """The server's data directory."""
         return [SERVER]
 
     def missing_readiness(self, place: Place, plan: SystemPlan, servers: Sequence[Server]) -> str | None:
@@ -139,25 +139,25 @@ class Postgres(System):
         }
 
     def data_directories(self, place: Place, plan: SystemPlan) -> Sequence[Path]:
-        """The cluster's directory, which may be behind a link."""
+        """The cluster's directory, which may be a link's target."""
         return [place.data / SERVER]
 
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
         """The server's exact version and parameters, as visible to the clients' role."""
-        others = [name for name in plan.settings if name.startswith("conf.")]
-        asked = [*ASKED, *(name.removeprefix("conf.") for name in others)]
-        query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in asked)
+        extra = [name for name in plan.settings if name.startswith("conf.")]
+        names = [*ASKED, *(name.removeprefix("conf.") for name in extra)]
+        query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in names)
         try:
             values = self._ask_server(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
         except SystemsError as error:
             return {"durability_unknown": f"the settings of postgres could not be read: {error.args[0]}"}
-        found = dict(zip([*ASKED, *others], values, strict=True))
-        durability = write_durability(found["fsync"], found["synchronous_commit"])
-        how = f"synchronous_commit={found['synchronous_commit']}, fsync={found['fsync']}"
-        standbys = found.pop("synchronous_standby_names")
-        alone = not standbys or found["synchronous_commit"] in ("off", "local")
-        acknowledged = 1 if alone else f"1 and {standbys} ({found['synchronous_commit']})"
-        return {**found, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
+        settings = dict(zip([*ASKED, *extra], values, strict=True))
+        durability = write_durability(settings["fsync"], settings["synchronous_commit"])
+        how = f"synchronous_commit={settings['synchronous_commit']}, fsync={settings['fsync']}"
+        standbys = settings.pop("synchronous_standby_names")
+        alone = not standbys or settings["synchronous_commit"] in ("off", "local")
+        acknowledged = 1 if alone else f"1 and {standbys} ({settings['synchronous_commit']})"
+        return {**settings, "durability": durability, "how": how, "replication_acknowledged": acknowledged}
 
     def read_figures(self, place: Place, plan: SystemPlan) -> Mapping[str, float]:
         """Size, live and dead rows, connections."""
@@ -220,11 +220,11 @@ def table_layout(options: Mapping[str, str]) -> str:
 
 def place_of(url: str) -> tuple[str, str, str] | None:
     """Host, port and database of a JDBC URL; None if it is not a PostgreSQL URL."""
-    found = URL.match(url)
-    if found is None:
+    match = URL.match(url)
+    if match is None:
         return None
-    host = HOST if found[1] == "localhost" else found[1]
-    return host, found[2] or "5432", found[3]
+    host = HOST if match[1] == "localhost" else match[1]
+    return host, match[2] or "5432", match[3]
 
 
 def write_durability(fsync: str, synchronous_commit: str) -> str:
@@ -262,13 +262,13 @@ def server_parameters(plan: SystemPlan) -> list[str]:
         # In the data directory instead of /dev/shm, where it would outlive a killed server.
         "dynamic_shared_memory_type": "mmap",
     }
-    others = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
+    extra = {name.removeprefix("conf."): value for name, value in plan.settings.items() if name.startswith("conf.")}
     # PostgreSQL ignores their case.
-    if taken := [name for name in others if name.lower() in values]:
-        name = taken[0].lower()
+    if duplicates := [name for name in extra if name.lower() in values]:
+        name = duplicates[0].lower()
         hint = f"use the setting {name}" if name in plan.settings else "leave it out"
-        raise SystemsError(f"conf.{taken[0]} cannot be set: Loadstone sets it", hint)
-    return [word for name, value in {**values, **others}.items() for word in ("-c", f"{name}={value}")]
+        raise SystemsError(f"conf.{duplicates[0]} cannot be set: Loadstone sets it", hint)
+    return [word for name, value in {**values, **extra}.items() for word in ("-c", f"{name}={value}")]
 
 
 def encryption_parameters(files: Path) -> list[str]:

@@ -177,7 +177,7 @@ class Redis(System):
     def create_table(
         self, place: Place, plan: SystemPlan, table: str, options: Mapping[str, str], *, replace: bool
     ) -> bool:
-        """Removes every key: Redis has no tables, and YCSB's index of keys is a key too."""
+        """Removes every key: Redis has no tables, and YCSB's index of keys is also a key."""
         try:
             for node in range(1, plan.nodes + 1):
                 with connect_client(plan, node, timeout_s=60.0) as client:
@@ -204,13 +204,14 @@ def client_port(plan: SystemPlan, node: int) -> int:
 
 
 def bus_port(plan: SystemPlan, node: int) -> int:
-    """The port of a node for other nodes: 10,000 above, as Redis has it, or below where there is none."""
+    """The port of a node for other nodes: 10,000 above, as Redis has it, or below if that exceeds 65535."""
     port = client_port(plan, node)
     return port + 10_000 if port <= PORT_MAX - 10_000 else port - 10_000
 
 
 def form_cluster(plan: SystemPlan) -> str | None:
-    """Introduces the nodes to each other and assigns the slots, if that is not done; the reason why it is not ready."""
+    """Introduces the nodes to each other and assigns the slots, unless they are assigned; returns the missing
+    condition."""
     reasons = []
     try:
         for node in range(1, plan.nodes + 1):
@@ -299,7 +300,7 @@ def render_configuration(place: Place, plan: SystemPlan, node: int = 1) -> str:
         "daemonize": "no",
         "supervised": "no",
         "logfile": '""',
-        # Its title would overwrite the environment by which its process is found.
+        # A process title would overwrite the environment that identifies the process.
         "set-proc-title": "no",
         # A snapshot's fork disturbs the measurement.
         "save": '""',

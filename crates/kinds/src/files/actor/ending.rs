@@ -112,13 +112,13 @@ impl<S: FileSession> FileActor<'_, S> {
                         break;
                     }
                 }
-                self.task.work.log.retried(writer.retries());
+                self.task.work.log.add_retries(writer.retries());
                 let closed = writer.close().await;
                 self.step(FileStep::Close, complete.and(closed), watch, (sent, watch.now_ns()));
             }
             Some(Handle::Reader(reader)) => {
                 let sent = watch.now_ns();
-                self.task.work.log.retried(reader.retries());
+                self.task.work.log.add_retries(reader.retries());
                 drop(reader);
                 watch.step(FileStep::Close.id(), Status::Ok, sent, watch.now_ns());
             }
@@ -139,6 +139,6 @@ impl<S: FileSession> FileActor<'_, S> {
             _ => Compared::Part,
         };
         self.task.work.log.add(end, self.file.bytes, compared, &self.file.times, self.task.to_unix_ns);
-        self.file.begun = false;
+        self.file.is_open = false;
     }
 }

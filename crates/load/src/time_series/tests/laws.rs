@@ -36,7 +36,7 @@ fn shuffled_series_are_the_same_series() {
 }
 
 #[test]
-fn sparsity_is_the_share_of_points_that_is_missing() {
+fn sparsity_is_the_share_of_missing_points() {
     for sparsity in [0.25, 0.5, 0.9] {
         let sparse = TimeSeriesSpec { sparsity, delayed_series: 0.0, tag_cardinality: vec![2, 4], ..spec() };
         let load = load(sparse);
@@ -76,18 +76,19 @@ fn queries_and_updates_name_points_of_the_load() {
         TimeSeriesSpec { records: Some(1), sparsity: 0.3, ..base },
     ];
     for (case, spec) in specs.into_iter().enumerate() {
-        let loaded: BTreeSet<String> = points(spec.clone(), spec.loaded()).into_iter().collect();
+        let loaded: BTreeSet<String> = points(spec.clone(), spec.count_loaded_points()).into_iter().collect();
         let run = run(spec);
         for index in 0..2_000 {
             let operation = operation(&run, index);
-            let point = if operation.kind == Kind::Update { written(&operation).0 } else { asked(&operation) };
+            let point =
+                if operation.kind == Kind::Update { format_write(&operation).0 } else { format_query(&operation) };
             assert!(loaded.contains(&point), "case {case}: {:?} of {point}", operation.kind);
         }
     }
 }
 
 #[test]
-fn deletes_go_from_the_oldest_and_queries_stay_ahead() {
+fn queries_stay_ahead_of_deletes() {
     let spec = TimeSeriesSpec {
         records: Some(4_000),
         mix: Mix { read: 0.5, update: 0.2, scan: 0.1, delete: 0.2, ..Mix::default() },
@@ -104,15 +105,15 @@ fn deletes_go_from_the_oldest_and_queries_stay_ahead() {
                 let gone = left.pop().unwrap();
                 assert_eq!(String::from_utf8_lossy(&operation.key), gone.replace(' ', ":"));
             }
-            Kind::Update => assert!(left[..left.len() - 6].contains(&written(&operation).0)),
-            _ => assert!(left[..left.len() - 6].contains(&asked(&operation))),
+            Kind::Update => assert!(left[..left.len() - 6].contains(&format_write(&operation).0)),
+            _ => assert!(left[..left.len() - 6].contains(&format_query(&operation))),
         }
     }
     assert_eq!(left.len(), 2_000);
 }
 
 #[test]
-fn segments_together_do_exactly_the_operations_of_the_whole() {
+fn segments_add_up_to_the_whole() {
     let spec = TimeSeriesSpec {
         records: Some(1_000),
         sparsity: 0.25,
@@ -128,7 +129,7 @@ fn segments_together_do_exactly_the_operations_of_the_whole() {
         match operation.kind {
             Kind::Insert | Kind::Update => operation.row.bytes().hash(&mut hasher),
             Kind::Delete => {}
-            _ => asked(operation).hash(&mut hasher),
+            _ => format_query(operation).hash(&mut hasher),
         }
         if operation.kind == Kind::Scan {
             operation.scan_count.hash(&mut hasher);
@@ -181,17 +182,17 @@ fn kinds_and_metrics_occur_in_proportion() {
     assert_eq!(kinds, BTreeMap::from(quotas));
     assert!((3_900..4_100).contains(&(metrics[0] + metrics[1])), "{metrics:?}");
     assert_eq!((scans.first(), scans.last()), (Some(&1), Some(&50)));
-    let turns = TimeSeriesSpec { keys: KeyDistribution::Sequential, mix: only(Kind::Read), ..super::spec() };
+    let turns = TimeSeriesSpec { keys: KeyDistribution::Sequential, mix: mix_of(Kind::Read), ..super::spec() };
     let turns = TimeSeriesRun::new(turns, 1).unwrap();
     assert!((0..10).all(|index| operation(&turns, index).series / 2 == index % 2));
 }
 
 #[test]
-fn what_the_load_wrote_is_found_right_and_anything_else_is_not() {
+fn verification_accepts_only_the_values_written() {
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..spec() };
     // Values written by YCSB.
     let load = load(checked.clone());
-    let values: Vec<i64> = (0..8).map(|index| written(&operation(&load, index)).1).collect();
+    let values: Vec<i64> = (0..8).map(|index| format_write(&operation(&load, index)).1).collect();
     assert_eq!(values[..4], [2_105_875_969, 2_105_875_970, 2_105_875_969, 2_105_875_970]);
     assert_eq!(values[4..], [2_105_876_029, 2_105_876_030, 2_105_876_029, 2_105_876_030]);
 
@@ -211,21 +212,21 @@ fn what_the_load_wrote_is_found_right_and_anything_else_is_not() {
     let load = TimeSeriesLoad::new(spec.clone(), 1).unwrap();
     for index in 0..load.operations().unwrap() {
         let operation = operation(&load, index);
-        store.insert(written(&operation).0, operation.row);
+        store.insert(format_write(&operation).0, operation.row);
     }
     let run = run(spec);
     assert!(run.verifies());
     for index in 0..5_000 {
         let operation = operation(&run, index);
         if operation.kind == Kind::Update {
-            store.insert(written(&operation).0, operation.row);
+            store.insert(format_write(&operation).0, operation.row);
             continue;
         }
-        let read = &store[&asked(&operation)];
+        let read = &store[&format_query(&operation)];
         assert_eq!(run.verify(&operation, read), Some(Check::Right));
         if index % 500 == 1 {
             let other = store.values().find(|row| *row != read).unwrap();
-            assert_eq!(run.verify(&operation, other), Some(Check::Wrong), "right in itself, but not asked for");
+            assert_eq!(run.verify(&operation, other), Some(Check::Wrong), "correct, but not requested");
             let mut short = Row::default();
             let fields: Vec<_> = read.fields().flatten().collect();
             for (name, value) in &fields[1..] {

@@ -7,7 +7,7 @@ fn impossible_settings_are_refused_by_name() {
     let ok = spec;
     let by = |tags| Some(GroupBy { function: "sum".to_owned(), tags });
     let checked = TimeSeriesSpec { integrity: true, value_type: ValueType::Integers, ..ok() };
-    for (spec, words) in [
+    for (spec, message) in [
         (TimeSeriesSpec { key_count: 0, ..ok() }, "fieldcount must be at least 1, got 0"),
         (TimeSeriesSpec { interval: 0, ..ok() }, "timestampinterval must be at least 1, got 0"),
         (
@@ -54,11 +54,11 @@ fn impossible_settings_are_refused_by_name() {
             "dataintegrity needs insertstart: a run at another time would not find what the load wrote",
         ),
     ] {
-        assert_eq!(TimeSeriesLoad::new(spec.clone(), 1).err().as_deref(), Some(words));
-        assert_eq!(TimeSeriesRun::new(spec, 1).err().as_deref(), Some(words));
+        assert_eq!(TimeSeriesLoad::new(spec.clone(), 1).err().as_deref(), Some(message));
+        assert_eq!(TimeSeriesRun::new(spec, 1).err().as_deref(), Some(message));
     }
     let mix = Mix { read_modify_write: 0.1, ..Mix::default() };
-    for (spec, words) in [
+    for (spec, message) in [
         (TimeSeriesSpec { mix, ..ok() }, "readmodifywriteproportion must be 0: time series have no such operation"),
         (
             TimeSeriesSpec { mix: Mix::default(), ..ok() },
@@ -77,7 +77,7 @@ fn impossible_settings_are_refused_by_name() {
             "maxscanlength must be at least 1, got 0",
         ),
     ] {
-        assert_eq!(TimeSeriesRun::new(spec, 1).err().as_deref(), Some(words));
+        assert_eq!(TimeSeriesRun::new(spec, 1).err().as_deref(), Some(message));
     }
     assert_eq!(TimeUnit::parse("Minutes"), Ok(TimeUnit::Minutes));
     assert_eq!(
@@ -92,7 +92,7 @@ fn impossible_settings_are_refused_by_name() {
 fn counts_and_starts_left_out_are_ycsbs() {
     let counts = |records, insert_count| {
         let spec = TimeSeriesSpec { records, insert_count, ..spec() };
-        (spec.loads(), spec.loaded())
+        (spec.loads(), spec.count_loaded_points())
     };
     assert_eq!(counts(Some(20), None), (Some(20), 20));
     assert_eq!(counts(Some(20), Some(6)), (Some(6), 6));

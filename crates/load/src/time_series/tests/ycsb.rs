@@ -16,8 +16,8 @@ fn a_load_writes_what_ycsb_writes() {
     assert_eq!(points(spec(), 20)[..9].join("\n"), ycsb);
     assert_eq!(points(spec(), 20)[19], "AAAAAAAB AAAAAAAA=AAAAAAAA AAAAAAAB=AAAAAAAB YCSBTS=1500000240");
     // The run's inserts start at the first point again.
-    let run = run(TimeSeriesSpec { mix: only(Kind::Insert), ..spec() });
-    assert_eq!(written(&operation(&run, 5)).0, points(spec(), 6)[5]);
+    let run = run(TimeSeriesSpec { mix: mix_of(Kind::Insert), ..spec() });
+    assert_eq!(format_write(&operation(&run, 5)).0, points(spec(), 6)[5]);
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn late_series_are_as_late_as_ycsbs() {
 fn values_are_of_their_type() {
     let bits = |value_type| {
         let load = load(TimeSeriesSpec { value_type, ..spec() });
-        (0..1_000).map(|index| written(&operation(&load, index)).1).collect::<Vec<_>>()
+        (0..1_000).map(|index| format_write(&operation(&load, index)).1).collect::<Vec<_>>()
     };
     let whole = |bits: i64| i32::try_from(bits).is_ok();
     let float = |bits: i64| (0.0..100_000.0).contains(&f64::from_bits(bits as u64));
@@ -67,10 +67,10 @@ fn shuffled_time_visits_ycsbs_steps() {
 
 #[test]
 fn queries_have_ycsbs_clauses() {
-    let reads = run(TimeSeriesSpec { mix: only(Kind::Read), delayed_series: 0.0, ..spec() });
+    let reads = run(TimeSeriesSpec { mix: mix_of(Kind::Read), delayed_series: 0.0, ..spec() });
     let of_ycsb: BTreeSet<String> = points(TimeSeriesSpec { delayed_series: 0.0, ..spec() }, 20).into_iter().collect();
-    let ours: BTreeSet<String> = (0..2_000).map(|index| asked(&operation(&reads, index))).collect();
-    assert_eq!(ours, of_ycsb, "each point of the complete steps is asked for, and no other");
+    let generated: BTreeSet<String> = (0..2_000).map(|index| format_query(&operation(&reads, index))).collect();
+    assert_eq!(generated, of_ycsb, "queries request exactly the points of the complete steps");
     let spans = TimeSeriesSpec {
         query_span: 3_600,
         downsampling: Some(Downsampling { function: "SUM".to_owned(), interval: 300 }),
@@ -79,27 +79,29 @@ fn queries_have_ycsbs_clauses() {
         records: Some(4),
         ..spec()
     };
-    let text = |mix, index| asked(&operation(&run(TimeSeriesSpec { mix, ..spans.clone() }), index));
+    let text = |mix, index| format_query(&operation(&run(TimeSeriesSpec { mix, ..spans.clone() }), index));
     for kind in [Kind::Read, Kind::Scan] {
-        let clauses = text(only(kind), 3).split_once(' ').unwrap().1.replace("=AAAAAAAB", "=AAAAAAAA");
+        let clauses = text(mix_of(kind), 3).split_once(' ').unwrap().1.replace("=AAAAAAAB", "=AAAAAAAA");
         assert_eq!(clauses, "AAAAAAAA AAAAAAAB=AAAAAAAA YCSBTS=1500000000,1500003600 YCSBGB=max YCSBDS=SUM300");
     }
-    let deletes = run(TimeSeriesSpec { mix: only(Kind::Delete), ..spans.clone() });
+    let deletes = run(TimeSeriesSpec { mix: mix_of(Kind::Delete), ..spans.clone() });
     assert_eq!(
         String::from_utf8(operation(&deletes, 3).key).unwrap(),
         "AAAAAAAB:AAAAAAAA:AAAAAAAB=AAAAAAAB:YCSBTS=1500000000,1500003600"
     );
     let random = TimeSeriesSpec { query_random_span: true, group_by: None, downsampling: None, ..spans };
-    let random = run(TimeSeriesSpec { mix: only(Kind::Read), ..random });
+    let random = run(TimeSeriesSpec { mix: mix_of(Kind::Read), ..random });
     let ends: BTreeSet<i64> = (0..1_000)
-        .map(|index| asked(&operation(&random, index)).rsplit_once(',').unwrap().1.parse::<i64>().unwrap() - START)
+        .map(|index| {
+            format_query(&operation(&random, index)).rsplit_once(',').unwrap().1.parse::<i64>().unwrap() - START
+        })
         .collect();
     assert_eq!(ends, (0..60).map(|n| n * 60).collect());
 }
 
 #[test]
 fn deletes_without_a_span_are_ycsbs() {
-    let deletes = run(TimeSeriesSpec { mix: only(Kind::Delete), ..spec() });
+    let deletes = run(TimeSeriesSpec { mix: mix_of(Kind::Delete), ..spec() });
     assert_eq!(
         String::from_utf8(operation(&deletes, 5).key).unwrap(),
         "AAAAAAAA:AAAAAAAA=AAAAAAAA:AAAAAAAB=AAAAAAAB:YCSBTS=1500000060"

@@ -12,7 +12,13 @@ use prost::Message;
 use tokio::io::AsyncWriteExt;
 
 use super::data_node::DataNode;
-use super::messages::{PacketHeader, ReadChecksums, invalid};
+use super::messages::{
+    BaseHeader, BlockResponse, ClientHeader, LocatedBlock, PacketHeader, ReadBlock, ReadChecksums, invalid,
+    read_delimited,
+};
+
+/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.READ_BLOCK`.
+pub(super) const READ_BLOCK: [u8; 3] = [0, 28, 81];
 
 /// `ClientReadStatusProto` of `CHECKSUM_OK`, after its length.
 pub(super) const CHECKSUM_OK: [u8; 3] = [2, 8, 6];
@@ -90,8 +96,23 @@ impl Checksums {
 }
 
 impl BlockReader {
+    /// Requests a block from an offset in it to its end.
+    pub async fn request(mut node: DataNode, block: &LocatedBlock, offset: u64) -> io::Result<Self> {
+        let base = BaseHeader { block: block.block.clone(), token: block.token.clone() };
+        let header = ClientHeader { base, client: "loadstone".to_owned() };
+        let bytes = block.block.bytes - offset;
+        let request = ReadBlock { header, offset, bytes, send_checksums: true };
+        let request = [READ_BLOCK.as_slice(), &request.encode_length_delimited_to_vec()].concat();
+        node.stream.write_all(&request).await?;
+        let response: BlockResponse = tokio::time::timeout(node.timeout, read_delimited(&mut node.stream)).await??;
+        match response.read {
+            Some(read) if response.status == 0 => Self::new(node, &read, offset, bytes),
+            _ => Err(invalid(response.message.unwrap_or_else(|| format!("status {}", response.status)))),
+        }
+    }
+
     /// Reads the data that a node sends after its answer to a request for `bytes` bytes from an offset.
-    pub fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
+    fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
             1 => Some(CrcAlgorithm::Crc32IsoHdlc),
@@ -183,14 +204,14 @@ impl BlockReader {
         let mut heads = std::mem::take(&mut self.heads);
         heads.resize(PACKETS * head, 0);
         // Bytes of the first head that were already received.
-        let mut begun = 0;
+        let mut head_bytes = 0;
         let pending = self.pending();
         if self.packet > 0 {
             got = pending.len();
             whole[..got].copy_from_slice(pending);
         } else {
-            begun = pending.len();
-            heads[..begun].copy_from_slice(pending);
+            head_bytes = pending.len();
+            heads[..head_bytes].copy_from_slice(pending);
         }
         loop {
             let current = (self.packet - (got - compared)).min(whole.len() - got);
@@ -199,16 +220,16 @@ impl BlockReader {
             slices[0] = IoSliceMut::new(first);
             let mut used = 1;
             for packet in heads.chunks_exact_mut(head).zip(free.chunks_mut(data)) {
-                slices[used] = IoSliceMut::new(if used == 1 { &mut packet.0[begun..] } else { packet.0 });
+                slices[used] = IoSliceMut::new(if used == 1 { &mut packet.0[head_bytes..] } else { packet.0 });
                 slices[used + 1] = IoSliceMut::new(packet.1);
                 used += 2;
             }
             slices[used] = IoSliceMut::new(&mut self.received[..beside]);
-            let mut bytes = self.node.receive(&mut slices[..=used]).await? + begun;
-            begun = 0;
+            let mut bytes = self.node.receive(&mut slices[..=used]).await? + head_bytes;
+            head_bytes = 0;
 
-            let taken = bytes.min(current);
-            (got, bytes) = (got + taken, bytes - taken);
+            let copied = bytes.min(current);
+            (got, bytes) = (got + copied, bytes - copied);
             compared += self.compare_chunks(&whole[compared..got])?;
             for (n, next) in heads.chunks_exact(head).enumerate().take(used / 2) {
                 if bytes == 0 {
@@ -219,8 +240,8 @@ impl BlockReader {
                     self.set_aside(expected, beside, bytes);
                     break;
                 }
-                let taken = (bytes - head).min(data).min(whole.len() - got);
-                (got, bytes) = (got + taken, bytes - head - taken);
+                let copied = (bytes - head).min(data).min(whole.len() - got);
+                (got, bytes) = (got + copied, bytes - head - copied);
                 compared += self.compare_chunks(&whole[compared..got])?;
             }
             (self.start, self.end) = (0, bytes);

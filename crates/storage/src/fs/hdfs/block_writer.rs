@@ -52,7 +52,7 @@ struct Settings {
 
 impl Settings {
     /// The settings with Hadoop's names; `None` if this writer does not support them: without checksums.
-    fn of(settings: &BTreeMap<String, String>) -> Option<Self> {
+    fn from_hadoop(settings: &BTreeMap<String, String>) -> Option<Self> {
         let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
         let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
             "CRC32C" => CrcAlgorithm::Crc32Iscsi,
@@ -103,7 +103,7 @@ impl BlockWriter {
         path: &str,
         options: &CreateOptions,
     ) -> Result<Option<Self>, HdfsError> {
-        let Some(settings) = Settings::of(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
+        let Some(settings) = Settings::from_hadoop(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
         let created = match create(name_node, path, options).await {
             // The crate does not know this failure, or it meets the failure as well and reports it.
             Err(HdfsError::IOError(_)) => {
@@ -154,7 +154,7 @@ impl BlockWriter {
     }
 
     /// The filled buffer, even after a failure to write it.
-    pub fn filled(&self) -> &[u8] {
+    pub fn buffer_filled(&self) -> &[u8] {
         self.packets.last_filled(self.buffer_bytes)
     }
 
@@ -173,7 +173,7 @@ impl BlockWriter {
         if self.packets.block_bytes() == self.block_bytes {
             // Hadoop ends a full block first, and does not sync it then.
             self.end_block(sync).await?;
-        } else if self.packets.rest() > 0 || (sync && self.packets.block_bytes() > 0) {
+        } else if self.packets.bytes_without_packet() > 0 || (sync && self.packets.block_bytes() > 0) {
             self.packets.cut_rest(sync);
         }
         self.drive(0).await?;
@@ -258,7 +258,7 @@ impl BlockWriter {
             };
             match self.connect(&block, Stage::Create, 0).await {
                 Ok(pipeline) => {
-                    self.opened(block, pipeline);
+                    self.set_block(block, pipeline);
                     self.logged = false;
                     return Ok(());
                 }
@@ -273,7 +273,7 @@ impl BlockWriter {
             let request = AbandonBlock { block: block.block, path, client, file: self.file };
             self.name_node.call::<Empty>("abandonBlock", &request).await?;
         }
-        Err(self.lost())
+        Err(self.pipeline_error())
     }
 
     async fn add_block(&mut self) -> Result<LocatedBlock, HdfsError> {
@@ -340,7 +340,7 @@ impl BlockWriter {
     async fn recover(&mut self, mut fault: Fault) -> Result<(), HdfsError> {
         self.close();
         self.packets.send_again();
-        let Some(mut block) = self.block.take() else { return Err(self.lost()) };
+        let Some(mut block) = self.block.take() else { return Err(self.pipeline_error()) };
         let client = self.name_node.client.clone();
         let ends = self.packets.ends();
         let stage = if ends { Stage::CloseRecovery } else { Stage::StreamingRecovery };
@@ -348,7 +348,7 @@ impl BlockWriter {
             self.note(&block, &fault);
             drop_node(&mut block, fault.node);
             if block.nodes.is_empty() {
-                return Err(self.lost());
+                return Err(self.pipeline_error());
             }
             let before = ExtendedBlock { bytes: self.packets.bytes().0, ..block.block.clone() };
             let request = UpdateBlock { block: before.clone(), client: client.clone() };
@@ -372,13 +372,13 @@ impl BlockWriter {
                 self.packets.forget_last();
                 self.block = Some(block);
             } else {
-                self.opened(block, pipeline);
+                self.set_block(block, pipeline);
             }
             return Ok(());
         }
     }
 
-    fn opened(&mut self, block: LocatedBlock, pipeline: Pipeline) {
+    fn set_block(&mut self, block: LocatedBlock, pipeline: Pipeline) {
         self.open.set(Some(pipeline.socket()));
         self.block = Some(block);
         self.pipeline = Some(pipeline);
@@ -395,7 +395,7 @@ impl BlockWriter {
     }
 
     /// The failure when no data node remains.
-    fn lost(&self) -> HdfsError {
+    fn pipeline_error(&self) -> HdfsError {
         self.name_node.data_nodes_failed();
         HdfsError::DataTransferError("no data node of the block is left".to_owned())
     }

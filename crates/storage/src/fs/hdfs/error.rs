@@ -81,23 +81,23 @@ pub(super) fn keep_warnings() {
 
 /// A text of the crate with addresses instead of its descriptions of data nodes, shortened to one line.
 fn with_addresses(text: &str) -> String {
-    let mut kept = String::new();
+    let mut shortened = String::new();
     let mut rest = text;
     while let Some((before, description)) = rest.split_once("DatanodeIdProto {") {
         let (description, after) = description.split_once('}').unwrap_or((description, ""));
         let value = |name: &str, end: char| {
-            let found = description.split_once(name).and_then(|(_, value)| value.split(end).next());
-            found.unwrap_or("?").to_owned()
+            let text = description.split_once(name).and_then(|(_, value)| value.split(end).next());
+            text.unwrap_or("?").to_owned()
         };
-        kept += &format!("{before}{}:{}", value("ip_addr: \"", '"'), value("xfer_port: ", ','));
+        shortened += &format!("{before}{}:{}", value("ip_addr: \"", '"'), value("xfer_port: ", ','));
         rest = after;
     }
-    kept += rest;
-    kept.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
+    shortened += rest;
+    shortened.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
 }
 
 /// An error of the crate, with the action that failed.
-pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsError {
+pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     let mut kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),
         HdfsError::FileNotFound(_) => ErrorKind::NotFound,
@@ -109,7 +109,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
         | HdfsError::IsADirectoryError(_) => ErrorKind::Invalid,
         HdfsError::DataTransferError(_) | HdfsError::BlocksNotFound(_) => ErrorKind::Unavailable,
         HdfsError::UnsupportedFeature(_) | HdfsError::UnsupportedErasureCodingPolicy(_) => ErrorKind::Unsupported,
-        HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => of_class(class, message),
+        HdfsError::RPCError(class, message) | HdfsError::FatalRPCError(class, message) => kind_of_class(class, message),
         _ => ErrorKind::Other,
     };
     if let HdfsError::AlreadyExists(text) = error
@@ -141,7 +141,7 @@ pub(super) fn failed(action: &'static str, path: &str, error: &HdfsError) -> FsE
 }
 
 /// The type of an exception of the name node.
-fn of_class(class: &str, message: &str) -> ErrorKind {
+fn kind_of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
         "FileNotFoundException" => ErrorKind::NotFound,
         "FileAlreadyExistsException" | "AlreadyBeingCreatedException" => ErrorKind::AlreadyExists,
@@ -163,7 +163,7 @@ mod tests {
     use super::with_addresses;
 
     #[test]
-    fn a_warning_names_a_data_node_by_its_address() {
+    fn warning_names_the_data_node() {
         let warning = "Failed to connect to DataNode DatanodeIdProto { ip_addr: \"127.0.0.2\", host_name: \"b\", \
                        datanode_uuid: \"9\", xfer_port: 9866, info_port: 9864, ipc_port: 9867, info_secure_port: None }: \
                        IOError(refused)";

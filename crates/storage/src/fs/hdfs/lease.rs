@@ -10,14 +10,23 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::name_node::NameNode;
 use super::pipeline::Socket;
-use super::write_messages::{Empty, RenewLease};
 
 /// As in Hadoop (`LeaseRenewer`): half of the time after which a lease may be lost.
 const RENEWAL: Duration = Duration::from_secs(30);
 /// Maximum interval between checks of connections and leases.
 const PAUSE: Duration = Duration::from_secs(10);
+
+/// The client that holds the leases of files being written.
+pub(super) trait LeaseHolder: Send + Sync + 'static {
+    fn open_files(&self) -> &OpenFiles;
+
+    /// Limit of a server's silence.
+    fn timeout(&self) -> Duration;
+
+    /// Renews the leases. Returns whether the name node has agreed.
+    fn renew_leases(&self) -> impl Future<Output = bool> + Send;
+}
 
 /// The files of a client that are being written.
 #[derive(Debug, Default)]
@@ -47,13 +56,13 @@ impl OpenFile {
 
 impl OpenFiles {
     /// Keeps a file open until the returned value is dropped.
-    pub fn add(&self, name_node: &Arc<NameNode>) -> Arc<OpenFile> {
+    pub fn add(&self, holder: &Arc<impl LeaseHolder>) -> Arc<OpenFile> {
         let file = Arc::default();
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         open.files.retain(|file| file.strong_count() > 0);
         open.files.push(Arc::downgrade(&file));
         if open.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            open.task = Some(tokio::spawn(keep_open(Arc::clone(name_node))));
+            open.task = Some(tokio::spawn(keep_open(Arc::clone(holder))));
         }
         file
     }
@@ -70,21 +79,19 @@ impl OpenFiles {
     }
 }
 
-async fn keep_open(name_node: Arc<NameNode>) {
-    let pause = (name_node.timeout / 6).clamp(Duration::from_millis(1), PAUSE);
+async fn keep_open(holder: Arc<impl LeaseHolder>) {
+    let pause = (holder.timeout() / 6).clamp(Duration::from_millis(1), PAUSE);
     let mut renewed = Instant::now();
     loop {
         tokio::time::sleep(pause).await;
-        let Some(files) = name_node.open_files.list() else { return };
+        let Some(files) = holder.open_files().list() else { return };
         for socket in files.iter().filter_map(|file| file.socket()) {
-            socket.keep_alive(name_node.timeout / 2);
+            socket.keep_alive(holder.timeout() / 2);
         }
         drop(files);
         if renewed.elapsed() >= RENEWAL {
-            let request = RenewLease { client: name_node.client.clone() };
             // Limited to less than the timeout of a name node, so that heartbeats are not late.
-            let answer = tokio::time::timeout(pause, name_node.call::<Empty>("renewLease", &request)).await;
-            if matches!(answer, Ok(Ok(_))) {
+            if tokio::time::timeout(pause, holder.renew_leases()).await == Ok(true) {
                 renewed = Instant::now();
             }
         }

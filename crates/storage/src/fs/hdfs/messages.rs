@@ -225,13 +225,13 @@ pub(super) async fn read_delimited<M: Message + Default>(stream: &mut (impl Asyn
             break;
         }
     }
-    let mut message = vec![0; checked(bytes)?];
+    let mut message = vec![0; check_length(bytes)?];
     stream.read_exact(&mut message).await?;
     Ok(M::decode(message.as_slice())?)
 }
 
 /// A length sent by a server, if it is plausible.
-pub(super) fn checked(bytes: u64) -> io::Result<usize> {
+pub(super) fn check_length(bytes: u64) -> io::Result<usize> {
     if bytes > MESSAGE_BYTES_MAX {
         return Err(invalid(format!("a message of {bytes} bytes")));
     }

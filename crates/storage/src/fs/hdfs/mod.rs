@@ -28,22 +28,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::time::Duration;
 
 use hdfs_native::client::FileStatus;
 use hdfs_native::{Client, ClientBuilder, WriteOptions};
 
 use self::block_writer::BlockWriter;
-use self::error::failed;
+use self::error::action_error;
 pub use self::error::{data_node_failures, last_warning};
 use self::name_node::NameNode;
+use self::pipeline::REACH;
 pub use self::reader::HdfsReader;
 pub use self::writer::HdfsWriter;
 use super::error::{ErrorKind, FsError};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
-/// Time that a server has to accept a connection.
-const REACH: Duration = Duration::from_secs(5);
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
 /// The mode of new directories.
 const DIRECTORY_MODE: u32 = 0o755;
@@ -75,7 +73,7 @@ impl Hdfs {
             .with_io_runtime(tokio::runtime::Handle::current())
             .build();
         let settings = Arc::new(settings);
-        built.map(|client| Self { client, name_node, settings }).map_err(|error| failed("open", &url, &error))
+        built.map(|client| Self { client, name_node, settings }).map_err(|error| action_error("open", &url, &error))
     }
 }
 
@@ -86,15 +84,15 @@ pub fn reach(authority: &str) -> Result<(), FsError> {
     if !authority.contains(':') {
         return Ok(());
     }
-    let failed = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
+    let unreachable = |error: &io::Error| FsError::new(ErrorKind::Unavailable, "reach", &url, error.to_string());
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in authority.to_socket_addrs().map_err(|error| failed(&error))? {
+    for address in authority.to_socket_addrs().map_err(|error| unreachable(&error))? {
         match TcpStream::connect_timeout(&address, REACH) {
             Ok(_) => return Ok(()),
             Err(error) => last = error,
         }
     }
-    Err(failed(&last))
+    Err(unreachable(&last))
 }
 
 impl FileSystem for Hdfs {
@@ -103,7 +101,7 @@ impl FileSystem for Hdfs {
 
     async fn create(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
         let direct = BlockWriter::create(&self.name_node, &self.settings, path, options).await;
-        if let Some(direct) = direct.map_err(|error| failed("create", path, &error))? {
+        if let Some(direct) = direct.map_err(|error| action_error("create", path, &error))? {
             return Ok(HdfsWriter::direct(&self.client, direct, path));
         }
         let how = WriteOptions {
@@ -113,13 +111,13 @@ impl FileSystem for Hdfs {
             create_parent: options.parents,
             ..WriteOptions::default()
         };
-        let file = self.client.create(path, how).await.map_err(|error| failed("create", path, &error))?;
+        let file = self.client.create(path, how).await.map_err(|error| action_error("create", path, &error))?;
         Ok(HdfsWriter::new(&self.client, file, path, 0, options.buffer_bytes))
     }
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<HdfsWriter, FsError> {
         let at = self.stat(path).await?.bytes;
-        let file = self.client.append(path).await.map_err(|error| failed("append to", path, &error))?;
+        let file = self.client.append(path).await.map_err(|error| action_error("append to", path, &error))?;
         Ok(HdfsWriter::new(&self.client, file, path, at, options.buffer_bytes))
     }
 
@@ -128,28 +126,28 @@ impl FileSystem for Hdfs {
     }
 
     async fn stat(&self, path: &str) -> Result<FileStat, FsError> {
-        let status = self.client.get_file_info(path).await.map_err(|error| failed("stat", path, &error))?;
+        let status = self.client.get_file_info(path).await.map_err(|error| action_error("stat", path, &error))?;
         Ok(stat(status))
     }
 
     async fn list(&self, path: &str) -> Result<Vec<FileStat>, FsError> {
-        let listed = self.client.list_status(path, false).await.map_err(|error| failed("list", path, &error))?;
+        let listed = self.client.list_status(path, false).await.map_err(|error| action_error("list", path, &error))?;
         let mut entries: Vec<_> = listed.into_iter().map(stat).collect();
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(entries)
     }
 
     async fn rename(&self, from: &str, to: &str) -> Result<(), FsError> {
-        self.client.rename(from, to, false).await.map_err(|error| failed("rename", from, &error))
+        self.client.rename(from, to, false).await.map_err(|error| action_error("rename", from, &error))
     }
 
     async fn delete(&self, path: &str) -> Result<bool, FsError> {
-        self.client.delete(path, true).await.map_err(|error| failed("delete", path, &error))
+        self.client.delete(path, true).await.map_err(|error| action_error("delete", path, &error))
     }
 
     async fn mkdirs(&self, path: &str) -> Result<(), FsError> {
-        let made = self.client.mkdirs(path, DIRECTORY_MODE, true).await;
-        made.map_err(|error| failed("create the directory", path, &error))
+        let created = self.client.mkdirs(path, DIRECTORY_MODE, true).await;
+        created.map_err(|error| action_error("create the directory", path, &error))
     }
 
     async fn truncate(&self, path: &str, _bytes: u64) -> Result<(), FsError> {

@@ -16,13 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-use super::lease::OpenFiles;
+use super::lease::{LeaseHolder, OpenFiles};
 use super::messages::{
     BlockLocations, ConnectionContext, DataNodeInfo, GetBlockLocations, LocatedFile, RequestHeader, RpcRequestHeader,
-    RpcResponseHeader, UserInformation, checked, invalid,
+    RpcResponseHeader, UserInformation, check_length, invalid,
 };
 use super::packets::Memory;
-use super::write_messages::{Empty, ServerDefaults, ServerDefaultsAnswer};
+use super::write_messages::{Empty, RenewLease, ServerDefaults, ServerDefaultsAnswer};
 
 const PROTOCOL: &str = "org.apache.hadoop.hdfs.protocol.ClientProtocol";
 /// Version 9, service class 0, no authentication (`org.apache.hadoop.ipc.Server`).
@@ -75,6 +75,21 @@ struct Call<'a> {
 
 /// The answer of a name node to a call: a message, or an exception's class and text.
 type Answer = Result<Vec<u8>, (String, String)>;
+
+impl LeaseHolder for NameNode {
+    fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    async fn renew_leases(&self) -> bool {
+        let request = RenewLease { client: self.client.clone() };
+        self.call::<Empty>("renewLease", &request).await.is_ok()
+    }
+}
 
 impl NameNode {
     /// The name node at an authority, `host:port`, which must not be a name service.
@@ -137,7 +152,7 @@ impl NameNode {
         }
         let question = GetBlockLocations { path: path.to_owned(), offset: 0, length: i64::MAX as u64 };
         match self.call::<BlockLocations>("getBlockLocations", &question).await {
-            Ok(found) => found
+            Ok(locations) => locations
                 .file
                 .filter(|file| !file.under_construction && file.encryption.is_none() && file.erasure_coding.is_none()),
             Err(error) => {
@@ -166,10 +181,10 @@ impl NameNode {
     pub async fn call<A: Message + Default>(&self, method: &str, request: &impl Message) -> Result<A, HdfsError> {
         let id = self.calls.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let call = Call { id, method, request: request.encode_length_delimited_to_vec() };
-        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let answered = match kept {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let answered = match idle {
             // The connection may have been closed: name nodes close idle ones.
-            Some(mut connection) => match self.within(connection.ask(&call, 0)).await {
+            Some(mut connection) => match self.limit_time(connection.ask(&call, 0)).await {
                 Ok(answer) => Ok((connection, answer)),
                 Err(_) => self.connect_and_ask(&call, 1).await,
             },
@@ -194,7 +209,7 @@ impl NameNode {
     }
 
     async fn connect_and_ask(&self, call: &Call<'_>, retries: i32) -> io::Result<(Connection, Answer)> {
-        self.within(async {
+        self.limit_time(async {
             let mut connection = Connection::open(&self.authority, &self.user, &self.client_id).await?;
             let answer = connection.ask(call, retries).await?;
             Ok((connection, answer))
@@ -202,7 +217,7 @@ impl NameNode {
         .await
     }
 
-    async fn within<T>(&self, answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    async fn limit_time<T>(&self, answer: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         tokio::time::timeout(self.timeout, answer).await?
     }
 }
@@ -235,7 +250,7 @@ impl Connection {
     async fn ask(&mut self, call: &Call<'_>, retries: i32) -> io::Result<Answer> {
         let header = RequestHeader { method: call.method.to_owned(), protocol: PROTOCOL.to_owned(), version: 1 };
         self.send(call.id, retries, &[&header.encode_length_delimited_to_vec(), &call.request]).await?;
-        let bytes = checked(u64::from(self.stream.read_u32().await?))?;
+        let bytes = check_length(u64::from(self.stream.read_u32().await?))?;
         let mut answer = vec![0; bytes];
         self.stream.read_exact(&mut answer).await?;
         let mut rest = answer.as_slice();
@@ -262,15 +277,15 @@ pub(super) mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap().to_string();
         tokio::spawn(async move {
-            let mut found = Ok(BlockLocations { file });
+            let mut locations = Ok(BlockLocations { file });
             while let Ok((client, _)) = server.accept().await {
-                tokio::spawn(answer(client, std::mem::replace(&mut found, Err("java.io.FileNotFoundException"))));
+                tokio::spawn(answer(client, std::mem::replace(&mut locations, Err("java.io.FileNotFoundException"))));
             }
         });
         address
     }
 
-    async fn answer(mut client: TcpStream, found: Result<BlockLocations, &str>) {
+    async fn answer(mut client: TcpStream, locations: Result<BlockLocations, &str>) {
         let mut greeting = [0; GREETING.len()];
         client.read_exact(&mut greeting).await.unwrap();
         assert_eq!(greeting, GREETING);
@@ -281,17 +296,17 @@ pub(super) mod tests {
             if call_id == CONTEXT_CALL {
                 continue;
             }
-            let class = found.as_ref().err().map(|&class| class.to_owned());
-            let status = i32::from(found.is_err());
+            let class = locations.as_ref().err().map(|&class| class.to_owned());
+            let status = i32::from(locations.is_err());
             let header = RpcResponseHeader { call_id: call_id as u32, status, class, message: None };
             let header = header.encode_length_delimited_to_vec();
-            let found = found.clone().unwrap_or_default().encode_length_delimited_to_vec();
-            client.write_all(&((header.len() + found.len()) as u32).to_be_bytes()).await.unwrap();
-            client.write_all(&[header, found].concat()).await.unwrap();
+            let locations = locations.clone().unwrap_or_default().encode_length_delimited_to_vec();
+            client.write_all(&((header.len() + locations.len()) as u32).to_be_bytes()).await.unwrap();
+            client.write_all(&[header, locations].concat()).await.unwrap();
         }
     }
 
-    fn of(authority: &str, settings: &[(&str, &str)]) -> NameNode {
+    fn connect_to(authority: &str, settings: &[(&str, &str)]) -> NameNode {
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         NameNode::new(authority, "me".to_owned(), &settings)
     }
@@ -299,7 +314,7 @@ pub(super) mod tests {
     #[tokio::test]
     async fn only_whole_plain_files_are_located() {
         let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
-        let name_node = of(&serve(Some(whole.clone())).await, &[]);
+        let name_node = connect_to(&serve(Some(whole.clone())).await, &[]);
         assert_eq!(name_node.locate("/a").await, Some(whole.clone()));
         // On the same connection, which is the only one.
         assert_eq!(name_node.locate("/b").await, Some(whole.clone()));
@@ -308,9 +323,9 @@ pub(super) mod tests {
             LocatedFile { encryption: Some(vec![1]), ..whole.clone() },
             LocatedFile { erasure_coding: Some(vec![1]), ..whole.clone() },
         ] {
-            assert_eq!(of(&serve(Some(other)).await, &[]).locate("/a").await, None);
+            assert_eq!(connect_to(&serve(Some(other)).await, &[]).locate("/a").await, None);
         }
-        assert_eq!(of(&serve(None).await, &[]).locate("/a").await, None);
+        assert_eq!(connect_to(&serve(None).await, &[]).locate("/a").await, None);
     }
 
     #[tokio::test]
@@ -322,15 +337,15 @@ pub(super) mod tests {
             (&address, "dfs.data.transfer.protection", "privacy"),
             ("nameservice", "dfs.replication", "3"),
         ] {
-            assert_eq!(of(authority, &[(name, value)]).locate("/a").await, None, "{name}");
+            assert_eq!(connect_to(authority, &[(name, value)]).locate("/a").await, None, "{name}");
         }
-        assert!(of(&address, &[("hadoop.security.authentication", "simple")]).locate("/a").await.is_some());
+        assert!(connect_to(&address, &[("hadoop.security.authentication", "simple")]).locate("/a").await.is_some());
     }
 
     #[tokio::test]
-    async fn a_name_node_that_hangs_up_is_not_asked_again() {
+    async fn disconnected_name_node_receives_no_second_call() {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let name_node = of(&server.local_addr().unwrap().to_string(), &[]);
+        let name_node = connect_to(&server.local_addr().unwrap().to_string(), &[]);
         tokio::spawn(async move { drop(server.accept().await) });
         assert_eq!(name_node.locate("/a").await, None);
         assert!(!name_node.usable.load(Ordering::Relaxed));

@@ -159,7 +159,7 @@ impl Packets {
     }
 
     /// Number of bytes that are in no packet.
-    pub fn rest(&self) -> usize {
+    pub fn bytes_without_packet(&self) -> usize {
         self.filled - self.start - self.repeated
     }
 
@@ -176,12 +176,12 @@ impl Packets {
             self.offset += bytes as u64;
             self.repeated = 0;
         }
-        self.rest() > 0
+        self.bytes_without_packet() > 0
     }
 
     /// Makes a packet of the remaining bytes, or an empty one if the block must be synced.
     pub fn cut_rest(&mut self, sync: bool) {
-        if self.rest() > 0 {
+        if self.bytes_without_packet() > 0 {
             let bytes = self.filled - self.start;
             self.push(bytes, false, sync);
             self.repeated = bytes % self.layout.chunk;

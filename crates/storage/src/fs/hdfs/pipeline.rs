@@ -11,10 +11,12 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::Instant;
 
-use super::REACH;
 use super::messages::{invalid, read_delimited};
 use super::packets::{BATCH, Packets, heartbeat};
 use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
+
+/// Time that a server has to accept a connection.
+pub(super) const REACH: Duration = Duration::from_secs(5);
 
 /// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.WRITE_BLOCK`.
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
@@ -153,7 +155,7 @@ impl Pipeline {
         loop {
             let batch = packets.unsent().min(BATCH).min(self.window);
             let in_flight = packets.waiting() - packets.unsent();
-            let moved = if batch > 0 && in_flight + batch <= self.window {
+            let ready = if batch > 0 && in_flight + batch <= self.window {
                 self.send(packets, batch).await
             } else if batch == 0 && packets.waiting() <= left {
                 return Ok(());
@@ -161,7 +163,7 @@ impl Pipeline {
                 let needed = if batch > 0 { in_flight + batch - self.window } else { packets.waiting() - left };
                 self.receive(in_flight, needed).await
             };
-            match moved {
+            match ready {
                 Ok(received) => self.take(received, packets)?,
                 Err(error) => return Err(self.fault_behind(error, packets).await),
             }
@@ -245,7 +247,7 @@ impl Pipeline {
             let acknowledgement = &mut self.acknowledgement;
             acknowledgement.clear();
             acknowledgement.merge(&self.received[start + begin..start + end]).map_err(io::Error::from)?;
-            if let Some((node, status)) = acknowledgement.failed() {
+            if let Some((node, status)) = acknowledgement.find_failure() {
                 return Err(Fault { node, error: invalid(format!("it acknowledged with status {status}")) });
             }
             // Acknowledgements of heartbeats carry no information.

@@ -16,7 +16,7 @@ use hdfs_native::{Client, HdfsError};
 
 use super::block_reader::BlockReader;
 use super::data_node::DataNode;
-use super::error::{failed, note_data_node_failure};
+use super::error::{action_error, note_data_node_failure};
 use super::messages::{LocatedBlock, LocatedFile, invalid};
 use super::name_node::NameNode;
 use crate::fs::error::{ErrorKind, FsError};
@@ -93,7 +93,7 @@ impl HdfsReader {
 
     /// Requests the blocks from the name node.
     async fn open_by_crate(&mut self) -> Result<FileReader, FsError> {
-        self.client.read(&self.path).await.map_err(|error| self.failed("open", &error))
+        self.client.read(&self.path).await.map_err(|error| self.action_error("open", &error))
     }
 
     /// Reopens a file whose length is known.
@@ -102,7 +102,7 @@ impl HdfsReader {
         let (before, now) = (self.bytes, file.file_length() as u64);
         if now != before {
             let message = format!("its length changed from {before} to {now} bytes");
-            return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).at(self.at));
+            return Err(FsError::new(ErrorKind::Other, "read", &self.path, message).with_offset(self.at));
         }
         Ok(file)
     }
@@ -126,7 +126,7 @@ impl HdfsReader {
                 Err(error) => error,
             };
             self.stream = None;
-            let error = self.failed("read", &error);
+            let error = self.action_error("read", &error);
             let Some(wait) = waits.next().filter(|_| error.kind == ErrorKind::Unavailable) else { return Err(error) };
             self.retries += 1;
             tokio::time::sleep(wait).await;
@@ -135,8 +135,8 @@ impl HdfsReader {
         }
     }
 
-    fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
-        failed(action, &self.path, error).at(self.at)
+    fn action_error(&self, action: &'static str, error: &HdfsError) -> FsError {
+        action_error(action, &self.path, error).with_offset(self.at)
     }
 }
 
@@ -154,9 +154,9 @@ impl Reader for HdfsReader {
         if offset >= end {
             return Ok(&[]);
         }
-        let wanted = (end - offset) as usize;
-        if self.buffer.len() < wanted {
-            self.buffer.resize(wanted, 0);
+        let len = (end - offset) as usize;
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
         }
         if self.at != offset {
             self.rest = Bytes::new();
@@ -168,25 +168,25 @@ impl Reader for HdfsReader {
         }
         let mut filled = 0;
         if let Some(direct) = &mut self.direct {
-            if direct.read(self.at, &mut self.buffer[..wanted], &mut filled).await.is_err() {
+            if direct.read(self.at, &mut self.buffer[..len], &mut filled).await.is_err() {
                 direct.name_node.data_nodes_failed();
                 self.direct = None;
             }
             self.at += filled as u64;
         }
         let until = if self.sequential { self.bytes } else { end };
-        while filled < wanted {
+        while filled < len {
             if self.rest.is_empty() {
                 match self.next_packet(until).await? {
                     Some(packet) => self.rest = packet,
                     None => break,
                 }
             }
-            let taken = self.rest.len().min(wanted - filled);
-            self.buffer[filled..filled + taken].copy_from_slice(&self.rest[..taken]);
-            self.rest.advance(taken);
-            self.at += taken as u64;
-            filled += taken;
+            let copied = self.rest.len().min(len - filled);
+            self.buffer[filled..filled + copied].copy_from_slice(&self.rest[..copied]);
+            self.rest.advance(copied);
+            self.at += copied as u64;
+            filled += copied;
         }
         if self.at >= self.bytes || !self.sequential {
             self.stream = None;
@@ -246,12 +246,12 @@ impl Direct {
                 continue;
             }
             if let Some(idle) = self.idle.iter().position(|idle| idle.address == address)
-                && let Ok(reading) = self.idle.swap_remove(idle).request(block, offset).await
+                && let Ok(reading) = BlockReader::request(self.idle.swap_remove(idle), block, offset).await
             {
                 return Ok(reading);
             }
             let node = DataNode::connect(address.clone(), self.name_node.timeout);
-            match node.and_then(|node| node.request(block, offset)).await {
+            match node.and_then(|node| BlockReader::request(node, block, offset)).await {
                 Ok(reading) => {
                     self.name_node.data_node_answered();
                     return Ok(reading);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_read_from_its_data_nodes_across_blocks_and_after_a_jump() {
+    async fn reads_cross_blocks_and_seek() {
         let (content, mut reader) = file(Script::new(300_001), Script::new(100_000)).await;
         assert_eq!(reader.len(), 400_001);
         let mut at = 0;
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_failure_another_data_node_of_the_block_is_read_from() {
+    async fn failed_read_continues_on_another_data_node() {
         for broken in [
             Script { flipped: Some(250_000), ..Script::new(300_001) },
             Script { sent: 200_000, ..Script::new(300_001) },
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_data_node_is_left_the_rest_is_left_to_the_crate() {
+    async fn crate_reads_after_the_last_data_node() {
         let before = crate::fs::hdfs::data_node_failures();
         let (content, mut reader) =
             file(Script::new(300_000), Script { flipped: Some(9), ..Script::new(10_000) }).await;
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_no_data_node_ever_answered_the_next_file_is_left_to_the_crate() {
+    async fn crate_reads_the_file_after_unreachable_nodes() {
         for bytes in [0, usize::MAX] {
             let silent = Script { sent: bytes, ..Script::new(5_000) };
             let located = LocatedFile { bytes: 5_000, blocks: vec![silent.serve(0).await], ..LocatedFile::default() };

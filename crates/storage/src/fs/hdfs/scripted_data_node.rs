@@ -5,8 +5,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::block_reader::CHECKSUM_OK;
-use super::data_node::READ_BLOCK;
+use super::block_reader::{CHECKSUM_OK, READ_BLOCK};
 use super::messages::{
     BlockResponse, Checksum, DataNodeId, DataNodeInfo, ExtendedBlock, LocatedBlock, PacketHeader, ReadBlock,
     ReadChecksums, read_delimited,

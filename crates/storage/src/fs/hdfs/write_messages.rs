@@ -264,7 +264,7 @@ pub(super) struct Acknowledgement {
 impl Acknowledgement {
     /// The last node whose status is not a success, and that status. As in Hadoop, from the end (`DataStreamer`): a
     /// node that reports a fault of the next node may be at fault itself.
-    pub fn failed(&self) -> Option<(usize, i32)> {
+    pub fn find_failure(&self) -> Option<(usize, i32)> {
         let status = |node: usize| self.flags.get(node).map_or(self.replies[node], |flag| (flag & 15) as i32);
         (0..self.replies.len()).rev().map(|node| (node, status(node))).find(|(_, status)| *status != 0)
     }

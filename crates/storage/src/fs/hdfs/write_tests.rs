@@ -37,7 +37,7 @@ async fn write(writer: &mut HdfsWriter, content: &[u8], buffer: usize) -> Result
     writer.complete().await
 }
 
-fn wrong(nodes: usize) -> impl Strategy<Value = Wrong> {
+fn fault_strategy(nodes: usize) -> impl Strategy<Value = Wrong> {
     let packet = prop_oneof![3 => 0..4_usize, 1 => 0..40_usize];
     prop_oneof![
         2 => Just(Wrong::Nothing),
@@ -54,9 +54,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_written_is_on_the_data_nodes_that_are_left(
+    fn remaining_data_nodes_have_all_bytes(
         nodes in 1..4_usize,
-        wrong in proptest::collection::vec(wrong(3), 0..4),
+        wrong in proptest::collection::vec(fault_strategy(3), 0..4),
         buffers in prop_oneof![
             proptest::collection::vec(1..2_000_usize, 0..200),
             proptest::collection::vec(1..200_000_usize, 0..20),
@@ -118,7 +118,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn the_data_node_that_an_acknowledgement_names_is_dropped_and_no_other() {
+async fn only_the_failed_data_node_is_dropped() {
     for wrong in [Wrong::Hung { packet: 3, node: 1 }, Wrong::Failed { packet: 3, node: 1 }] {
         let cluster = Cluster::start(3, State::new(&[wrong])).await;
         let settings = settings(&[("dfs.client.socket-timeout", 300)]);
@@ -150,7 +150,7 @@ async fn files_of_any_length_have_the_right_blocks() {
 }
 
 #[tokio::test]
-async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
+async fn sync_reaches_all_copies_and_readers() {
     for (bytes, sync, syncs) in [(70_001, true, 1), (100_000, true, 2), (70_001, false, 0)] {
         let cluster = Cluster::start(3, State::new(&[])).await;
         let content = bytes_of(bytes + 1);
@@ -173,7 +173,7 @@ async fn a_sync_reaches_all_copies_and_shows_the_block_to_readers() {
 }
 
 #[tokio::test]
-async fn every_block_of_a_file_that_must_be_durable_is_synced_when_it_is_complete() {
+async fn durable_file_syncs_each_complete_block() {
     // The data is synced, and then the directory with the block.
     for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
@@ -189,7 +189,7 @@ async fn every_block_of_a_file_that_must_be_durable_is_synced_when_it_is_complet
 }
 
 #[tokio::test]
-async fn an_idle_client_keeps_its_block_and_its_lease() {
+async fn idle_client_keeps_block_and_lease() {
     let cluster = Cluster::start(1, State::new(&[])).await;
     let (_hdfs, writer) = create(&cluster, 1 << 20).await;
     let mut writer = writer.unwrap();
@@ -214,7 +214,7 @@ async fn an_idle_client_keeps_its_block_and_its_lease() {
 }
 
 #[tokio::test]
-async fn a_call_whose_answer_was_lost_is_executed_once() {
+async fn call_with_lost_answer_executes_once() {
     for answers_lost in [true, false] {
         for calls_per_connection in 1..4 {
             let state = State { calls_per_connection, answers_lost, ..State::new(&[]) };
@@ -241,7 +241,7 @@ async fn reports_of_blocks_are_waited_for() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_name_node_is_returned_and_not_asked_for_again() {
+async fn refusal_of_the_name_node_is_final() {
     for (method, class, kind) in [
         ("create", "org.apache.hadoop.fs.FileAlreadyExistsException", ErrorKind::AlreadyExists),
         ("create", "org.apache.hadoop.hdfs.server.namenode.SafeModeException", ErrorKind::Unavailable),
@@ -261,7 +261,7 @@ async fn a_refusal_of_the_name_node_is_returned_and_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn striped_files_and_encryption_zones_are_left_to_the_crate_and_not_created_before() {
+async fn crate_writes_striped_and_encrypted_files() {
     let zone = "org.apache.hadoop.hdfs.UnknownCryptoProtocolVersionException";
     for striped in [true, false] {
         let cluster = Cluster::start(1, State { erasure_coding: striped, ..State::new(&[]) }).await;
@@ -278,7 +278,7 @@ async fn striped_files_and_encryption_zones_are_left_to_the_crate_and_not_create
 }
 
 #[tokio::test]
-async fn what_was_lost_with_all_data_nodes_must_be_written_again() {
+async fn loss_of_all_data_nodes_fails_the_file() {
     let before = super::data_node_failures();
     let cluster = Cluster::start(2, State::new(&[Wrong::Nothing, Wrong::Closed { packet: 1 }])).await;
     cluster.state().wrong.push_back(Wrong::Refused { node: 0 });
@@ -305,22 +305,22 @@ async fn a_file_that_was_replaced_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_whose_last_block_is_not_reported_is_not_opened_again() {
+async fn file_with_unreported_block_is_not_reopened() {
     let cluster = Cluster::start(1, State { not_complete: 100, ..State::new(&[]) }).await;
     let content = bytes_of(3_000);
     let mut writer = create(&cluster, 1 << 20).await.1.unwrap();
-    let begun = tokio::time::Instant::now();
+    let start = tokio::time::Instant::now();
     let error = write(&mut writer, &content, 3_000).await.unwrap_err();
     assert!(error.message.contains("not reported"), "{error}");
     assert!(writer.close().await.is_err());
-    assert_eq!(begun.elapsed().as_secs(), 102);
+    assert_eq!(start.elapsed().as_secs(), 102);
     let state = cluster.state();
     assert_eq!(state.calls.iter().filter(|call| *call == "complete").count(), 9);
     assert!(!state.calls.contains(&"recoverLease".to_owned()) && state.content() == Some(content));
 }
 
 #[tokio::test]
-async fn a_block_that_must_be_durable_is_synced_before_its_last_packet() {
+async fn durable_block_syncs_before_its_last_packet() {
     // Two packets with data, one for the sync, and the last one.
     let cluster = Cluster::start(2, State::new(&[Wrong::Closed { packet: 3 }])).await;
     let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();

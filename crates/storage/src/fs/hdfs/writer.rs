@@ -13,7 +13,7 @@ use hdfs_native::file::FileWriter;
 use hdfs_native::{Client, HdfsError};
 
 use super::block_writer::BlockWriter;
-use super::error::failed;
+use super::error::action_error;
 use super::name_node::NameNode;
 use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
@@ -63,7 +63,7 @@ impl std::fmt::Debug for HdfsWriter {
 
 impl HdfsWriter {
     pub(super) fn new(client: &Client, file: FileWriter, path: &str, at: u64, buffer_bytes: usize) -> Self {
-        let mut writer = Self::of(client, path, at);
+        let mut writer = Self::for_file(client, path, at);
         writer.file = Some(file);
         writer.buffer = BytesMut::zeroed(buffer_bytes);
         writer
@@ -71,13 +71,13 @@ impl HdfsWriter {
 
     /// The writer of a new file that is written directly.
     pub(super) fn direct(client: &Client, direct: BlockWriter, path: &str) -> Self {
-        let mut writer = Self::of(client, path, 0);
+        let mut writer = Self::for_file(client, path, 0);
         writer.identity = Some(direct.identity());
         writer.direct = Some(direct);
         writer
     }
 
-    fn of(client: &Client, path: &str, at: u64) -> Self {
+    fn for_file(client: &Client, path: &str, at: u64) -> Self {
         Self {
             client: client.clone(),
             direct: None,
@@ -92,21 +92,21 @@ impl HdfsWriter {
         }
     }
 
-    fn failed(&self, action: &'static str, error: &HdfsError) -> FsError {
-        failed(action, &self.path, error).at(self.at)
+    fn action_error(&self, action: &'static str, error: &HdfsError) -> FsError {
+        action_error(action, &self.path, error).with_offset(self.at)
     }
 
     /// The open file. The state of an abandoned file is unknown, so no operation on it may succeed.
-    fn opened(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
+    fn open_file(&mut self, action: &'static str) -> Result<&mut FileWriter, FsError> {
         self.file.as_mut().ok_or_else(|| {
-            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").at(self.at)
+            FsError::new(ErrorKind::Unavailable, action, &self.path, "an earlier write failed").with_offset(self.at)
         })
     }
 
     /// Hands a file whose data nodes were lost over to the crate, with the missing part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
-        if resumable(&error) { self.resume(buffer, error).await } else { Err(self.failed(action, &error)) }
+        if resumable(&error) { self.resume(buffer, error).await } else { Err(self.action_error(action, &error)) }
     }
 
     async fn write_bytes(&mut self, bytes: Bytes) -> Result<(), HdfsError> {
@@ -120,10 +120,10 @@ impl HdfsWriter {
     ///
     /// It is closed at its current length and opened for append, until the name node assigns nodes to the next block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
-        let begun = Instant::now();
-        let mut last = self.failed("write", &first);
-        while begun.elapsed() < RESUME {
-            match self.reopen(buffer, begun).await {
+        let start = Instant::now();
+        let mut last = self.action_error("write", &first);
+        while start.elapsed() < RESUME {
+            match self.reopen(buffer, start).await {
                 Ok(()) => return Ok(()),
                 Err(error) if matches!(error.kind, ErrorKind::Rewound | ErrorKind::NotFound) => return Err(error),
                 Err(error) => last = error,
@@ -139,41 +139,40 @@ impl HdfsWriter {
     async fn check_identity(&self) -> Result<(), FsError> {
         let Some((name_node, number)) = &self.identity else { return Ok(()) };
         let request = GetFileInfo { path: self.path.clone() };
-        let found = name_node.call::<Created>("getFileInfo", &request).await;
-        let found = found.map_err(|error| self.failed("stat", &error))?.status;
-        if found.and_then(|status| status.id) == Some(*number) {
+        let reply = name_node.call::<Created>("getFileInfo", &request).await;
+        let reply = reply.map_err(|error| self.action_error("stat", &error))?.status;
+        if reply.and_then(|status| status.id) == Some(*number) {
             return Ok(());
         }
         let message = "it was deleted or replaced while it was written";
-        Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).at(self.at))
+        Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
     }
 
     /// Reopens the file, and writes the missing part of a buffer.
-    async fn reopen(&mut self, buffer: &Bytes, begun: Instant) -> Result<(), FsError> {
+    async fn reopen(&mut self, buffer: &Bytes, start: Instant) -> Result<(), FsError> {
         // Dropped before the next writer is created, which ends the lease of the file.
         self.file = None;
         self.retries += 1;
         self.check_identity().await?;
-        while !self.client.recover_lease(&self.path).await.map_err(|error| self.failed("recover", &error))? {
-            if begun.elapsed() > RESUME {
-                return Err(
-                    FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released").at(self.at)
-                );
+        while !self.client.recover_lease(&self.path).await.map_err(|error| self.action_error("recover", &error))? {
+            if start.elapsed() > RESUME {
+                return Err(FsError::new(ErrorKind::Timeout, "recover", &self.path, "its lease was not released")
+                    .with_offset(self.at));
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
-        let status = self.client.get_file_info(&self.path).await.map_err(|error| self.failed("stat", &error))?;
-        let file = self.client.append(&self.path).await.map_err(|error| self.failed("append to", &error))?;
+        let status = self.client.get_file_info(&self.path).await.map_err(|error| self.action_error("stat", &error))?;
+        let file = self.client.append(&self.path).await.map_err(|error| self.action_error("append to", &error))?;
         self.check_identity().await?;
         self.file = Some(file);
         let written = (status.length as u64).checked_sub(self.at).filter(|&bytes| bytes <= buffer.len() as u64);
         let Some(written) = written else {
             let message = format!("{} of {} bytes are left after recovery", status.length, self.at);
-            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).at(self.at);
+            let rewound = FsError::new(ErrorKind::Rewound, "write", &self.path, message).with_offset(self.at);
             self.at = status.length as u64;
             return Err(rewound);
         };
-        self.write_bytes(buffer.slice(written as usize..)).await.map_err(|error| self.failed("write", &error))
+        self.write_bytes(buffer.slice(written as usize..)).await.map_err(|error| self.action_error("write", &error))
     }
 }
 
@@ -194,7 +193,7 @@ impl Writer for HdfsWriter {
     async fn submit(&mut self) -> Result<(), FsError> {
         if let Some(direct) = &mut self.direct {
             let written = direct.submit().await;
-            let buffer = direct.filled();
+            let buffer = direct.buffer_filled();
             let bytes = buffer.len() as u64;
             if let Err(error) = written {
                 let buffer = Bytes::copy_from_slice(buffer);
@@ -207,7 +206,7 @@ impl Writer for HdfsWriter {
         let buffer = std::mem::take(&mut self.buffer).freeze();
         let written = match self.write_bytes(buffer.clone()).await {
             Err(error) if resumable(&error) => self.resume(&buffer, error).await,
-            other => other.map_err(|error| self.failed("write", &error)),
+            other => other.map_err(|error| self.action_error("write", &error)),
         };
         // The client keeps a reference until the buffer is acknowledged.
         self.sent.push_back(buffer);
@@ -232,7 +231,9 @@ impl Writer for HdfsWriter {
             return Ok(());
         }
         let message = "HDFS supports only sequential writes";
-        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message).at(offset).hint("write sequentially"))
+        Err(FsError::new(ErrorKind::Unsupported, "write", &self.path, message)
+            .with_offset(offset)
+            .hint("write sequentially"))
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
@@ -253,8 +254,8 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(true).await else { return Ok(()) };
             self.hand_over("sync", &Bytes::new(), error).await?;
         }
-        let synced = self.opened("sync")?.hsync().await;
-        synced.map_err(|error| self.failed("sync", &error))
+        let synced = self.open_file("sync")?.hsync().await;
+        synced.map_err(|error| self.action_error("sync", &error))
     }
 
     async fn complete(&mut self) -> Result<(), FsError> {
@@ -263,21 +264,22 @@ impl Writer for HdfsWriter {
         }
         let closed = match &mut self.direct {
             Some(direct) => direct.complete().await,
-            None => self.opened("close")?.close().await,
+            None => self.open_file("close")?.close().await,
         };
         let Err(error) = closed else {
             self.completed = true;
             return Ok(());
         };
         self.hand_over("close", &Bytes::new(), error).await?;
-        Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again").at(self.at))
+        Err(FsError::new(ErrorKind::Rewound, "close", &self.path, "it was recovered and is open again")
+            .with_offset(self.at))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
         if self.direct.is_some() {
             return self.complete().await;
         }
-        let closed = self.opened("close")?.close().await;
-        closed.map_err(|error| self.failed("close", &error))
+        let closed = self.open_file("close")?.close().await;
+        closed.map_err(|error| self.action_error("close", &error))
     }
 }

@@ -72,8 +72,8 @@ impl DerefMut for Pooled {
     }
 }
 
-/// The first `bytes` of a buffer; one that is too small is replaced.
-pub fn sized(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u8], FsError> {
+/// The first `bytes` of a buffer; a buffer that is too small is replaced.
+pub fn resize_buffer(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u8], FsError> {
     let own = match buffer.take() {
         Some(own) if own.len() >= bytes => own,
         _ => AlignedBuffer::new(bytes)?,
@@ -125,14 +125,14 @@ impl LocalFile {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // O_DIRECT does not read from an unaligned offset: the file ended before this offset.
                 Err(error) if done % ALIGNMENT != 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
-                Err(error) => return Err(self.failed("read", offset + done as u64, &error)),
+                Err(error) => return Err(self.error_at("read", offset + done as u64, &error)),
             }
         }
         Ok(done)
     }
 
     /// A failure at an offset of the file.
-    pub fn failed(&self, action: &'static str, offset: u64, error: &io::Error) -> FsError {
-        FsError::io(action, &self.path, error).at(offset)
+    pub fn error_at(&self, action: &'static str, offset: u64, error: &io::Error) -> FsError {
+        FsError::io(action, &self.path, error).with_offset(offset)
     }
 }

@@ -66,7 +66,7 @@ impl Local {
     }
 
     /// The reason why io_uring is not used although it was requested.
-    pub fn without_uring(&self) -> Option<&str> {
+    pub fn uring_refusal(&self) -> Option<&str> {
         self.forbidden.as_deref()
     }
 
@@ -95,7 +95,7 @@ impl Local {
         Ok(Pooled::new(engine, &self.pool))
     }
 
-    fn opened(&self, action: &'static str, path: &str, options: &mut fs::OpenOptions) -> Result<LocalFile, FsError> {
+    fn open_file(&self, action: &'static str, path: &str, options: &mut fs::OpenOptions) -> Result<LocalFile, FsError> {
         let mut direct = self.options.direct;
         if direct != Direct::Off {
             options.custom_flags(libc::O_DIRECT);
@@ -135,11 +135,11 @@ impl FileSystem for Local {
         let engine = self.engine(path, options.buffer_bytes)?;
         let mut how = fs::OpenOptions::new();
         how.write(true).create(true).truncate(options.overwrite).create_new(!options.overwrite);
-        let file = match self.opened("create", path, &mut how) {
+        let file = match self.open_file("create", path, &mut how) {
             Err(error) if error.kind == ErrorKind::NotFound && options.parents => {
                 let parent = Path::new(path).parent().unwrap_or(Path::new("/"));
                 fs::create_dir_all(parent).map_err(|error| FsError::io("create", path, &error))?;
-                self.opened("create", path, &mut how)
+                self.open_file("create", path, &mut how)
             }
             other => other,
         }?;
@@ -149,7 +149,7 @@ impl FileSystem for Local {
             let failed = unsafe { libc::fallocate(file.file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
             let error = io::Error::last_os_error();
             if failed && matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)) {
-                return Err(FsError::io("create", path, &error).at(0));
+                return Err(FsError::io("create", path, &error).with_offset(0));
             }
         }
         Ok(LocalWriter::new(engine, file, 0))
@@ -157,7 +157,7 @@ impl FileSystem for Local {
 
     async fn append(&self, path: &str, options: &CreateOptions) -> Result<LocalWriter, FsError> {
         let engine = self.engine(path, options.buffer_bytes)?;
-        let file = self.opened("append to", path, fs::OpenOptions::new().write(true))?;
+        let file = self.open_file("append to", path, fs::OpenOptions::new().write(true))?;
         let at = file.file.metadata().map_err(|error| FsError::io("append to", path, &error))?.len();
         if file.direct == Direct::Required && !at.is_multiple_of(ALIGNMENT as u64) {
             return Err(FsError::new(
@@ -173,7 +173,7 @@ impl FileSystem for Local {
 
     async fn open(&self, path: &str, options: OpenOptions) -> Result<LocalReader, FsError> {
         let engine = self.engine(path, options.buffer_bytes)?;
-        let file = self.opened("open", path, fs::OpenOptions::new().read(true))?;
+        let file = self.open_file("open", path, fs::OpenOptions::new().read(true))?;
         let facts = file.file.metadata().map_err(|error| FsError::io("open", path, &error))?;
         if facts.is_dir() {
             return Err(FsError::new(ErrorKind::Invalid, "open", path, "it is a directory"));
@@ -235,8 +235,8 @@ impl FileSystem for Local {
     }
 
     async fn truncate(&self, path: &str, bytes: u64) -> Result<(), FsError> {
-        let file = self.opened("truncate", path, fs::OpenOptions::new().write(true))?;
-        file.file.set_len(bytes).map_err(|error| file.failed("truncate", bytes, &error))
+        let file = self.open_file("truncate", path, fs::OpenOptions::new().write(true))?;
+        file.file.set_len(bytes).map_err(|error| file.error_at("truncate", bytes, &error))
     }
 
     async fn sync_directory(&self, path: &str) -> Result<(), FsError> {

@@ -1,6 +1,6 @@
 //! Reads a local file.
 
-use super::file::{Engine, LocalFile, Pooled, sized};
+use super::file::{Engine, LocalFile, Pooled, resize_buffer};
 use crate::fs::{ALIGNMENT, FsError, Reader};
 
 /// Reads a local file.
@@ -50,11 +50,11 @@ impl Reader for LocalReader {
             Engine::Uring(ring) => {
                 ring.release(None);
                 let fetched = ring.fetch(&self.file.file, from, whole);
-                let (slot, read) = fetched.map_err(|(at, error)| self.file.failed("read", at, &error))?;
+                let (slot, read) = fetched.map_err(|(at, error)| self.file.error_at("read", at, &error))?;
                 (&*ring.bytes(slot), read)
             }
             Engine::Calls(buffer) => {
-                let into = sized(buffer, whole)?;
+                let into = resize_buffer(buffer, whole)?;
                 let read = self.file.read_full(from, into)?;
                 (&*into, read)
             }

@@ -133,12 +133,12 @@ impl Ring {
         Ok(true)
     }
 
-    /// Frees every held buffer, and with `wanted` every buffer that was read at a different offset.
-    pub fn release(&mut self, wanted: Option<u64>) {
+    /// Frees every held buffer, and with `expected` every buffer that was read at a different offset.
+    pub fn release(&mut self, expected: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
                 Slot::Held => *slot = Slot::Free,
-                Slot::Read { offset, .. } if wanted.is_some_and(|wanted| wanted != offset) => *slot = Slot::Free,
+                Slot::Read { offset, .. } if expected.is_some_and(|expected| expected != offset) => *slot = Slot::Free,
                 _ => {}
             }
         }
@@ -235,11 +235,11 @@ impl Ring {
             let slot = done.user_data() as usize;
             let Slot::Busy { write, offset, bytes, done: before } = self.slots[slot] else { continue };
             let result = done.result();
-            let moved = usize::try_from(result).unwrap_or(0);
-            let all = before + moved;
+            let transferred = usize::try_from(result).unwrap_or(0);
+            let all = before + transferred;
             let retry = result == -libc::EINTR || result == -libc::EAGAIN;
             // O_DIRECT cannot continue at an unaligned offset: the file ended there.
-            let ended = !write && (moved == 0 || all % ALIGNMENT != 0);
+            let ended = !write && (transferred == 0 || all % ALIGNMENT != 0);
             if retry || (result > 0 && all < bytes && !ended) {
                 self.slots[slot] = Slot::Busy { write, offset, bytes, done: all };
                 if let Err(error) = self.push(file, slot) {
@@ -254,7 +254,7 @@ impl Ring {
             if result < 0 {
                 self.slots[slot] = Slot::Free;
                 self.failed.get_or_insert((offset + before as u64, io::Error::from_raw_os_error(-result)));
-            } else if write && moved == 0 {
+            } else if write && transferred == 0 {
                 let error = io::Error::new(io::ErrorKind::WriteZero, "the file system wrote nothing");
                 self.failed.get_or_insert((offset + before as u64, error));
             }

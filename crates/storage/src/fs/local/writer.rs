@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::IntoRawFd;
 use std::os::unix::fs::FileExt;
 
-use super::file::{Engine, LocalFile, Pooled, sized};
+use super::file::{Engine, LocalFile, Pooled, resize_buffer};
 use crate::fs::{ALIGNMENT, ErrorKind, FsError, Writer};
 
 /// Writes a local file.
@@ -16,7 +16,7 @@ pub struct LocalWriter {
     at: u64,
     filled: usize,
     /// The io_uring buffer that is being filled.
-    held: usize,
+    slot: usize,
     /// Set if the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
     cut: Option<u64>,
 }
@@ -24,7 +24,7 @@ pub struct LocalWriter {
 impl LocalWriter {
     /// Writes from this offset.
     pub(super) fn new(engine: Pooled, file: LocalFile, at: u64) -> Self {
-        Self { engine, file, at, filled: 0, held: 0, cut: None }
+        Self { engine, file, at, filled: 0, slot: 0, cut: None }
     }
 
     /// Waits for I/O in flight, then truncates the file if its last block was padded.
@@ -33,9 +33,9 @@ impl LocalWriter {
             Engine::Uring(ring) => ring.drain(&self.file.file),
             Engine::Calls(_) => Ok(()),
         };
-        drained.map_err(|(at, error)| self.file.failed(action, at, &error))?;
+        drained.map_err(|(at, error)| self.file.error_at(action, at, &error))?;
         match self.cut {
-            Some(bytes) => self.file.file.set_len(bytes).map_err(|error| self.file.failed("truncate", bytes, &error)),
+            Some(bytes) => self.file.file.set_len(bytes).map_err(|error| self.file.error_at("truncate", bytes, &error)),
             None => Ok(()),
         }
     }
@@ -47,11 +47,11 @@ impl Writer for LocalWriter {
         match &mut *self.engine {
             Engine::Uring(ring) => {
                 ring.release(None);
-                let taken = ring.take(&self.file.file);
-                self.held = taken.map_err(|(at, error)| self.file.failed("write", at, &error))?;
-                Ok(&mut ring.bytes(self.held)[..bytes])
+                let slot = ring.take(&self.file.file);
+                self.slot = slot.map_err(|(at, error)| self.file.error_at("write", at, &error))?;
+                Ok(&mut ring.bytes(self.slot)[..bytes])
             }
-            Engine::Calls(buffer) => sized(buffer, bytes),
+            Engine::Calls(buffer) => resize_buffer(buffer, bytes),
         }
     }
 
@@ -72,16 +72,16 @@ impl Writer for LocalWriter {
         }
         let written = match &mut *self.engine {
             Engine::Uring(ring) => {
-                ring.bytes(self.held)[self.filled..whole].fill(0);
-                ring.write(&self.file.file, self.held, self.at, whole)
+                ring.bytes(self.slot)[self.filled..whole].fill(0);
+                ring.write(&self.file.file, self.slot, self.at, whole)
             }
             Engine::Calls(buffer) => {
-                let bytes = sized(buffer, whole)?;
+                let bytes = resize_buffer(buffer, whole)?;
                 bytes[self.filled..].fill(0);
                 self.file.file.write_all_at(bytes, self.at).map_err(|error| (self.at, error))
             }
         };
-        written.map_err(|(at, error)| self.file.failed("write", at, &error))?;
+        written.map_err(|(at, error)| self.file.error_at("write", at, &error))?;
         self.at += self.filled as u64;
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Writer for LocalWriter {
             let calls = matches!(*self.engine, Engine::Calls(_)) && self.cut.is_none();
             if calls && self.file.suits(bytes.as_ptr(), self.at, bytes.len())? {
                 let written = self.file.file.write_all_at(bytes, self.at);
-                written.map_err(|error| self.file.failed("write", self.at, &error))?;
+                written.map_err(|error| self.file.error_at("write", self.at, &error))?;
                 self.at += bytes.len() as u64;
             } else {
                 self.buffer(bytes.len()).await?.copy_from_slice(bytes);
@@ -121,7 +121,7 @@ impl Writer for LocalWriter {
 
     async fn sync(&mut self) -> Result<(), FsError> {
         self.drain("write")?;
-        self.file.file.sync_all().map_err(|error| self.file.failed("sync", self.at, &error))
+        self.file.file.sync_all().map_err(|error| self.file.error_at("sync", self.at, &error))
     }
 
     async fn close(mut self) -> Result<(), FsError> {
@@ -131,7 +131,7 @@ impl Writer for LocalWriter {
         // SAFETY: the descriptor is owned here, and closed once.
         match unsafe { libc::close(file.into_raw_fd()) } {
             0 => Ok(()),
-            _ => Err(FsError::io("close", &path, &io::Error::last_os_error()).at(at)),
+            _ => Err(FsError::io("close", &path, &io::Error::last_os_error()).with_offset(at)),
         }
     }
 }

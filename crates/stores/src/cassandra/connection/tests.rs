@@ -49,7 +49,7 @@ impl Server {
     }
 }
 
-fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
+fn run_on_executor(test: impl AsyncFnOnce(Connection, Server)) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -60,24 +60,24 @@ fn on_executor(test: impl AsyncFnOnce(Connection, Server)) {
 }
 
 /// Runs both futures to their ends.
-async fn both<A: Future, B: Future>(one: A, two: B) -> (A::Output, B::Output) {
-    let (mut one, mut two) = (pin!(one), pin!(two));
+async fn both<A: Future, B: Future>(left: A, right: B) -> (A::Output, B::Output) {
+    let (mut left, mut right) = (pin!(left), pin!(right));
     let (mut first, mut second) = (None, None);
     poll_fn(|context| {
         if first.is_none()
-            && let Poll::Ready(output) = one.as_mut().poll(context)
+            && let Poll::Ready(output) = left.as_mut().poll(context)
         {
             first = Some(output);
         }
         if second.is_none()
-            && let Poll::Ready(output) = two.as_mut().poll(context)
+            && let Poll::Ready(output) = right.as_mut().poll(context)
         {
             second = Some(output);
         }
         match (first.take(), second.take()) {
-            (Some(one), Some(two)) => Poll::Ready((one, two)),
-            (one, two) => {
-                (first, second) = (one, two);
+            (Some(left), Some(right)) => Poll::Ready((left, right)),
+            (left, right) => {
+                (first, second) = (left, right);
                 Poll::Pending
             }
         }
@@ -94,15 +94,15 @@ async fn ask(connection: &Connection, body: &[u8]) -> Result<Vec<u8>, Failure> {
 
 #[test]
 fn answers_belong_to_their_requests_in_any_order() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let serve = async {
             let (first, second) = (server.request().await, server.request().await);
             server.answer(second.0, &second.1).await;
             server.answer(first.0, &first.1).await;
         };
-        let asked = both(ask(&connection, b"one"), ask(&connection, b"two"));
-        let ((one, two), ()) = both(asked, serve).await;
-        assert_eq!((one.unwrap(), two.unwrap()), (b"one".to_vec(), b"two".to_vec()));
+        let requests = both(ask(&connection, b"one"), ask(&connection, b"two"));
+        let ((left, right), ()) = both(requests, serve).await;
+        assert_eq!((left.unwrap(), right.unwrap()), (b"one".to_vec(), b"two".to_vec()));
     });
 }
 
@@ -118,7 +118,7 @@ async fn echo_large_body(connection: &Connection, server: &mut Server) {
 
 #[test]
 fn large_requests_and_answers_are_whole() {
-    on_executor(async |connection, mut server| echo_large_body(&connection, &mut server).await);
+    run_on_executor(async |connection, mut server| echo_large_body(&connection, &mut server).await);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn encrypted_requests_and_answers_are_whole() {
 
 #[test]
 fn the_answer_to_an_abandoned_request_is_dropped() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let late = async {
             let stream = server.request().await.0;
             (0..SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
@@ -174,7 +174,7 @@ fn the_answer_to_an_abandoned_request_is_dropped() {
 
 #[test]
 fn requests_under_way_fail_with_their_connection() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let close = async {
             server.request().await;
             drop(server);
@@ -190,7 +190,7 @@ fn requests_under_way_fail_with_their_connection() {
 
 #[test]
 fn an_invalid_answer_ends_the_connection() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let nonsense = async {
             server.request().await;
             server.0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
@@ -204,7 +204,7 @@ fn an_invalid_answer_ends_the_connection() {
 
 #[test]
 fn a_silent_connection_is_probed_until_it_answers() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let sweep = || connection.sweep(Duration::from_secs(12));
         let serve = async {
             server.request().await;
@@ -232,7 +232,7 @@ fn a_silent_connection_is_probed_until_it_answers() {
 
 #[test]
 fn one_late_answer_is_no_silence() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let serve = async {
             let slow = server.request().await;
             for _ in 0..=SWEEPS {
@@ -255,7 +255,7 @@ fn one_late_answer_is_no_silence() {
 
 #[test]
 fn a_silent_connection_is_given_up() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let silence = async {
             server.request().await;
             (0..=SWEEPS).for_each(|_| connection.sweep(Duration::from_secs(12)));
@@ -270,7 +270,7 @@ fn a_silent_connection_is_given_up() {
 
 #[test]
 fn server_without_executions_gets_single_requests() {
-    on_executor(async |connection, mut server| {
+    run_on_executor(async |connection, mut server| {
         let sweep = |times: u32| (0..times).for_each(|_| connection.sweep(Duration::from_secs(12)));
         for round in 0..3 {
             let serve = async {

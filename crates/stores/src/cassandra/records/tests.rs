@@ -23,7 +23,7 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     let node = Node { address: contact, dc: String::new(), rack: String::new(), tokens: Vec::new() };
     Arc::new(Cluster {
         encryption: None,
-        settings: Settings::of(&options).unwrap(),
+        settings: Settings::from_options(&options).unwrap(),
         topology: Latest::new(vec![node], None, crate::reconnect::Reconnect::default()),
         local_dc: String::new(),
         replication: Replication::Simple(1),
@@ -88,7 +88,7 @@ fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>
             tokio::task::spawn_local(async move { serve(&mut listener.accept().await.unwrap().0, &pages).await });
         client.connect().await.unwrap();
         let mut rows = Rows::default();
-        let status = client.scan(b"a", count, Wanted::All, &mut rows).await;
+        let status = client.scan(b"a", count, Projection::All, &mut rows).await;
         let keys = rows.iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect();
         // A client that does not request every page keeps the server waiting.
         let executed = tokio::time::timeout(Duration::from_secs(10), serving).await.expect("every page").unwrap();
@@ -155,7 +155,7 @@ fn a_write_is_refused_only_before_it_begins() {
         let mut ended = Vec::new();
         for _ in 0..3 {
             let status = client.delete(b"key").await;
-            ended.push((status, client.refused(status)));
+            ended.push((status, client.is_refusal(status)));
         }
         let expected = [(Status::ServiceUnavailable, true), (Status::Timeout, false), (Status::Error, true)];
         assert_eq!(ended, expected, "{:?}", client.last_error());
@@ -164,7 +164,7 @@ fn a_write_is_refused_only_before_it_begins() {
         let mut ended = (Status::Ok, false);
         for _ in 0..2 {
             let status = client.delete(b"key").await;
-            ended = (status, client.refused(status));
+            ended = (status, client.is_refusal(status));
         }
         assert_eq!(ended, (Status::ServiceUnavailable, true));
     });
@@ -187,7 +187,7 @@ fn writes_on_broken_connections_are_in_doubt() {
         client.connect().await.unwrap();
         for expected in [(Status::BadRequest, true), (Status::ServiceUnavailable, false)] {
             let status = client.delete(b"key").await;
-            assert_eq!((status, client.refused(status)), expected, "{:?}", client.last_error());
+            assert_eq!((status, client.is_refusal(status)), expected, "{:?}", client.last_error());
         }
         assert_eq!(serving.await.unwrap(), opcode::EXECUTE);
     });

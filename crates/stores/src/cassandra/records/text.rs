@@ -1,9 +1,6 @@
 //! The statements of YCSB 0.17.0's binding, one for each set of columns read or written.
 
-use super::super::settings::is_plain;
-
-/// The column of the key.
-pub const KEY: &str = "y_id";
+use super::super::settings::{KEY, is_plain};
 
 /// The action of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -139,7 +139,7 @@ fn endless_redirections_end_as_refusals() {
         });
         run(&cluster_at(port), async |mut session| {
             let status = update(&mut session).await;
-            assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true), "{kind}");
+            assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true), "{kind}");
             assert_eq!(session.last_error().unwrap(), "redis redirected a request 5 times");
         });
         assert_eq!(node.requests.load(Ordering::Relaxed), 6, "{kind}");
@@ -153,7 +153,7 @@ fn refusals_of_a_cluster_are_not_repeated() {
         let node = serve(listener, move |_, _| format!("-{answer}\r\n"));
         run(&cluster_at(port), async |mut session| {
             let status = update(&mut session).await;
-            assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true), "{answer}");
+            assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true), "{answer}");
             assert!(!session.unsent());
         });
         assert_eq!(node.requests.load(Ordering::Relaxed), 1, "{answer}");
@@ -167,7 +167,7 @@ fn redirection_to_a_closed_port_is_refused() {
     serve(listener, move |_, _| format!("-MOVED 866 127.0.0.1:{closed_port}\r\n"));
     run(&cluster_at(port), async |mut session| {
         let status = update(&mut session).await;
-        assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
+        assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true));
         assert!(session.last_error().unwrap().contains("cannot connect to 127.0.0.1"));
     });
 }

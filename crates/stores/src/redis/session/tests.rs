@@ -28,7 +28,7 @@ fn server(answers: &'static [&'static str]) -> u16 {
 }
 
 /// How an operation ends on a server that answers like this, and whether that is a refusal.
-fn ended(
+fn end_operation(
     pipeline: bool,
     answers: &'static [&'static str],
     write: &impl AsyncFn(&mut RedisSession) -> Status,
@@ -41,7 +41,7 @@ fn ended(
         let settings = Arc::new(settings);
         let mut session = RedisSession::new(Cluster::new(&settings, &[]).unwrap(), &settings);
         let status = write(&mut session).await;
-        (status, session.refused(status))
+        (status, session.is_refusal(status))
     })
 }
 
@@ -64,28 +64,28 @@ async fn delete(session: &mut RedisSession) -> Status {
 }
 
 #[test]
-fn an_update_that_was_answered_by_a_refusal_was_not_done() {
-    assert_eq!(ended(false, &[OOM], &update), (Status::NoSpace, true));
-    assert_eq!(ended(false, &["-ERR scripted\r\n"], &update), (Status::Error, false));
-    assert_eq!(ended(false, &[""], &update), (Status::ServiceUnavailable, false), "it was sent");
-    assert_eq!(ended(false, &["-OO"], &update), (Status::ServiceUnavailable, false), "half an answer");
+fn refused_update_was_not_executed() {
+    assert_eq!(end_operation(false, &[OOM], &update), (Status::NoSpace, true));
+    assert_eq!(end_operation(false, &["-ERR scripted\r\n"], &update), (Status::Error, false));
+    assert_eq!(end_operation(false, &[""], &update), (Status::ServiceUnavailable, false), "it was sent");
+    assert_eq!(end_operation(false, &["-OO"], &update), (Status::ServiceUnavailable, false), "half an answer");
 }
 
 #[test]
-fn an_insert_or_a_delete_that_was_done_in_part_is_not_a_refusal() {
+fn partial_insert_or_delete_is_no_refusal() {
     for (first, write) in [("+OK\r\n", true), (DONE, false)] {
         let both = async |session: &mut RedisSession| {
             if write { insert(session).await } else { delete(session).await }
         };
         let answers: &'static [&'static str] = Box::leak(Box::new([first, OOM]));
-        assert_eq!(ended(false, &[OOM], &both), (Status::NoSpace, true), "the second command is not sent");
-        assert_eq!(ended(false, answers, &both), (Status::NoSpace, false), "the first was done");
+        assert_eq!(end_operation(false, &[OOM], &both), (Status::NoSpace, true), "the second command is not sent");
+        assert_eq!(end_operation(false, answers, &both), (Status::NoSpace, false), "the first was done");
         let together: &'static str = Box::leak(answers.concat().into_boxed_str());
-        assert_eq!(ended(true, Box::leak(Box::new([together])), &both), (Status::NoSpace, false));
+        assert_eq!(end_operation(true, Box::leak(Box::new([together])), &both), (Status::NoSpace, false));
     }
-    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &insert), (Status::NoSpace, true), "both were refused");
-    assert_eq!(ended(true, &["-OOM a\r\n-OOM b\r\n"], &delete), (Status::NoSpace, true));
-    assert_eq!(ended(true, &["-OOM a\r\n:1\r\n"], &insert), (Status::NoSpace, false), "the index was written");
+    assert_eq!(end_operation(true, &["-OOM a\r\n-OOM b\r\n"], &insert), (Status::NoSpace, true), "both were refused");
+    assert_eq!(end_operation(true, &["-OOM a\r\n-OOM b\r\n"], &delete), (Status::NoSpace, true));
+    assert_eq!(end_operation(true, &["-OOM a\r\n:1\r\n"], &insert), (Status::NoSpace, false), "the index was written");
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn what_was_never_sent_was_not_done() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let mut session = RedisSession::new(Cluster::new(&settings, &[]).unwrap(), &settings);
     let status = tokio::task::LocalSet::new().block_on(&runtime, insert(&mut session));
-    assert_eq!((status, session.refused(status)), (Status::ServiceUnavailable, true));
+    assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true));
     // The record is there; there is no connection for the second command.
-    let closing = ended(false, &["+OK\r\n"], &insert);
+    let closing = end_operation(false, &["+OK\r\n"], &insert);
     assert_eq!(closing, (Status::ServiceUnavailable, false));
 }

@@ -7,7 +7,7 @@ use loadstone_storage::work::{Files, FilesSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::error::EngineError;
 use crate::merge::{Merge, max_known, merge_fields, min_known};
 use crate::spec::TrialSpec;
@@ -154,7 +154,8 @@ pub struct WrongByte {
     /// Its offset in the file.
     pub offset: u64,
     /// The byte that was read.
-    pub found: u8,
+    #[serde(rename = "found")]
+    pub actual: u8,
     /// The byte that was written.
     pub expected: u8,
 }

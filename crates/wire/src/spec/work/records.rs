@@ -5,7 +5,7 @@ use loadstone_load::core::CoreSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::merge::Merge;
 use crate::spec::{Phase, TrialSpec};
 

@@ -5,7 +5,7 @@ use loadstone_storage::sort::job::{Job, Stage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::error::EngineError;
 use crate::merge::{Merge, merge_fields};
 use crate::spec::TrialSpec;

@@ -8,7 +8,7 @@ use loadstone_stress::spec::StressSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::merge::Merge;
 use crate::spec::TrialSpec;
 

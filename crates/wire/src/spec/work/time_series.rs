@@ -3,7 +3,7 @@
 use loadstone_load::Refusal;
 use loadstone_load::time_series::TimeSeriesSpec;
 
-use super::WorkRules;
+use super::rules::WorkRules;
 use crate::spec::{Phase, TrialSpec};
 
 impl WorkRules for TimeSeriesSpec {

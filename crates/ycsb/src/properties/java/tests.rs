@@ -1,8 +1,8 @@
 use super::*;
 
 /// The effective entry: the last one with this key.
-fn last<'a>(found: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
-    found.entries.iter().rev().find(|entry| entry.key == key)
+fn last<'a>(parsed: &'a PropertiesFile, key: &str) -> Option<&'a Entry> {
+    parsed.entries.iter().rev().find(|entry| entry.key == key)
 }
 
 fn parse(text: &str) -> PropertiesFile {
@@ -37,7 +37,7 @@ fn separators_and_blanks_are_as_in_java() {
 }
 
 #[test]
-fn every_kind_of_line_end_counts_as_one_line() {
+fn every_line_end_counts_once() {
     assert_eq!(entries("a=1\rb=2\nc=3\r\nd=4\n\re=5"), ["1 a=1", "2 b=2", "3 c=3", "4 d=4", "6 e=5"]);
 }
 
@@ -47,7 +47,7 @@ fn comments_begin_a_line_and_do_not_continue() {
 }
 
 #[test]
-fn a_backslash_joins_lines_without_the_blanks_that_follow() {
+fn backslash_joins_lines_without_leading_blanks() {
     assert_eq!(entries("a=1,\\\n  \t2,\\\r\n3\nb=4"), ["1 a=1,2,3", "4 b=4"]);
     assert_eq!(entries("a=1\\\\\nb=2"), ["1 a=1\\", "2 b=2"], "an escaped backslash does not");
     assert_eq!(entries("a=1\\\\\\\nb=2"), ["1 a=1\\b=2"]);
@@ -88,9 +88,9 @@ fn malformed_escapes_name_their_line() {
 
 #[test]
 fn the_last_entry_with_a_key_counts() {
-    let found = parse("a=1\nb=2\na=3");
-    assert_eq!(last(&found, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
-    assert_eq!(last(&found, "A"), None);
+    let parsed = parse("a=1\nb=2\na=3");
+    assert_eq!(last(&parsed, "a").map(|entry| (entry.value.as_str(), entry.line)), Some(("3", 3)));
+    assert_eq!(last(&parsed, "A"), None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn encodings_are_detected() {
 
 /// Xorshift bytes, half of them special characters.
 #[test]
-fn no_bytes_make_the_parser_panic_or_reorder_lines() {
+fn parser_neither_panics_nor_reorders_lines() {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move || {
         state ^= state << 13;
@@ -134,10 +134,10 @@ fn no_bytes_make_the_parser_panic_or_reorder_lines() {
         };
         let bytes: Vec<u8> = (0..length).map(|_| byte(next()).max(1)).collect();
         match PropertiesFile::parse(&bytes, "fuzz") {
-            Ok(found) => {
+            Ok(parsed) => {
                 legal += 1;
-                assert!(found.entries.windows(2).all(|pair| pair[0].line < pair[1].line));
-                assert!(found.entries.iter().all(|entry| (1..=length).contains(&entry.line)));
+                assert!(parsed.entries.windows(2).all(|pair| pair[0].line < pair[1].line));
+                assert!(parsed.entries.iter().all(|entry| (1..=length).contains(&entry.line)));
             }
             Err(error) => {
                 malformed += 1;

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Other users may have to read it: a server that refuses to run as root runs as a different user.
+# Readable by other users: a server that refuses to run as root runs as a different user.
 READABLE = 0o755
 
 
@@ -26,7 +26,7 @@ def cache_root() -> Path:
 def fill_entry(path: Path, fill: Callable[[Path], None]) -> Path:
     """The directory `path`; if missing, `fill` fills an empty one, which is then renamed to it.
 
-    A second process waits for the first, so that nothing is fetched twice.
+    A second process waits for the first, so that files are downloaded only once.
     """
     if path.is_dir():
         return path
@@ -46,7 +46,7 @@ def fill_entry(path: Path, fill: Callable[[Path], None]) -> Path:
 
 @contextlib.contextmanager
 def hold_lock(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds the lock of this file, which only one process can have; the kernel releases it however the process ends.
+    """Holds the exclusive lock of this file; the kernel releases it however the process ends.
 
     Calls `waiting` once if another process has it, then waits.
     """

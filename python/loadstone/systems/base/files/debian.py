@@ -12,7 +12,7 @@ from loadstone.systems.base.system import SystemsError
 
 MISSING = "check PATH; on systems other than Debian, install the server and name it with --set binary=PATH"
 HINT = "check that the mirrors in /etc/apt can be reached, or name an installed server with --set binary=PATH"
-# `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; an upgrade has its old version in brackets first.
+# `Inst redis-tools (5:7.0.15-1 Debian:12 [amd64])`; for an upgrade, the old version in brackets comes first.
 INSTALLATION = re.compile(r"Inst (\S+) (\[\S+\] )?\((\S+)")
 # The machine's loader and C library are used, as two versions cannot be mixed in one process.
 OF_THE_MACHINE = re.compile(r"libc6|libc-bin|.*-dev|.*-doc")
@@ -29,8 +29,8 @@ def unpack_packages(packages: Sequence[str], version: str = "", base: Path | Non
     where = (base or cache.cache_root()) / "debian"
 
     def fill(draft: Path) -> None:
-        for each in ("apt-get", "apt-cache"):
-            program.find_program(each, MISSING)
+        for name in ("apt-get", "apt-cache"):
+            program.find_program(name, MISSING)
         dpkg = program.find_program("dpkg-deb", MISSING)
         fetched = draft / "packages"
         fetched.mkdir()
@@ -45,9 +45,9 @@ def unpack_packages(packages: Sequence[str], version: str = "", base: Path | Non
 
 def library_path(root: Path) -> str:
     """The directories of unpacked shared libraries, in the form of LD_LIBRARY_PATH."""
-    found = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
-    # Plug-ins are in directories of programs, libraries in those of an architecture.
-    return ":".join(str(path) for path in sorted(found) if "-linux-" in path.name)
+    directories = {path.parent for pattern in ("usr/lib/*/*.so*", "lib/*/*.so*") for path in root.glob(pattern)}
+    # Libraries are in directories named after an architecture; other directories contain plug-ins of programs.
+    return ":".join(str(path) for path in sorted(directories) if "-linux-" in path.name)
 
 
 def fetch_packages(packages: Sequence[str], version: str, private: Path, into: Path) -> None:
@@ -74,23 +74,23 @@ def list_dependencies(packages: Sequence[str], version: str, options: list[str])
     simulated = run_apt(
         ["--simulate", "--no-install-recommends", "install", *pinned], options, f"cannot resolve {first}"
     )
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for line in simulated.splitlines():
         match = INSTALLATION.match(line)
         if match and not OF_THE_MACHINE.fullmatch(match[1].partition(":")[0]):
-            found[match[1]] = f"{match[1]}={match[3]}"
+            versions[match[1]] = f"{match[1]}={match[3]}"
     # Requested packages are downloaded even if that version is already installed.
-    return [*found.values(), *(each for each in pinned if each.partition("=")[0] not in found)]
+    return [*versions.values(), *(package for package in pinned if package.partition("=")[0] not in versions)]
 
 
 def newest_version(package: str, version: str, options: list[str]) -> str:
     """The newest version of a package with this prefix, ignoring its epoch. Raises SystemsError."""
     listed = program.run_program(["apt-cache", *options, "madison", package], f"cannot look for {package}", HINT)
     versions = [line.split("|")[1].strip() for line in listed.splitlines() if line.count("|") >= 2]
-    for each in versions:
-        upstream = each.partition(":")[2] or each
+    for candidate in versions:
+        upstream = candidate.partition(":")[2] or candidate
         if not version or upstream == version or re.match(re.escape(version) + r"(?![0-9])", upstream):
-            return each
+            return candidate
     raise SystemsError(
         f"there is no package {package} {version}".rstrip(),
         f"known are {', '.join(versions)}" if versions else HINT,

@@ -19,7 +19,7 @@ HINT = "check that the network or the mirror in ~/.m2/settings.xml can be reache
 def class_path(name: str, dependencies: Sequence[str], exclude: Sequence[str] = ()) -> list[Path]:
     """Jars of these dependencies and of all their run-time dependencies, sorted.
 
-    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; those to omit are
+    A dependency is `group:artifact:version`, optionally with `:type` or `:type:classifier`; omissions are
     `group:artifact`. Fetched once for each exact list. Raises SystemsError.
     """
     exact = "\n".join([*sorted(dependencies), "", *sorted(exclude)])
@@ -42,9 +42,9 @@ def render_project(name: str, dependencies: Sequence[str], exclude: Sequence[str
     """A project that consists only of dependencies."""
     left_out = "".join(
         f"<exclusion><groupId>{escape(group)}</groupId><artifactId>{escape(left)}</artifactId></exclusion>"
-        for group, _, left in (each.partition(":") for each in exclude)
+        for group, _, left in (item.partition(":") for item in exclude)
     )
-    listed = "\n".join(render_dependency(each, left_out) for each in dependencies)
+    listed = "\n".join(render_dependency(item, left_out) for item in dependencies)
     return f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion>
@@ -66,9 +66,9 @@ def render_dependency(coordinates: str, exclusions: str) -> str:
 
 def split_coordinates(coordinates: str) -> list[str]:
     """Group, artifact, version and optionally type and classifier. Raises SystemsError."""
-    found = coordinates.split(":")
-    if not 3 <= len(found) <= 5 or not all(found):
+    parts = coordinates.split(":")
+    if not 3 <= len(parts) <= 5 or not all(parts):
         raise SystemsError(
             f'"{coordinates}" names no artifact', "write group:artifact:version, then :type and :classifier if needed"
         )
-    return found
+    return parts

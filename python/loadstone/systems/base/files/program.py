@@ -22,10 +22,10 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def find_program(program: str, hint: str) -> str:
     """The path of a program. Raises SystemsError when it is not on PATH."""
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         raise SystemsError(f"{program} is not on PATH", hint)
-    return found
+    return path
 
 
 def run_program(
@@ -48,7 +48,7 @@ def run_program(
             argv,
             input=stdin,
             cwd=directory,
-            # Their messages are parsed, and printed among Loadstone's.
+            # The messages are parsed, and printed among Loadstone's, so they must be in English.
             env={**os.environ, "LC_ALL": "C.UTF-8", **(variables or {})},
             capture_output=True,
             text=True,
@@ -71,8 +71,8 @@ def run_as(user: str | None) -> dict[str, Any]:
     """The arguments of `subprocess` to run a program as a user; None is the current user."""
     if user is None:
         return {}
-    found = pwd.getpwnam(user)
-    return {"user": found.pw_uid, "group": found.pw_gid, "extra_groups": []}
+    account = pwd.getpwnam(user)
+    return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
 
 def failure_line(text: str) -> str:

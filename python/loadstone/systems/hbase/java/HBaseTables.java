@@ -36,14 +36,14 @@ import org.apache.hadoop.hbase.io.compress.Compression;
 import org.apache.hadoop.hbase.util.Bytes;
 
 /**
- * HBase's tables, for {@code hbase_tables.py}: a command as a line of words between tabs on standard input, its answer as
- * a line on standard output, {@code yes} and JSON, or {@code no} and why HBase refuses.
+ * Commands on HBase's tables, for {@code hbase/tables.py}. A command is a line of tab-separated words on standard input. The
+ * reply is a line on standard output: {@code yes} and JSON, or {@code no} and HBase's error.
  *
- * <p>The site files are on the class path. It ends with its input.
+ * <p>The class path contains the site files. The program exits at the end of its input.
  */
 public final class HBaseTables {
     private static final byte[] INFO = Bytes.toBytes("info");
-    /** Regions of disabled tables, and those that others have come of. */
+    /** States of regions of disabled tables, and of regions that were split or merged. */
     private static final Set<String> AT_REST = Set.of("CLOSED", "SPLIT", "MERGED");
 
     private HBaseTables() {}
@@ -54,12 +54,12 @@ public final class HBaseTables {
         // Output of libraries must not be mistaken for an answer.
         System.setOut(System.err);
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            output.println(answered(line.split("\t")));
+            output.println(reply(line.split("\t")));
         }
     }
 
-    /** With a connection of its own: servers may be others by now. */
-    private static String answered(String[] words) {
+    /** Opens a new connection, as the servers may have changed since the last command. */
+    private static String reply(String[] words) {
         try (Connection connection = ConnectionFactory.createConnection(configuration(words[0]));
                 Admin admin = connection.getAdmin()) {
             return "yes " + answer(connection, admin, words);
@@ -186,10 +186,10 @@ public final class HBaseTables {
             }
             double heap = entry.getValue().getUsedHeapSize().get(Size.Unit.BYTE);
             String counts = tables.entrySet().stream()
-                    .map(each -> quoted(each.getKey()) + ":" + each.getValue())
+                    .map(each -> quote(each.getKey()) + ":" + each.getValue())
                     .collect(Collectors.joining(",", "{", "}"));
             servers.put(
-                    quoted(entry.getKey().getServerName()),
+                    quote(entry.getKey().getServerName()),
                     String.format("{\"heap_bytes\":%.0f,\"memstore_bytes\":%.0f,\"tables\":%s}", heap, memstore, counts));
         }
         return servers.entrySet().stream()
@@ -202,11 +202,11 @@ public final class HBaseTables {
     }
 
     /** Names of tables and servers need no escapes. */
-    private static String quoted(String name) {
+    private static String quote(String name) {
         return '"' + name + '"';
     }
 
-    /** {@code TableExistsException: usertable}: the refusal itself, not that it was tried several times. */
+    /** The error itself ({@code TableExistsException: usertable}), without the exception about retries that wraps it. */
     private static String line(Throwable refusal) {
         Throwable cause = refusal;
         while (cause instanceof RetriesExhaustedException && cause.getCause() != null) {

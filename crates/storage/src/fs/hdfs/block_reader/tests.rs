@@ -5,7 +5,6 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::fs::hdfs::messages::LocatedBlock;
 use crate::fs::hdfs::scripted_data_node::{CHUNK, Script};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -14,7 +13,8 @@ fn runtime() -> tokio::runtime::Runtime {
 
 async fn request(block: &LocatedBlock, offset: u64) -> BlockReader {
     let address = format!("127.0.0.1:{}", block.nodes[0].id.port);
-    DataNode::connect(address, Duration::from_secs(5)).await.unwrap().request(block, offset).await.unwrap()
+    let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
+    BlockReader::request(node, block, offset).await.unwrap()
 }
 
 /// Reads to the end in buffers of this size.
@@ -48,7 +48,7 @@ proptest! {
             let buffer = if whole_chunks { buffer.next_multiple_of(CHUNK) } else { buffer.max(bytes / 1_000 + 1) };
             assert!(read_all(&mut reader, buffer).await.unwrap() == expected);
             // The connection accepts another request.
-            let mut again = reader.finish().await.unwrap().request(&block, 0).await.unwrap();
+            let mut again = BlockReader::request(reader.finish().await.unwrap(), &block, 0).await.unwrap();
             assert_eq!(read_all(&mut again, buffer).await.unwrap().len(), bytes);
         });
     }
@@ -97,7 +97,7 @@ fn missing_and_repeated_packets_are_refused() {
             });
             let block = script.serve(0).await;
             let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
-            let mut reader = node.request(&block, 0).await.unwrap();
+            let mut reader = BlockReader::request(node, &block, 0).await.unwrap();
             let error = reader.read(&mut [0; 1_000]).await.unwrap_err();
             assert!(error.to_string().ends_with("where 512 was expected"), "{error}");
         }
@@ -137,7 +137,7 @@ fn lengths_that_cannot_be_are_refused() {
             });
             let block = Script::new(1_000).serve(0).await;
             let node = DataNode::connect(address, Duration::from_secs(5)).await.unwrap();
-            let mut reader = node.request(&block, 0).await.unwrap();
+            let mut reader = BlockReader::request(node, &block, 0).await.unwrap();
             assert!(reader.read(&mut [0; 100]).await.is_err(), "{payload} {header} {data}");
         }
     });

@@ -15,7 +15,7 @@ abstract class Client {
 
   protected final Answer answer = new Answer();
   private ByteBuffer buffer;
-  private String words;
+  private String message;
 
   /** The memory shared with the engine from now on. */
   final void share(ByteBuffer memory) {
@@ -71,22 +71,22 @@ abstract class Client {
   }
 
   /** The result of an operation that threw an exception. */
-  final long failed(Throwable thrown) {
-    words = Words.of(thrown);
+  final long fail(Throwable thrown) {
+    message = ErrorMessage.format(thrown);
     return outcome(thrown).ordinal() + 1;
   }
 
   /** The result of an operation that the host itself refused, with the reason. */
-  protected final Outcome refused(Outcome outcome, String why) {
-    words = why;
+  protected final Outcome refuse(Outcome outcome, String reason) {
+    message = reason;
     return outcome;
   }
 
   /** The message of the last failure; it is returned once. */
-  String takeWords() {
-    String taken = words;
-    words = null;
-    return taken;
+  String takeMessage() {
+    String last = message;
+    message = null;
+    return last;
   }
 
   /** The outcome of an exception. */

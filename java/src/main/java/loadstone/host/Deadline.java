@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * client when many threads wait for one look-up of the regions.
  */
 final class Deadline {
-  private static final long LOOK_MS = 200;
+  private static final long CHECK_MS = 200;
   private static final long START = System.nanoTime();
   // Values of the due time between operations, during an interrupt, and after it.
   private static final long NONE = Long.MAX_VALUE;
@@ -59,18 +59,18 @@ final class Deadline {
   private static void watch() {
     while (true) {
       try {
-        Thread.sleep(LOOK_MS);
-      } catch (InterruptedException nobodyDoes) {
+        Thread.sleep(CHECK_MS);
+      } catch (InterruptedException impossible) {
         return;
       }
       long now = now();
-      for (Deadline each : ALL) {
-        each.look(now);
+      for (Deadline deadline : ALL) {
+        deadline.check(now);
       }
     }
   }
 
-  private void look(long now) {
+  private void check(long now) {
     long end = due.get();
     if (end > INTERRUPTED && end < now && due.compareAndSet(end, INTERRUPTING)) {
       thread.interrupt();

@@ -59,7 +59,7 @@ final class HBaseClient extends Client {
   @Override
   protected void ends() throws InterruptedIOException {
     if (deadline.end()) {
-      throw new InterruptedIOException("given up: HBase's client neither answered nor gave up in time");
+      throw new InterruptedIOException("abandoned: HBase's client neither answered nor timed out");
     }
   }
 
@@ -127,7 +127,7 @@ final class HBaseClient extends Client {
       table.put(put);
       return Outcome.OK;
     }
-    return batched(put);
+    return batch(put);
   }
 
   /** A put merges columns, and creates the row if it is missing. */
@@ -144,7 +144,7 @@ final class HBaseClient extends Client {
       table.delete(delete);
       return Outcome.OK;
     }
-    return batched(delete);
+    return batch(delete);
   }
 
   @Override
@@ -160,10 +160,10 @@ final class HBaseClient extends Client {
 
   @Override
   protected Outcome outcome(Throwable thrown) {
-    return HBaseOutcome.of(thrown);
+    return HBaseOutcome.classify(thrown);
   }
 
-  private Outcome batched(Mutation mutation) throws IOException {
+  private Outcome batch(Mutation mutation) throws IOException {
     mutator.mutate(mutation);
     return Outcome.BATCHED_OK;
   }

@@ -28,7 +28,7 @@ final class HBaseConfig {
 
   private HBaseConfig() {}
 
-  static Configuration of(Properties properties) {
+  static Configuration read(Properties properties) {
     Configuration configuration = HBaseConfiguration.create();
     LIMITS.forEach((name, value) -> {
       if (isDefault(configuration, name)) {

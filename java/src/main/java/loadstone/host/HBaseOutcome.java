@@ -35,20 +35,20 @@ final class HBaseOutcome {
   }
 
   /** The innermost known exception decides: the outer ones only state for how long it was retried. */
-  static Outcome of(Throwable thrown) {
-    Throwable each = thrown;
+  static Outcome classify(Throwable thrown) {
+    Throwable cause = thrown;
     if (thrown instanceof RetriesExhaustedWithDetailsException details) {
       List<Throwable> causes = details.getCauses();
-      each = causes.isEmpty() ? thrown : causes.get(0);
+      cause = causes.isEmpty() ? thrown : causes.get(0);
     }
-    Outcome found = Outcome.ERROR;
-    for (int depth = 0; each != null && depth < 100; depth++, each = each.getCause()) {
-      String message = String.valueOf(each.getMessage());
+    Outcome outcome = Outcome.ERROR;
+    for (int depth = 0; cause != null && depth < 100; depth++, cause = cause.getCause()) {
+      String message = String.valueOf(cause.getMessage());
       if (message.contains("No space left on device")) {
         return Outcome.NO_SPACE;
       }
-      found = KINDS.getOrDefault(each.getClass().getSimpleName(), found);
+      outcome = KINDS.getOrDefault(cause.getClass().getSimpleName(), outcome);
     }
-    return found;
+    return outcome;
   }
 }

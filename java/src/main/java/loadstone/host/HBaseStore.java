@@ -46,7 +46,7 @@ final class HBaseStore implements Store {
   HBaseStore(String table, Properties properties) throws Exception {
     // The client prints stack traces of failures, which each operation reports anyway.
     System.setErr(new PrintStream(OutputStream.nullOutputStream()));
-    configuration = HBaseConfig.of(properties);
+    configuration = HBaseConfig.read(properties);
     quorum = ZKConfig.getZKQuorumServersString(configuration);
     this.table = TableName.valueOf(table);
     String familyName = properties.getProperty("columnfamily");
@@ -58,8 +58,8 @@ final class HBaseStore implements Store {
     if (HBaseConfig.usesZooKeeper(configuration)) {
       seeZooKeeper();
     }
-    connection = within(OPEN_S, () -> ConnectionFactory.createConnection(configuration));
-    descriptor = within(OPEN_S, () -> describe(familyName));
+    connection = callWithin(OPEN_S, () -> ConnectionFactory.createConnection(configuration));
+    descriptor = callWithin(OPEN_S, () -> describe(familyName));
   }
 
   /** HBase's client retries for minutes before it reports a missing server. */
@@ -103,7 +103,7 @@ final class HBaseStore implements Store {
   }
 
   /** Does the work on a separate thread, with a time limit. */
-  private <T> T within(int seconds, Callable<T> work) throws Exception {
+  private <T> T callWithin(int seconds, Callable<T> work) throws Exception {
     FutureTask<T> task = new FutureTask<>(work);
     Thread thread = new Thread(task, "hbase-opening");
     thread.setDaemon(true);
@@ -116,7 +116,8 @@ final class HBaseStore implements Store {
       if (thrown.getCause() instanceof Refusal refusal) {
         throw refusal;
       }
-      throw new Refusal("the HBase at " + quorum + " cannot be used: " + Words.of(thrown.getCause()), HBaseConfig.WHERE);
+      String message = ErrorMessage.format(thrown.getCause());
+      throw new Refusal("the HBase at " + quorum + " cannot be used: " + message, HBaseConfig.WHERE);
     }
   }
 
@@ -129,13 +130,13 @@ final class HBaseStore implements Store {
 
   @Override
   public String facts() throws Exception {
-    ClusterMetrics metrics = within(OPEN_S, () -> {
+    ClusterMetrics metrics = callWithin(OPEN_S, () -> {
       try (Admin admin = connection.getAdmin()) {
         return admin.getClusterMetrics(
             EnumSet.of(ClusterMetrics.Option.HBASE_VERSION, ClusterMetrics.Option.SERVERS_NAME));
       }
     });
-    int regions = within(OPEN_S, () -> connection.getRegionLocator(table).getStartKeys().length);
+    int regions = callWithin(OPEN_S, () -> connection.getRegionLocator(table).getStartKeys().length);
     ColumnFamilyDescriptor settings = descriptor.getColumnFamily(family);
     Facts facts = new Facts();
     facts.add("version", "HBase " + metrics.getHBaseVersion());
@@ -160,7 +161,7 @@ final class HBaseStore implements Store {
 
   @Override
   public void close() throws Exception {
-    within(CLOSE_S, () -> {
+    callWithin(CLOSE_S, () -> {
       connection.close();
       return null;
     });

@@ -22,7 +22,7 @@ final class Host {
     try {
       return client.call(operation, keyLength, length, count);
     } catch (Throwable thrown) {
-      return client.failed(thrown);
+      return client.fail(thrown);
     }
   }
 
@@ -32,8 +32,8 @@ final class Host {
 
   /** The message of a client's last failure; null if there is none. */
   static byte[] words(Client client) {
-    String words = client.takeWords();
-    return words == null ? null : words.getBytes(StandardCharsets.UTF_8);
+    String message = client.takeMessage();
+    return message == null ? null : message.getBytes(StandardCharsets.UTF_8);
   }
 
   /** Prepares the JVM; returns the names of outcomes in order. */
@@ -94,7 +94,8 @@ final class Host {
 
   /** The message of an exception; a refusal's hint is in a second line. */
   static byte[] describe(Throwable thrown) {
-    return text(thrown instanceof Refusal refusal ? refusal.getMessage() + "\n" + refusal.hint : Words.of(thrown));
+    boolean refused = thrown instanceof Refusal;
+    return text(refused ? thrown.getMessage() + "\n" + ((Refusal) thrown).hint : ErrorMessage.format(thrown));
   }
 
   /** The JVM's garbage collectors: lines of name, tab, collections, tab, ms. */

@@ -17,7 +17,7 @@ enum Outcome {
   private static final Outcome[] ALL = values();
 
   /** The outcome with this name; ERROR if there is none. */
-  static Outcome named(String name) {
+  static Outcome parse(String name) {
     for (Outcome outcome : ALL) {
       if (outcome.name().equals(name)) {
         return outcome;

@@ -103,20 +103,20 @@ final class YcsbClient extends Client {
   }
 
   @Override
-  String takeWords() {
-    String words = super.takeWords();
+  String takeMessage() {
+    String message = super.takeMessage();
     Status status = failure;
     failure = null;
-    if (words == null && status != null) {
-      words = "the binding answers " + status.getName() + ": " + status.getDescription();
+    if (message == null && status != null) {
+      message = "the binding answers " + status.getName() + ": " + status.getDescription();
     }
-    return words;
+    return message;
   }
 
   private String key(Request request) {
     String key = new String(request.bytes, 0, request.keyLength, StandardCharsets.UTF_8);
     if (key.indexOf('\uFFFD') >= 0) {
-      refused(Outcome.BAD_REQUEST, "the key is not UTF-8 text, and YCSB's bindings take no other");
+      refuse(Outcome.BAD_REQUEST, "the key is not UTF-8 text, and YCSB's bindings take no other");
       return null;
     }
     return key;
@@ -169,9 +169,9 @@ final class YcsbClient extends Client {
       return Outcome.OK;
     }
     if (status == null) {
-      return refused(Outcome.ERROR, "the binding answers null");
+      return refuse(Outcome.ERROR, "the binding answers null");
     }
     failure = status;
-    return Outcome.named(status.getName());
+    return Outcome.parse(status.getName());
   }
 }

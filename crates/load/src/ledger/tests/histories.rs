@@ -21,7 +21,7 @@ const APART: u64 = SLOW_NS[2] + 90 * MS + 2 * SKEW;
 const NUMBER: Option<u64> = Some(5);
 
 #[derive(Clone, Debug)]
-struct World {
+struct History {
     seed: u64,
     records: u64,
     fields: usize,
@@ -41,7 +41,7 @@ struct World {
     death: Option<f64>,
 }
 
-fn world() -> impl Strategy<Value = World> {
+fn history_strategy() -> impl Strategy<Value = History> {
     let shape = (any::<u64>(), 1u64..40, 1usize..4, any::<bool>(), any::<bool>());
     let load = (1u64..8, 1u64..5, 50u64..2_500, any::<bool>());
     let wrongs = (
@@ -53,7 +53,7 @@ fn world() -> impl Strategy<Value = World> {
         let (seed, records, fields, whole, deletes) = shape;
         let (clients, segments, operations, server_orders) = load;
         let (wrong, kill, death) = wrongs;
-        World {
+        History {
             seed,
             records,
             fields,
@@ -70,7 +70,7 @@ fn world() -> impl Strategy<Value = World> {
     })
 }
 
-impl World {
+impl History {
     fn workload(&self) -> CoreRun {
         let delete = if self.deletes { 0.05 } else { 0.0 };
         let spec = CoreSpec {
@@ -121,13 +121,13 @@ struct Played {
     keys: BTreeMap<u64, Vec<u8>>,
 }
 
-fn run(world: &World, workload: &CoreRun) -> Played {
-    let mut draws = Draws::at(world.seed, 0, Purpose::Retry);
-    let (clients, writes) = (world.clients, world.operations);
+fn run(history: &History, workload: &CoreRun) -> Played {
+    let mut draws = Draws::new(history.seed, 0, Purpose::Retry);
+    let (clients, writes) = (history.clients, history.operations);
     let layout = Layout { writes, clients, workers: clients, ticks: 20_000, exceptions: 10_000 };
     let run = Run { seed: SEED, number: NUMBER, spec: 1 };
-    let mut ledgers: Vec<_> = (0..world.segments)
-        .map(|k| Ledger::create(memory(layout), layout, run, Segment { k, n: world.segments }).unwrap())
+    let mut ledgers: Vec<_> = (0..history.segments)
+        .map(|k| Ledger::create(memory(layout), layout, run, Segment { k, n: history.segments }).unwrap())
         .collect();
     let start = 1_000 * MS;
     for ledger in &ledgers {
@@ -135,21 +135,21 @@ fn run(world: &World, workload: &CoreRun) -> Played {
         ledger.start(start, draws.below(SKEW));
     }
     let mut free: Vec<(u64, u64, u64)> =
-        (0..world.segments).flat_map(|k| (0..world.clients).map(move |c| (start, k, c))).collect();
-    let mut steps = vec![0; world.segments as usize];
-    let mut next_tick = vec![start + 10 * MS; world.segments as usize];
+        (0..history.segments).flat_map(|k| (0..history.clients).map(move |c| (start, k, c))).collect();
+    let mut steps = vec![0; history.segments as usize];
+    let mut next_tick = vec![start + 10 * MS; history.segments as usize];
     // Approximate duration, with 4 ms per operation and pauses of 10 ms.
-    let length = world.operations * 24 * MS / (world.clients * world.segments);
-    let (death, killed) = (world.death.map(|share| start + (length as f64 * share) as u64), world.kill);
+    let length = history.operations * 24 * MS / (history.clients * history.segments);
+    let (death, killed) = (history.death.map(|share| start + (length as f64 * share) as u64), history.kill);
     let killed = killed.map_or(0, |(share, _)| start + (length as f64 * share) as u64);
     let (mut deeds, mut operation) = (BTreeMap::new(), Operation::default());
     let mut end = start;
     // The client that was idle first continues, so that claims are in the order of time.
     while let Some(&(now, k, client)) = free.iter().min() {
-        let place = free.iter().position(|&each| each == (now, k, client)).unwrap();
-        let segment = Segment { k, n: world.segments };
+        let place = free.iter().position(|&slot| slot == (now, k, client)).unwrap();
+        let segment = Segment { k, n: history.segments };
         let (ledger, step) = (&ledgers[k as usize], &mut steps[k as usize]);
-        if *step >= segment.share(world.operations) || death.is_some_and(|death| now > death) {
+        if *step >= segment.share(history.operations) || death.is_some_and(|death| now > death) {
             free.swap_remove(place);
             continue;
         }
@@ -173,18 +173,18 @@ fn run(world: &World, workload: &CoreRun) -> Played {
             p if p < 0.96 => (State::Maybe, None),
             _ => (State::Maybe, Some(2_000 * MS)),
         };
-        let wrong = draws.next_f64() < world.wrong;
+        let wrong = draws.next_f64() < history.wrong;
         let mut effect = within.map(|ns| now + draws.below(ns + 1));
         if state != State::Maybe && wrong {
             effect = if state == State::Refused { Some(now) } else { None };
         }
-        if let Some((_, forgets)) = world.kill {
+        if let Some((_, forgets)) = history.kill {
             effect = effect.filter(|&at| at > killed || at + forgets * MS < killed);
         }
-        if !world.server_orders {
+        if !history.server_orders {
             effect = effect.map(|_| now + draws.below(took));
         }
-        let again = (state == State::Retried && world.server_orders).then(|| now + draws.below(2_000 * MS));
+        let again = (state == State::Retried && history.server_orders).then(|| now + draws.below(2_000 * MS));
         // Writes in flight when the engine was killed are not noted.
         let noted = death.is_none_or(|death| done <= death);
         if noted {
@@ -214,22 +214,22 @@ fn run(world: &World, workload: &CoreRun) -> Played {
             ledger.close(step, end);
         }
     }
-    let (store, keys) = stored(world, workload, &deeds, &mut draws);
+    let (store, keys) = store_records(history, workload, &deeds, &mut draws);
     Played { ledgers, deeds, store, keys }
 }
 
 type Stored = (BTreeMap<(u64, usize), Vec<u8>>, BTreeMap<u64, Vec<u8>>);
 
-fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws: &mut Draws) -> Stored {
+fn store_records(history: &History, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws: &mut Draws) -> Stored {
     let (mut store, mut keys) = (BTreeMap::new(), BTreeMap::new());
-    for record in 0..world.records + world.operations {
+    for record in 0..history.records + history.operations {
         let mut key = Vec::new();
         crate::keys::write_key(&mut key, record, InsertOrder::Hashed, 1);
-        for field in 0..world.fields {
+        for field in 0..history.fields {
             let mut value = vec![b'.'; 30];
             let name = workload.field_names()[field].as_bytes();
             Stamp::new(SEED, &key).version(Version::load(record)).write(&mut value, FieldHash::new(name));
-            if record < world.records {
+            if record < history.records {
                 store.insert((record, field), value);
             }
         }
@@ -241,7 +241,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
     for (_, deed) in &done {
         assert_eq!(keys[&deed.touches.record], deed.key, "a write touches the record that it names");
         if deed.touches.delete {
-            (0..world.fields).for_each(|field| drop(store.remove(&(deed.touches.record, field))));
+            (0..history.fields).for_each(|field| drop(store.remove(&(deed.touches.record, field))));
         }
         for (&field, value) in &deed.values {
             assert!(deed.touches.field.is_none_or(|own| own == field));
@@ -250,7 +250,7 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
     }
     // An old replica answers.
     for (_, deed) in done {
-        if draws.next_f64() < world.wrong {
+        if draws.next_f64() < history.wrong {
             for (&field, value) in &deed.values {
                 store.insert((deed.touches.record, field), value.clone());
             }
@@ -260,13 +260,13 @@ fn stored(world: &World, workload: &CoreRun, deeds: &BTreeMap<u64, Deed>, draws:
 }
 
 /// Judges every history and compares the result with the truth. Returns the number of losses found.
-fn check(world: &World) -> Result<usize, TestCaseError> {
-    let workload = world.workload();
-    let outcome = run(world, &workload);
+fn check(history: &History) -> Result<usize, TestCaseError> {
+    let workload = history.workload();
+    let outcome = run(history, &workload);
     let Played { ledgers, deeds, store, keys } = &outcome;
     let evidence = Evidence::new(ledgers, None, SKEW).unwrap();
-    let records = 0..world.records + world.operations;
-    let judge = Judge::new(&workload, &evidence, world.server_orders, records.clone());
+    let records = 0..history.records + history.operations;
+    let judge = Judge::new(&workload, &evidence, history.server_orders, records.clone());
     let mut standings = judge.standings();
     let mut losses = 0;
     // The write that each history returns, and the latest instant at which it ended.
@@ -279,8 +279,8 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
         prop_assert!(span.done >= deed.done || deed.state == State::Unknown, "{:?} {:?}", span, deed);
     }
     let sent = deeds.keys().next_back().map_or(0, |&last| workload.number(last).unwrap());
-    let room = if world.death.is_some() { 96 + 2 * world.clients * world.segments } else { 0 };
-    for (record, field) in records.flat_map(|record| (0..world.fields).map(move |field| (record, field))) {
+    let room = if history.death.is_some() { 96 + 2 * history.clients * history.segments } else { 0 };
+    for (record, field) in records.flat_map(|record| (0..history.fields).map(move |field| (record, field))) {
         let name = workload.field_names()[field].as_bytes();
         let value = match store.get(&(record, field)) {
             None => FieldValue::Absent,
@@ -289,7 +289,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
                 other => panic!("{other:?}"),
             },
         };
-        let (finding, deleted) = (judge.judge(&mut standings, record, field, value), workload.deleted(record));
+        let (finding, deleted) = (judge.judge(&mut standings, record, field, value), workload.deletion_of(record));
         let acknowledged = || {
             let touching = deeds
                 .iter()
@@ -318,7 +318,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
                     continue;
                 }
                 State::Maybe | State::Retried | State::Unknown
-                    if world.server_orders || deed.state == State::Unknown =>
+                    if history.server_orders || deed.state == State::Unknown =>
                 {
                     u64::MAX
                 }
@@ -326,7 +326,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             },
         };
         overs.insert((record, field), (over, standing));
-        let gone = world.records > record && value == FieldValue::Absent && over == 0;
+        let gone = history.records > record && value == FieldValue::Absent && over == 0;
         let lost = acknowledged().any(|(_, deed)| over < deed.sent) || gone;
         let plain = acknowledged().any(|(_, deed)| over.saturating_add(APART) < deed.sent) || gone;
         match finding {
@@ -348,7 +348,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
         let deed = &deeds[&index];
         prop_assert!(span.sent <= deed.sent + SKEW && span.done >= deed.done);
         prop_assert_eq!(missed, fate == Fate::Lost);
-        let fields = (0..world.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
+        let fields = (0..history.fields).filter(|&field| deed.touches.field.is_none_or(|own| own == field));
         // Only histories that do not return a phantom.
         let standings: Vec<_> = fields.filter_map(|field| overs.get(&(deed.touches.record, field))).collect();
         let lost = |apart: u64| standings.iter().any(|(over, _)| over.saturating_add(apart) < deed.sent);
@@ -356,7 +356,7 @@ fn check(world: &World) -> Result<usize, TestCaseError> {
             Fate::Lost => prop_assert!(lost(0), "{index} is not lost"),
             _ => prop_assert!(!lost(APART), "{index} is lost, not {fate:?}"),
         }
-        if fate == Fate::Proven && standings.len() == world.fields {
+        if fate == Fate::Proven && standings.len() == history.fields {
             let replaced = |other: &Deed, over| std::ptr::eq(other, deed) || other.sent > deed.done || over == u64::MAX;
             let proven = standings.iter().all(|(over, standing)| standing.is_none_or(|other| replaced(other, *over)));
             prop_assert!(proven, "{} is not proven", index);
@@ -369,21 +369,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_loss_is_found_and_none_is_made_up(world in world()) {
-        check(&world)?;
+    fn ledger_finds_exactly_the_losses(history in history_strategy()) {
+        check(&history)?;
     }
 
     /// Hot keys, many clients, overlapping and late writes, and a killed engine, on a store that keeps its guarantee.
     #[test]
-    fn an_honest_store_loses_nothing(world in world()) {
-        let losses = check(&World { wrong: 0.0, kill: None, ..world })?;
+    fn an_honest_store_loses_nothing(history in history_strategy()) {
+        let losses = check(&History { wrong: 0.0, kill: None, ..history })?;
         prop_assert_eq!(losses, 0);
     }
 }
 
 #[test]
 fn a_killed_server_that_forgets_is_found_out() {
-    let world = World {
+    let history = History {
         seed: 1,
         records: 2_000,
         fields: 1,
@@ -397,14 +397,14 @@ fn a_killed_server_that_forgets_is_found_out() {
         kill: Some((0.5, 500)),
         death: None,
     };
-    assert!(check(&world).unwrap() > 20);
-    assert_eq!(check(&World { kill: None, ..world }).unwrap(), 0);
+    assert!(check(&history).unwrap() > 20);
+    assert_eq!(check(&History { kill: None, ..history }).unwrap(), 0);
 }
 
 #[test]
-fn writes_are_numbered_both_ways_and_each_belongs_to_one_segment() {
-    let world = World { segments: 3, ..WHOLE };
-    let workload = world.workload();
+fn write_belongs_to_exactly_one_segment() {
+    let history = History { segments: 3, ..WHOLE };
+    let workload = history.workload();
     let mut operation = Operation::default();
     let mut next = 0;
     for index in 0..5_000 {
@@ -421,7 +421,7 @@ fn writes_are_numbered_both_ways_and_each_belongs_to_one_segment() {
     assert_eq!((0..3).map(own).sum::<usize>() as u64, next);
 }
 
-const WHOLE: World = World {
+const WHOLE: History = History {
     seed: 1,
     records: 20,
     fields: 2,

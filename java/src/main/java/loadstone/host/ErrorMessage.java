@@ -1,22 +1,22 @@
 package loadstone.host;
 
 /** The message of an exception, in one line. */
-final class Words {
+final class ErrorMessage {
   private static final int LONGEST = 500;
 
-  private Words() {}
+  private ErrorMessage() {}
 
-  /** Class and message of an exception, and of its first cause. */
-  static String of(Throwable thrown) {
-    Throwable first = thrown;
+  /** Class and message of an exception, and of its root cause. */
+  static String format(Throwable thrown) {
+    Throwable root = thrown;
     // The chain of causes may be a cycle.
-    for (int depth = 0; first.getCause() != null && depth < 100; depth++) {
-      first = first.getCause();
+    for (int depth = 0; root.getCause() != null && depth < 100; depth++) {
+      root = root.getCause();
     }
-    return first == thrown ? one(thrown) : one(thrown) + "; caused by " + one(first);
+    return root == thrown ? formatSingle(thrown) : formatSingle(thrown) + "; caused by " + formatSingle(root);
   }
 
-  private static String one(Throwable thrown) {
+  private static String formatSingle(Throwable thrown) {
     String message = thrown.getMessage();
     String name = thrown.getClass().getName();
     if (message == null || message.isBlank()) {

@@ -1,43 +1,11 @@
-"""Worlds in which something befalls single repeats, or too little to be noticed alone, and in which that decides."""
+"""Scenarios in which a few repeats are disturbed, or every repeat slightly, and the disturbance decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from judge_support import Spoil, asking, both, failing
-from known_truth_expected import (
-    SUSPECT,
-    UNCHECKED,
-    VALID,
-    Case,
-    favours,
-    fires,
-    no_claim,
-    not_valid_for,
-    silent,
-    too_few,
-    unsure,
-    verdict,
-    whole,
-    wins,
-)
-from known_truth_given import in_two_workloads
-from known_truth_support import (
-    MS,
-    course,
-    failed,
-    faster,
-    given,
-    of_trials,
-    on,
-    scaled,
-    world,
-)
-from known_truth_undecided import knee, sweep, unsure_of_the_knee
-from loadstone.results.result_set import ResultSet
-from loadstone.results.trial_result import Series, TrialResult
-from moving_support import (
+from drift_support import (
     FLAT,
     SECONDS,
     THROUGHPUT,
@@ -45,101 +13,135 @@ from moving_support import (
     Level,
     always,
     first_of,
+    is_latency,
     line,
     mean,
-    moving,
+    simulate_drift,
     sometimes,
     steady,
     step,
-    timed,
 )
+from judge_support import Change, asking, both, failing
+from known_truth_decided import two_workloads
+from known_truth_expected import (
+    SUSPECT,
+    UNCHECKED,
+    VALID,
+    Case,
+    expect_no_claim,
+    expect_no_valid_win,
+    expect_overall,
+    favours,
+    fires,
+    silent,
+    too_few,
+    unsure,
+    verdict,
+    wins,
+)
+from known_truth_support import (
+    MS,
+    change_system,
+    collect_results,
+    fail_share,
+    faster,
+    make_series,
+    scale_metrics,
+    set_figures,
+    simulate_results,
+)
+from known_truth_undecided import knee, sweep, unsure_of_the_knee
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Series, TrialResult
 
 SATURATED = {1: 1000.0, 2: 2000.0, 4: 4000.0, 8: 7900.0, 16: 8000.0, 32: 8000.0, 64: 8000.0}
 
 
 def worst_of_two_reasons() -> ResultSet:
-    """Equal; lmdb is a fifth faster in four blocks in which its clock jumped and in four in which 0.2 % failed."""
-    spoil = both(
-        on("lmdb", lambda one: given(clock__jumps=3)(faster(1.2)(one)), 1, 2, 3, 4),
-        on("lmdb", lambda one: failed(0.002)(faster(1.2)(one)), 5, 6, 7, 8),
+    """Equal systems; lmdb is 20 % faster in four blocks with clock jumps and in four blocks with 0.2 % of failures."""
+    change = both(
+        change_system("lmdb", lambda trial: set_figures(clock__jumps=3)(faster(1.2)(trial)), 1, 2, 3, 4),
+        change_system("lmdb", lambda trial: fail_share(0.002)(faster(1.2)(trial)), 5, 6, 7, 8),
     )
-    return world(FLAT, 12, 0.002, spoil=spoil, question=THROUGHPUT)
+    return simulate_results(FLAT, 12, 0.002, change=change, question=THROUGHPUT)
 
 
 def unsteady_and_invalid() -> ResultSet:
-    """Equal; rocksdb falls in four windows, and lmdb is a fifth faster in four others, in which its clock jumped."""
+    """Equal systems; rocksdb drops in four windows, and lmdb is 20 % faster in four other windows with clock jumps."""
     levels = sometimes("rocksdb", step(1.0, 0.6), 1, 2, 3, 4)
-    made = moving(FLAT, levels, 12, question=THROUGHPUT)
-    quick = on("lmdb", lambda one: given(clock__jumps=3)(faster(1.2)(one)), 5, 6, 7, 8)
-    return replace(made, trials=[quick(one) for one in made.trials])
+    results = simulate_drift(FLAT, levels, 12, question=THROUGHPUT)
+    quick = change_system("lmdb", lambda trial: set_figures(clock__jumps=3)(faster(1.2)(trial)), 5, 6, 7, 8)
+    return replace(results, trials=[quick(trial) for trial in results.trials])
 
 
 def stolen_and_unsteady(repeats: int, slow: tuple[int, ...], quick: tuple[int, ...]) -> ResultSet:
-    """Equal; rocksdb is a fifth slower where the hypervisor took its processors, lmdb rises in other windows."""
-    made = moving(FLAT, sometimes("lmdb", step(1.0, 1.4), *quick), repeats, question=THROUGHPUT)
-    hit = on("rocksdb", lambda one: given(cpu__steal=0.2)(faster(0.8)(one)), *slow)
-    return replace(made, trials=[hit(one) for one in made.trials])
+    """Equal systems; rocksdb is 20 % slower with stolen processor time, and lmdb rises in other windows."""
+    results = simulate_drift(FLAT, sometimes("lmdb", step(1.0, 1.4), *quick), repeats, question=THROUGHPUT)
+    hit = change_system("rocksdb", lambda trial: set_figures(cpu__steal=0.2)(faster(0.8)(trial)), *slow)
+    return replace(results, trials=[hit(trial) for trial in results.trials])
 
 
 def slow_starts_of_a_sweep(levels: Callable[[int, int], Level], rates: Mapping[int, float]) -> ResultSet:
-    """A sweep whose points have courses of their own; the rates are the steady ones."""
+    """A sweep whose points have separate time series; the rates are the steady rates."""
     plain = sweep(rates)
-    made = []
-    for one in plain.trials:
-        middle = mean(levels(one.clients or 0, one.repeat))
-        names = [name for name in one.values if name.startswith(("read.", "all.")) and timed(name)]
-        made.append(scaled(names, 1 / middle)(scaled(("throughput", "operations", "read.count"), middle)(one)))
+    results = []
+    for trial in plain.trials:
+        middle = mean(levels(trial.clients or 0, trial.repeat))
+        names = [name for name in trial.values if name.startswith(("read.", "all.")) and is_latency(name)]
+        results.append(
+            scale_metrics(names, 1 / middle)(scale_metrics(("throughput", "operations", "read.count"), middle)(trial))
+        )
 
-    def minute(one: TrialResult) -> Series:
-        level = levels(one.clients or 0, one.repeat)
+    def minute(trial: TrialResult) -> Series:
+        level = levels(trial.clients or 0, trial.repeat)
         middle = mean(level)
-        return course(
-            one,
+        return make_series(
+            trial,
             lambda at: level((at + 0.5) / SECONDS) / middle,
             lambda at: middle / level((at + 0.5) / SECONDS),
         )
 
-    return of_trials(made, minute, question=plain.question)
+    return collect_results(results, minute, question=plain.question)
 
 
-def two_of_two(spoil: Spoil) -> ResultSet:
-    """Two workloads; in that of writes something befalls lmdb."""
-    made = in_two_workloads()
-    return of_trials(
-        [spoil(one) if one.config["workload"] == "writes" else one for one in made.trials],
+def two_of_two(change: Change) -> ResultSet:
+    """Two workloads; a change affects lmdb's trials of the writes."""
+    results = two_workloads()
+    return collect_results(
+        [change(trial) if trial.config["workload"] == "writes" else trial for trial in results.trials],
         minute_of_writes,
-        question=made.question,
+        question=results.question,
     )
 
 
-def minute_of_writes(one: TrialResult) -> Series:
-    """All repeats of lmdb fall by a quarter in the workload of writes."""
-    if one.config["workload"] == "writes" and one.config["system"] == "lmdb":
-        return course(one, lambda at: 1.14 - 0.28 * at / 59)
-    return course(one)
+def minute_of_writes(trial: TrialResult) -> Series:
+    """All repeats of lmdb drop by 25 % in the workload of writes."""
+    if trial.config["workload"] == "writes" and trial.config["system"] == "lmdb":
+        return make_series(trial, lambda at: 1.14 - 0.28 * at / 59)
+    return make_series(trial)
 
 
 def three_systems(unsteady: str) -> ResultSet:
-    """Three systems, of which one falls by a quarter in all windows."""
-    return moving(
+    """Three systems; one drops by 25 % in all windows."""
+    return simulate_drift(
         {"rocksdb": 1000.0, "lmdb": 1500.0, "redb": 1200.0},
         always(**{unsteady: line(1.14, 0.86)}),
         question=asking(by="system", baseline="rocksdb", metrics=("throughput",)),
     )
 
 
-EXCUSED = [
+EXCLUDED = [
     # Single repeats.
     Case(
         "half as fast again, and falls to 60 percent half way in two windows of six",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, sometimes("lmdb", step(1.0, 0.6), 2, 5), question=THROUGHPUT
         ),
         (favours("lmdb"), VALID),
     ),
     Case(
         "a tenth faster, and both fall to 70 percent in the same two windows of six",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1100.0},
             lambda _, block: step(1.0, 0.7) if block in (1, 2) else steady,
             question=THROUGHPUT,
@@ -148,12 +150,12 @@ EXCUSED = [
     ),
     Case(
         "equal, and lmdb rises by 40 percent in four windows of twelve",
-        lambda: moving(FLAT, sometimes("lmdb", step(1.0, 1.4), 1, 4, 7, 10), 12, question=THROUGHPUT),
-        (unsure(), no_claim(), SUSPECT),
+        lambda: simulate_drift(FLAT, sometimes("lmdb", step(1.0, 1.4), 1, 4, 7, 10), 12, question=THROUGHPUT),
+        (unsure(), expect_no_claim(), SUSPECT),
     ),
     Case(
         "equal, lmdb rises in three windows of nine and rocksdb falls in three others",
-        lambda: moving(
+        lambda: simulate_drift(
             FLAT,
             first_of(sometimes("lmdb", step(1.0, 1.4), 1, 2, 3), sometimes("rocksdb", step(1.0, 0.6), 4, 5, 6)),
             9,
@@ -163,7 +165,7 @@ EXCUSED = [
     ),
     Case(
         "equal, lmdb rises in four windows of twelve and rocksdb falls in four others",
-        lambda: moving(
+        lambda: simulate_drift(
             FLAT,
             first_of(sometimes("lmdb", step(1.0, 1.4), 1, 2, 3, 4), sometimes("rocksdb", step(1.0, 0.6), 5, 6, 7, 8)),
             12,
@@ -173,7 +175,7 @@ EXCUSED = [
     ),
     Case(
         "equal, lmdb rises in six windows of eighteen and rocksdb falls in six others",
-        lambda: moving(
+        lambda: simulate_drift(
             FLAT,
             first_of(
                 sometimes("lmdb", step(1.0, 1.4), *range(1, 7)), sometimes("rocksdb", step(1.0, 0.6), *range(7, 13))
@@ -185,7 +187,7 @@ EXCUSED = [
     ),
     Case(
         "equal, lmdb rises in two windows of six and rocksdb falls in two others",
-        lambda: moving(
+        lambda: simulate_drift(
             FLAT,
             first_of(sometimes("lmdb", step(1.0, 1.4), 1, 2), sometimes("rocksdb", step(1.0, 0.6), 3, 4)),
             question=THROUGHPUT,
@@ -194,47 +196,48 @@ EXCUSED = [
     ),
     Case(
         "five percent faster, and falls by 30 percent in seven windows of twenty",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1050.0},
             sometimes("lmdb", step(1.0, 0.7), *range(1, 20, 3)),
             20,
             question=THROUGHPUT,
         ),
-        (not_valid_for("rocksdb"), SUSPECT),
+        (expect_no_valid_win("rocksdb"), SUSPECT),
     ),
     Case(
         "five percent faster, and falls by 70 percent in six windows of twenty",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1050.0},
             sometimes("lmdb", step(1.0, 0.3), *range(1, 18, 3)),
             20,
             question=THROUGHPUT,
         ),
-        (not_valid_for("rocksdb"), VALID),
+        (expect_no_valid_win("rocksdb"), VALID),
     ),
     # Few repeats and many.
     Case(
         "ten times as fast in five blocks, and one window falls",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 10_000.0}, sometimes("lmdb", step(1.0, 0.7), 3), 5, question=THROUGHPUT
         ),
         (too_few(), verdict("suspect")),
     ),
     Case(
         "a tenth faster, and three windows of six fall to 60 percent",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1100.0}, sometimes("lmdb", step(1.0, 0.6), 1, 3, 5), question=THROUGHPUT
         ),
-        (not_valid_for("rocksdb"), unsure(), SUSPECT),
+        (expect_no_valid_win("rocksdb"), unsure(), SUSPECT),
     ),
-    # Near what matters.
-    # Two excuses at once.
+    # Effects near the threshold. Two simultaneous exclusions.
     Case(
         "twice as fast in seven blocks: operations failed in one, the clock jumped in another",
-        lambda: world(
+        lambda: simulate_results(
             TWICE,
             7,
-            spoil=both(on("lmdb", failed(0.005), 3), on("rocksdb", given(clock__jumps=1), 5)),
+            change=both(
+                change_system("lmdb", fail_share(0.005), 3), change_system("rocksdb", set_figures(clock__jumps=1), 5)
+            ),
             question=THROUGHPUT,
         ),
         (favours("lmdb"), SUSPECT),
@@ -261,11 +264,11 @@ EXCUSED = [
     ),
     Case(
         "half as fast again in ten blocks, two windows fall and one trial needed a second attempt",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             sometimes("lmdb", step(1.0, 0.7), 2, 5),
             10,
-            spoil=on("lmdb", failing("connection refused"), 7),
+            change=change_system("lmdb", failing("connection refused"), 7),
             question=THROUGHPUT,
         ),
         (favours("lmdb"), verdict("suspect"), fires("retried", "suspect")),
@@ -273,46 +276,50 @@ EXCUSED = [
     # Thresholds of other checks.
     Case(
         "equal: the hypervisor took 4.9 percent of the processors in all trials of rocksdb",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 952.0, "lmdb": 1000.0},
             always(),
-            spoil=on("rocksdb", given(cpu__steal=0.049)),
+            change=change_system("rocksdb", set_figures(cpu__steal=0.049)),
             question=THROUGHPUT,
         ),
         (unsure(), SUSPECT),
     ),
     Case(
         "half as fast again: the hypervisor took 4.9 percent of the processors in all trials of rocksdb",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             always(),
-            spoil=on("rocksdb", given(cpu__steal=0.049)),
+            change=change_system("rocksdb", set_figures(cpu__steal=0.049)),
             question=THROUGHPUT,
         ),
         (wins("lmdb", 1.5), VALID),
     ),
     Case(
         "five percent faster, and nine percent of both sides' time is our own",
-        lambda: moving(
-            {"rocksdb": 1000.0, "lmdb": 1050.0}, always(), spoil=given(driver=0.9 * MS), question=THROUGHPUT
+        lambda: simulate_drift(
+            {"rocksdb": 1000.0, "lmdb": 1050.0}, always(), change=set_figures(driver=0.9 * MS), question=THROUGHPUT
         ),
         (wins("lmdb", 1.05), VALID),
     ),
     Case(
         "twice as fast, and nine percent of its time is our own",
-        lambda: moving(TWICE, always(), spoil=on("lmdb", given(driver=0.45 * MS)), question=THROUGHPUT),
+        lambda: simulate_drift(
+            TWICE, always(), change=change_system("lmdb", set_figures(driver=0.45 * MS)), question=THROUGHPUT
+        ),
         (favours("lmdb"), VALID),
     ),
-    # What is not compared.
+    # Data outside the comparison.
     Case(
         "twice the throughput; an operation of the warm-up lasted far into the window, which concerns latencies",
-        lambda: world(TWICE, spoil=on("rocksdb", given(carried__max=20e9)), question=THROUGHPUT),
+        lambda: simulate_results(
+            TWICE, change=change_system("rocksdb", set_figures(carried__max=20e9)), question=THROUGHPUT
+        ),
         (wins("lmdb", 2.0), VALID),
     ),
     Case(
         "half as fast again as rocksdb, while a third system is not steady",
         lambda: three_systems("redb"),
-        (wins("lmdb", 1.5), VALID, whole("suspect")),
+        (wins("lmdb", 1.5), VALID, expect_overall("suspect")),
         contender="lmdb",
     ),
     Case(
@@ -323,13 +330,13 @@ EXCUSED = [
     ),
     Case(
         "faster in reads, while the writes of the same experiment are not steady",
-        lambda: two_of_two(lambda one: one),
+        lambda: two_of_two(lambda trial: trial),
         (wins("lmdb", 1.5), VALID),
         context={"workload": "reads"},
     ),
     Case(
         "unknown in writes, which are not steady",
-        lambda: two_of_two(lambda one: one),
+        lambda: two_of_two(lambda trial: trial),
         (unsure(), SUSPECT),
         context={"workload": "writes"},
     ),
@@ -337,7 +344,7 @@ EXCUSED = [
     Case(
         "unknown: the points of a curve beyond eight clients fall from 1.5 to half of their mean in all windows",
         lambda: slow_starts_of_a_sweep(lambda clients, _: line(1.5, 0.5) if clients > 8 else steady, SATURATED),
-        (whole("suspect", "invalid"), unsure_of_the_knee()),
+        (expect_overall("suspect", "invalid"), unsure_of_the_knee()),
     ),
     Case(
         "throughput doubles up to 64 clients: those beyond eight had not warmed up in any window",
@@ -345,30 +352,32 @@ EXCUSED = [
             lambda clients, _: line(0.0, 16 / clients) if clients > 8 else steady,
             {1: 1000, 2: 2000, 4: 4000, 8: 8000, 16: 16_000, 32: 32_000, 64: 64_000},
         ),
-        (whole("suspect", "invalid"), unsure_of_the_knee()),
+        (expect_overall("suspect", "invalid"), unsure_of_the_knee()),
     ),
     Case(
         "throughput doubles up to 8 clients and stays; a third of all windows fall by a fifth",
         lambda: slow_starts_of_a_sweep(
             lambda clients, block: step(1.1, 0.9) if (block + clients.bit_length()) % 3 == 0 else steady, SATURATED
         ),
-        (knee(4, 8), whole("valid")),
+        (knee(4, 8), expect_overall("valid")),
     ),
     Case(
         "throughput doubles up to 8 clients and stays; 16 clients seem four times as fast, as half of it failed",
-        lambda: of_trials(
+        lambda: collect_results(
             [
-                replace(failed(0.5)(scaled(("throughput",), 4.0)(one)), config=one.config) if one.clients == 16 else one
-                for one in sweep(SATURATED).trials
+                replace(fail_share(0.5)(scale_metrics(("throughput",), 4.0)(trial)), config=trial.config)
+                if trial.clients == 16
+                else trial
+                for trial in sweep(SATURATED).trials
             ],
             question=asking(by="clients", metrics=("throughput",)),
         ),
-        (knee(4, 8), fires("errors", "invalid"), whole("invalid")),
+        (knee(4, 8), fires("errors", "invalid"), expect_overall("invalid")),
     ),
     # Imports.
     Case(
         "a tenth faster in two runs, one of whose windows falls",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1100.0},
             sometimes("lmdb", step(1.0, 0.7), 2),
             interleaved=False,
@@ -378,7 +387,7 @@ EXCUSED = [
     ),
     Case(
         "ten times as fast in two runs, one of whose windows falls",
-        lambda: moving(
+        lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 10_000.0},
             sometimes("lmdb", step(1.0, 0.7), 2),
             interleaved=False,
@@ -386,17 +395,20 @@ EXCUSED = [
         ),
         (favours("lmdb"), UNCHECKED),
     ),
-    # Content.
+    # Correctness of values.
     Case(
         "ten times as fast in twenty blocks, and one file of one trial was replaced",
-        lambda: world(
-            {"rocksdb": 1000.0, "lmdb": 10_000.0}, 20, spoil=on("lmdb", given(wrong=1), 5), question=THROUGHPUT
+        lambda: simulate_results(
+            {"rocksdb": 1000.0, "lmdb": 10_000.0},
+            20,
+            change=change_system("lmdb", set_figures(wrong=1), 5),
+            question=THROUGHPUT,
         ),
         (unsure(), fires("unverified", "invalid"), verdict("invalid")),
     ),
     Case(
-        "twice as fast, files of somebody else only: nothing could be verified, and nobody asked",
-        lambda: world(TWICE, spoil=given(verified=0, wrong=0), question=THROUGHPUT),
+        "twice as fast, with foreign files only: verification is impossible and was not requested",
+        lambda: simulate_results(TWICE, change=set_figures(verified=0, wrong=0), question=THROUGHPUT),
         (wins("lmdb", 2.0), VALID, silent("unverified")),
     ),
 ]

@@ -1,0 +1,40 @@
+//! The log: everything printed, on standard output and in the file of `-log file=`.
+
+use std::fs::File;
+use std::io::Write;
+
+use loadstone_wire::error::EngineError;
+use loadstone_wire::output::{err, out};
+
+/// Standard output, and the file of `-log file=`.
+#[derive(Debug)]
+pub struct Log {
+    file: Option<(String, File)>,
+    /// The text of the current step, for `-graph`.
+    pub step: Option<String>,
+}
+
+impl Log {
+    pub fn open(path: Option<&str>, keeps_steps: bool) -> Result<Self, EngineError> {
+        let file = path.map(|path| match File::create(path) {
+            Ok(file) => Ok((path.to_owned(), file)),
+            Err(error) => Err(EngineError::usage(format!("cannot write {path}: {error}"))
+                .hint("-log file= names a file in a writable directory")),
+        });
+        Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
+    }
+
+    /// Prints to both outputs.
+    pub fn print(&mut self, text: &str) {
+        out(text);
+        if let Some(step) = &mut self.step {
+            step.push_str(text);
+        }
+        if let Some((path, file)) = &mut self.file
+            && let Err(error) = file.write_all(text.as_bytes())
+        {
+            err(&format!("warning: cannot write {path}: {error}\n"));
+            self.file = None;
+        }
+    }
+}
