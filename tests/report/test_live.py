@@ -312,21 +312,21 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "begun"),
+    ("plan", "attempt"),
     [
         ('{"trials": 3}', "[]"),
         ('{"trials": [{"trial": "x", "config": [1]}, 7]}', '{"line": [1]}'),
         ('{"trials": [{"trial": "x", "config": null}]}', '{"line": {"config": 3, "repeat": "two"}}'),
     ],
 )
-def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, begun: str) -> None:
+def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attempt: str) -> None:
     results = make_run({"a": scatter(1000)})
     folder = write_folder(tmp_path / "a", results)
     with (folder.path / "plan.jsonl").open("a") as file:
         file.write(f"{plan}\n")
     directory = folder.path / "trials/a-9.part"
     directory.mkdir()
-    (directory / "begun.json").write_text(begun)
+    (directory / "begun.json").write_text(attempt)
     run = FollowedRun(folder)
     run.read_new()
     state = run.page_state()

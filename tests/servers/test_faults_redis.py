@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,8 @@ from lab_support import ROOT, command, environment, experiment, loadstone, singl
 from loadstone.runner.server_pool import DIED
 from loadstone.systems.base import undo
 from loadstone.systems.base.running_system import RunningSystem, ServerState
-from systems_support import free_port, systems, temporary_root
+from systems_support import free_port
+from systems_support import redis_root as redis_root
 from tiny_support import until
 
 TEXT = f"""
@@ -30,15 +30,6 @@ faults:
   - {{do: "{{fault}}", at: {{from: 600ms, to: 900ms}}, lift: 400ms, recovered: {{window: 50ms, hold: 0}}}}
 repeats: 2
 """
-
-
-@pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The servers' state directory; servers that are up at the end are stopped."""
-    with temporary_root() as path:
-        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
-        yield path
-        systems(path, "down", "redis")
 
 
 def write_experiment(home: Path, text: str = TEXT) -> Path:

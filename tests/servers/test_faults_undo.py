@@ -33,6 +33,7 @@ from loadstone.systems.base.networks import list_namespaces, name_prefix
 from loadstone.systems.base.running_system import RunningSystem, ServerState
 from loadstone.systems.base.system import SystemsError
 from tiny_support import Tiny, until
+from tiny_support import tiny as tiny
 from tiny_system import Tiny as TinySystem
 
 MS = 1_000_000

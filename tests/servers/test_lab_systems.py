@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,8 @@ from loadstone.runner.server_pool import RunServers, ServersError
 from loadstone.runner.settling import LOOK_S
 from loadstone.runner.started_system import common
 from loadstone.systems.base.running_system import RunningSystem
-from systems_support import free_port, systems, temporary_root
+from systems_support import free_port, systems
+from systems_support import redis_root as redis_root
 
 pytestmark = pytest.mark.usefixtures("engine_variable")
 
@@ -47,15 +47,6 @@ SET = (
     f'{sys.executable} -c \'import socket; c = socket.create_connection(("127.0.0.1", {{port}}));'
     ' c.sendall(b"SET a b\\r\\n"); assert c.recv(9)[:3] == b"+OK"\''
 )
-
-
-@pytest.fixture
-def root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The servers' state directory; servers that are up at the end are stopped."""
-    with temporary_root() as path:
-        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
-        yield path
-        systems(path, "down", "redis")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hadoop_support import hbase_ports, hdfs_ports, listening
+from hadoop_support import hbase_ports, hdfs_ports, listening, states
 from loadstone.systems.base import process
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running_system import RunningSystem, ServerState
@@ -40,10 +40,6 @@ def standalone(tmp_path_factory: pytest.TempPathFactory, logs: Path) -> Iterator
         yield running
     finally:
         running.down()
-
-
-def states(running: RunningSystem) -> dict[str, ServerState]:
-    return {server.name: state for server, state in running.status()}
 
 
 def tables_of(running: RunningSystem) -> Tables:

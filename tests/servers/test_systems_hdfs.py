@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hadoop_support import hdfs_ports, listening
+from hadoop_support import hdfs_ports, listening, states
 from loadstone.systems.base import process
 from loadstone.systems.base.plan import plan_of
 from loadstone.systems.base.running_system import RunningSystem, ServerState
@@ -43,10 +43,6 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory, storage: Path) -> Iterator[Ru
         yield running
     finally:
         running.down()
-
-
-def states(running: RunningSystem) -> dict[str, ServerState]:
-    return {server.name: state for server, state in running.status()}
 
 
 def web_hdfs(running: RunningSystem, method: str, path: str, query: str, body: bytes | None = None) -> bytes:

@@ -7,7 +7,7 @@ import ipaddress
 import os
 from pathlib import Path
 
-from loadstone.systems.base.running_system import RunningSystem
+from loadstone.systems.base.running_system import RunningSystem, ServerState
 from systems_support import free_port
 
 LISTENING = "0A"
@@ -59,3 +59,7 @@ def address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     packed = b"".join(bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8))
     result = ipaddress.ip_address(packed)
     return getattr(result, "ipv4_mapped", None) or result
+
+
+def states(running: RunningSystem) -> dict[str, ServerState]:
+    return {server.name: state for server, state in running.status()}

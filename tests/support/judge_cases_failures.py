@@ -36,7 +36,7 @@ CASES = [
     ),
     Case(
         "errors",
-        "one in a thousand",
+        "0.1 percent",
         experiment(set_figures(errors=100)),
         NOTE,
         "100 of 100,000 operations failed (0.1 %)",
@@ -117,7 +117,7 @@ CASES = [
     ),
     Case(
         "errors",
-        "what never ended is none",
+        "unended operations are not failures",
         experiment(
             both(
                 set_figures(without=("errors",)),
@@ -127,7 +127,7 @@ CASES = [
     ),
     Case(
         "errors",
-        "what the store was not ready for",
+        "operations before the store was ready",
         experiment(
             both(
                 set_figures(without=("errors",)),
@@ -147,11 +147,11 @@ CASES = [
         NOTE,
         "3 of 100,000 operations failed (0.003 %)",
     ),
-    Case("unverified", "asked and done", experiment(question=asking(verify=True))),
+    Case("unverified", "requested and done", experiment(question=asking(verify=True))),
     Case("unverified", "neither", experiment(set_figures(without=("verified", "wrong")))),
     Case(
         "unverified",
-        "asked and not done",
+        "requested and not done",
         experiment(set_figures(without=("verified",)), question=asking(verify=True)),
         INVALID,
         "`verify` was requested, but no value was verified",
@@ -186,7 +186,7 @@ CASES = [
         INVALID,
         "the checker of the ledger missed a fault that it had planted, or could not repair it",
     ),
-    Case("unverified", "one in a hundred too early", experiment(set_figures(not_yet=1_000))),
+    Case("unverified", "one percent too early", experiment(set_figures(not_yet=1_000))),
     Case(
         "unverified",
         "more too early",

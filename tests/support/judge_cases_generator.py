@@ -43,19 +43,19 @@ CASES = [
     ),
     Case(
         "generator-limited",
-        "more late, by a time that is known",
+        "more late, by a known time",
         experiment(set_figures(late__generator=110, read__lower__p99=2.9e7)),
         NOTE,
         f"{LATE}were sent more than 1 ms late although a client was idle",
     ),
     Case(
         "generator-limited",
-        "most of the time its own",
+        "most of the time for the engine",
         experiment(set_figures(driver=5.1e6)),
         INVALID,
         "51 % of each operation's time is the engine's (5100000 ns of 10000000 ns)",
     ),
-    Case("generator-limited", "a tenth of the time its own", experiment(set_figures(driver=1e6))),
+    Case("generator-limited", "a tenth of the time for the engine", experiment(set_figures(driver=1e6))),
     Case(
         "generator-limited",
         "more of the time",
@@ -65,7 +65,7 @@ CASES = [
     ),
     Case(
         "generator-limited",
-        "clients that take turns on few processors, a tenth of whose time is its own",
+        "clients that share few processors, with a tenth of the time for the engine",
         experiment(both(set_figures(driver=4e5), facts(cpus=4))),
     ),
     Case(
@@ -77,7 +77,7 @@ CASES = [
     ),
     Case(
         "generator-limited",
-        "more of the time in one probe of six, which something disturbed",
+        "more of the time in one disturbed probe of six",
         experiment(disturb_probe),
     ),
     Case(
@@ -99,19 +99,19 @@ CASES = [
     ),
     Case(
         "generator-limited",
-        "a busier executor, on a host that is idle otherwise",
+        "a busier executor on an otherwise idle host",
         experiment(both(set_figures(executor__busy_max=0.91, cpu__engine_share=0.2), facts(networked="yes"))),
         INVALID,
         "an executor was busy for 91 % of the time",
     ),
     Case(
         "generator-limited",
-        "a busy executor of an embedded store, whose work that is",
+        "a busy executor, which an embedded store occupies",
         experiment(set_figures(executor__busy_max=1.0)),
     ),
     Case(
         "generator-limited",
-        "embedded, where the store is in the engine",
+        "embedded, with the store in the engine",
         experiment(set_figures(cpu__engine_share=1.0)),
     ),
     Case(

@@ -17,12 +17,12 @@ CASES = [
     ),
     Case(
         "page-cache",
-        "half, claimed to be the device's",
+        "half, with a claim about the device",
         experiment(set_figures(device__read=5e9), question=asking(claims="device")),
     ),
     Case(
         "page-cache",
-        "less, claimed to be the device's",
+        "less, with a claim about the device",
         experiment(set_figures(device__read=4e9), question=asking(claims="device")),
         INVALID,
         "reads returned 10.0 GB, of which the device gave 4.00 GB; at most 40 % of it was not cached",
@@ -36,7 +36,7 @@ CASES = [
     ),
     Case(
         "page-cache",
-        "on tmpfs, claimed to be the device's",
+        "on tmpfs, with a claim about the device",
         experiment(facts(file_system="tmpfs", claims="device")),
         INVALID,
         "the data lies on tmpfs, which has no device",
@@ -51,7 +51,7 @@ CASES = [
     Case("page-cache", "a store in memory", experiment(both(set_figures(device__read=0), facts(data_in="memory")))),
     Case(
         "page-cache",
-        "a store in memory, claimed to be the device's",
+        "a store in memory, with a claim about the device",
         experiment(both(set_figures(device__read=0), facts(data_in="memory")), question=asking(claims="device")),
         INVALID,
         "the results are claimed to be the device's, but the store keeps its data in memory",

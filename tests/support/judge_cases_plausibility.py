@@ -29,10 +29,10 @@ BELOW = Value("read.p99.9", 1e6, "ns", 100_000, "at_least")
 CASES = [
     Case("littles-law", "at its lower edge", busy(850)),
     Case("littles-law", "below it", busy(849), SUSPECT, f"{LAW}0.849, not 0.85 to 1.05 (849.00 op/s × 10.0 ms ÷ 10)"),
-    Case("littles-law", "with what the engine itself takes", busy(849, driver=12_000)),
+    Case("littles-law", "with the engine's share", busy(849, driver=12_000)),
     Case(
         "littles-law",
-        "below it with that",
+        "below it with the engine's share",
         busy(849, driver=11_000),
         SUSPECT,
         f"{LAW}0.849, not 0.85 to 1.05 (849.00 op/s × 10.0 ms ÷ 10)",
@@ -70,7 +70,7 @@ CASES = [
     ),
     Case(
         "impossible",
-        "faster than a link that it need not take",
+        "faster than an unused link",
         experiment(both(set_figures(write__bandwidth=4.7e8), facts(network_bps=125_000_000))),
     ),
     Case(
@@ -87,7 +87,7 @@ CASES = [
     ),
     Case(
         "impossible",
-        "values through a link",
+        "values over a link",
         experiment(both(set_figures(returned=2e10), facts(networked="yes", network_bps=125_000_000))),
         INVALID,
         "values were returned at 200 MB/s, but the link gives 125 MB/s",
@@ -126,19 +126,19 @@ CASES = [
     ),
     Case(
         "impossible",
-        "a mean of all that failures have raised above what went well",
+        "an overall mean that failures raised above the mean of successes",
         experiment(set_figures(all__max=2e8, all__mean=3e8, errors=50)),
     ),
     Case(
         "impossible",
-        "a mean of all above its maximum, without failures",
+        "an overall mean above its maximum, without failures",
         experiment(set_figures(all__max=2e8, all__mean=3e8)),
         INVALID,
         "all.mean of 300 ms, above all.max of 200 ms",
     ),
     Case(
         "impossible",
-        "less than nothing",
+        "negative",
         experiment(set_figures(throughput=-5)),
         INVALID,
         "throughput is negative: -5.00 op/s",

@@ -104,13 +104,13 @@ CASES = [
     Case("rate-not-held", "ten times the latency, a thousandth of the window", responding(2 * MS, 20 * MS)),
     Case(
         "rate-not-held",
-        "the same in a window of a tenth",
+        "ten times the latency in a window of a tenth",
         responding(2 * MS, 20 * MS, seconds=0.1),
         INVALID,
         "the p50 of the response times rises by 18.6 ms over the window of 3 s, from 4.79 ms",
     ),
     Case("rate-not-held", "a slow system, slower by less than a half", responding(1000 * MS, 1450 * MS)),
-    Case("rate-not-held", "a level that sways by a half", responding(200 * MS, 200 * MS, sway=0.5)),
+    Case("rate-not-held", "a level that oscillates by a half", responding(200 * MS, 200 * MS, sway=0.5)),
     Case(
         "rate-not-held",
         "a tail that grows alone",
@@ -120,7 +120,7 @@ CASES = [
     ),
     Case(
         "rate-not-held",
-        "too few intervals to say",
+        "too few intervals for a decision",
         experiment(
             open_loop,
             series=lambda _: replace(make_series(STEADY[:17]), p50_ns=tuple(100 * MS * at for at in range(1, 18))),

@@ -23,7 +23,7 @@ def spread(width: float) -> ResultSet:
 
 
 CASES = [
-    Case("noisy", "as narrow as asked", spread(0.2)),
+    Case("noisy", "as narrow as requested", spread(0.2)),
     Case(
         "noisy",
         "wider",
@@ -41,8 +41,8 @@ CASES = [
         SUSPECT,
         "the interval of read.p99 is 37 % wide after 6 repeats, not 20 % as requested",
     ),
-    Case("noisy", "wider, with repeats left", replace(spread(0.25), question=asking(until=0.2, at_most=7))),
-    Case("noisy", "wider, nothing asked", replace(spread(0.25), question=asking())),
+    Case("noisy", "wider, with remaining repeats", replace(spread(0.25), question=asking(until=0.2, at_most=7))),
+    Case("noisy", "wider, without a request", replace(spread(0.25), question=asking())),
     Case("too-few-samples", "ten beyond", experiment(set_figures(n=10_000, read__p99__9=5e7))),
     Case(
         "too-few-samples",
@@ -64,7 +64,7 @@ CASES = [
         experiment(set_figures(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99"))),
     ),
     Case("too-few-samples", "of the load", experiment(set_figures(n=9_999, load__insert__p99__9=5e7))),
-    Case("too-few-samples", "of what is not an operation", experiment(set_figures(n=2, cleanup__p99=5e7))),
+    Case("too-few-samples", "without an operation", experiment(set_figures(n=2, cleanup__p99=5e7))),
     Case("too-few-samples", "unknown number of samples", experiment(set_figures(n=0, read__p99__9=5e7))),
     Case("too-few-samples", "three repeats", experiment(repeats=3), NOTE, "n=3: no interval, no claim possible"),
     Case("too-few-samples", "five repeats", experiment(repeats=5), NOTE, "n=5: no interval, no claim possible"),

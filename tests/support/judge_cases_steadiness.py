@@ -32,7 +32,7 @@ CASES = [
         SUSPECT,
         "the JVM still compiled during 6 % of the window",
     ),
-    Case("not-steady", "a JVM that hardly does", experiment(facts(jvm_compiling=0.05))),
+    Case("not-steady", "a JVM that hardly compiles", experiment(facts(jvm_compiling=0.05))),
     Case(
         "stalled",
         "a second of silence, a slow tail",
@@ -47,7 +47,7 @@ CASES = [
     ),
     Case(
         "stalled",
-        "a second of silence, which the p99.9 of few operations is itself",
+        "a second of silence, which equals the p99.9 of few operations",
         experiment(set_figures(n=500, without=("read.p99.9",), all__p99__9=1e9), rates=(*STEADY, 0.0, *STEADY)),
         SUSPECT,
         "no operation ended for 1.00 s, from 30 s on",
@@ -64,7 +64,7 @@ CASES = [
     ),
     Case(
         "stalled",
-        "operations ended badly, due long before",
+        "failed operations that were due long before",
         experiment(
             series=lambda _: replace(make_series((*STEADY, 0.0, 0.0)), ended=(100,) * 30 + (7, 7)),
         ),
@@ -82,7 +82,7 @@ CASES = [
     Case("stalled", "errors came back", experiment(series=lambda _: make_series((*STEADY, 0.0), (0,) * 30 + (7,)))),
     Case(
         "stalled",
-        "no answer to the end",
+        "no answer until the end",
         experiment(noting("hung", "3 operations got no answer")),
         SUSPECT,
         "3 operations got no answer",

@@ -119,7 +119,7 @@ def pace_one_side(system: str, block: int, rate: float) -> TrialResult:
 COMBINED = [
     # The generator's share of latency.
     Case(
-        "a fifth of the slower side's time and a third of the faster one's is our own overhead, the same for both",
+        "a fifth of the slower side's time and a third of the faster one's is the engine's overhead, the same for both",
         # Latencies of 10 and 6.7 ms, each with 2 ms of the generator's time. The true latencies, 8 and 4.7 ms, differ
         # by a factor of 1.7.
         lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, change=set_figures(driver=2 * MS)),
@@ -127,7 +127,7 @@ COMBINED = [
         (wins_by_a_bound("lmdb", 1.15, 1.75), fires("generator-limited"), verdict("valid")),
     ),
     Case(
-        "one operation of two thousand went out late by us",
+        "one operation of two thousand was sent late by the engine",
         lambda: simulate_results(
             TWICE, make=run_at_rate, change=set_figures(late__generator=30), question=asking(metrics=(P99,))
         ),
@@ -135,7 +135,7 @@ COMBINED = [
         metric=P99,
     ),
     Case(
-        "the generator was late for one operation of twenty, which no median shows",
+        "the generator was late for one operation of twenty, which does not affect the median",
         lambda: simulate_results(
             TWICE, make=run_at_rate, change=set_figures(late__generator=3000), question=asking(metrics=("read.p50",))
         ),
@@ -171,13 +171,13 @@ COMBINED = [
         (wins("lmdb", 2.0), verdict("valid")),
     ),
     Case(
-        "values read in one workload were wrong: the other one is claimed",
+        "one workload read wrong values: the other workload is claimed",
         corrupt_writes,
         (wins("lmdb", 1.5), verdict("valid")),
         context={"workload": "reads"},
     ),
     Case(
-        "values read in one workload were wrong: that one is refused",
+        "one workload read wrong values: it is refused",
         corrupt_writes,
         (expect_refusal("unverified"),),
         context={"workload": "writes"},
@@ -188,12 +188,12 @@ COMBINED = [
         (wins("lmdb", 2.0), verdict("suspect"), fires("incomplete", "suspect")),
     ),
     Case(
-        "six trials on one side, and five of the same blocks on the other",
+        "six trials on one side, and trials of five of these blocks on the other",
         lambda: drop_trials(simulate_results(TWICE, 6), "lmdb-3"),
         (too_few(), verdict("suspect")),
     ),
     Case(
-        "three percent faster in twenty blocks, 0.2 percent failed in one trial: the other nineteen say the same",
+        "three percent faster in twenty blocks, 0.2 percent failed in one trial: the remaining nineteen agree",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1030.0}, 20, noise=0.002, change=change_system("lmdb", fail_share(0.002), 5)
         ),
@@ -230,7 +230,7 @@ COMBINED = [
         (wins("lmdb", 2.0), verdict("valid"), silent("hosts-differ")),
     ),
     Case(
-        "durability is compared on purpose, and the consistency differs as well",
+        "durability is compared intentionally, and the consistency differs as well",
         lambda: simulate_results(
             TWICE,
             change=both(
@@ -242,7 +242,7 @@ COMBINED = [
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "two systems whose price of durability is the question, as the file says",
+        "two systems, with the price of durability as the question",
         lambda: simulate_results(
             TWICE,
             change=change_system("rocksdb", facts(durability="device")),
@@ -251,12 +251,12 @@ COMBINED = [
         (wins("lmdb", 2.0), verdict("valid"), fires("guarantees-differ", "note")),
     ),
     Case(
-        "two systems of which one keeps three copies, at every number of clients",
+        "two systems, one with three copies at every number of clients",
         lambda: simulate_results(TWICE, change=both(change_system("rocksdb", RF_3), change_system("lmdb", RF_1))),
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "three nodes against five on purpose, with other processors",
+        "three nodes intentionally compared with five, with other processors",
         lambda: simulate_results(
             {"rocksdb": 3000.0, "lmdb": 5000.0},
             change=both(
@@ -293,17 +293,17 @@ COMBINED = [
     ),
     # The time series of the window.
     Case(
-        "throughput falls by 60 percent for one second of five, all the time, on both sides",
+        "throughput falls by 60 percent for one second in every five, on both sides",
         lambda: simulate_results(TWICE, minute=dips(5, 0.6)),
         (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
-        "throughput falls by 60 percent for one second of fifteen",
+        "throughput falls by 60 percent for one second in fifteen",
         lambda: simulate_results(TWICE, minute=side_series("lmdb", dips(15, 0.6))),
         (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
-        "throughput falls by three percent for one second of ten, all the time",
+        "throughput falls by three percent for one second in every ten",
         lambda: simulate_results(TWICE, minute=dips(10, 0.03)),
         (wins("lmdb", 2.0), verdict("valid"), silent("not-steady")),
     ),
@@ -322,7 +322,7 @@ COMBINED = [
         metric=P99,
     ),
     Case(
-        "a tool prints 1.0 and 2.0 ms with one digit behind the point",
+        "a tool prints 1.0 and 2.0 ms with one decimal",
         lambda: print_digits({"rocksdb": 2.0, "lmdb": 1.0}, 0.1),
         (favours("lmdb"), verdict("valid")),
         metric=P99,
@@ -338,7 +338,7 @@ COMBINED = [
         (expect_same_or_slight(), verdict("valid")),
     ),
     Case(
-        "the same store twice while the machine slows down by half, blocks interleaved",
+        "one store twice while the machine slows down by half, blocks interleaved",
         lambda: simulate_results({"first": 1000.0, "second": 1000.0}, 10, noise=0.001, drift=0.5),
         (expect_same_or_slight(), verdict("valid")),
     ),
@@ -349,7 +349,7 @@ COMBINED = [
         (expect_no_knee(), expect_overall("suspect")),
     ),
     Case(
-        "the curve of a system that is saturated by two clients",
+        "the curve of a system saturated by two clients",
         lambda: sweep({1: 5000, 2: 9900, 4: 10_000, 8: 10_000, 16: 10_000}),
         (knee(1, 2), expect_overall("valid")),
     ),

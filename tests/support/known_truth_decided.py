@@ -146,7 +146,7 @@ def add_outlier() -> ResultSet:
 TAIL = ("read.p99", "all.p99", "read.p99.9", "all.p99.9")
 longer_tail = change_system("lmdb", scale_metrics(TAIL, 2.0))
 DECIDED = [
-    Case("a third faster, nothing wrong", simulate_results, (wins("lmdb", 4 / 3), verdict("valid"))),
+    Case("a third faster, without faults", simulate_results, (wins("lmdb", 4 / 3), verdict("valid"))),
     Case(
         "half as fast, nothing wrong",
         lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 500.0}),
@@ -164,12 +164,12 @@ DECIDED = [
     ),
     Case("ten percent faster, one outlier in forty trials", add_outlier, (wins("lmdb", 1.1), verdict("valid"))),
     Case(
-        "one and a half percent faster and hardly any noise",
+        "1.5 percent faster with little noise",
         lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1015.0}, noise=0.001, repeats=10),
         (wins("lmdb", 1.015, 0.003), verdict("valid")),
     ),
     Case(
-        "ten times faster, 14 percent of its time is our own overhead",
+        "ten times faster, 14 percent of its time is the engine's overhead",
         lambda: overhead(0.163 * MS),
         (wins_by_a_bound("lmdb", 8.3, 10.0), fires("generator-limited"), verdict("valid")),
     ),
@@ -218,12 +218,12 @@ DECIDED = [
         (wins("lmdb", 2.5), verdict("valid"), fires("page-cache", "note")),
     ),
     Case(
-        "values of 16 kB in compressed pages of 4 kB, claimed to be the device's: few bytes, as many device reads",
+        "values of 16 kB in compressed pages of 4 kB, with a claim about the device: few bytes, as many device reads",
         lambda: simulate_results(change=compress_values, question=asking(claims="device")),
         (wins("lmdb", 4 / 3), verdict("valid"), silent("page-cache")),
     ),
     Case(
-        "the same setting, which older results call none and newer ones interval",
+        "one setting, called none in old results and interval in new ones",
         lambda: simulate_results(
             change=both(
                 facts(durability="interval", how="synchronous_commit=off, fsync=on"),
@@ -288,7 +288,7 @@ DECIDED = [
         (wins("lmdb", 4 / 3), verdict("valid"), silent("hosts-differ")),
     ),
     Case(
-        "half the tail latency at a rate that both hold",
+        "half the tail latency at a rate that both reach",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 2000.0}, make=run_at_rate, question=asking(metrics=("read.p99",))
         ),
@@ -306,7 +306,7 @@ DECIDED = [
         metric="read.p99",
     ),
     Case(
-        "operations waited for a client at a rate that both hold",
+        "operations waited for a client at a rate that both reach",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 2000.0},
             make=run_at_rate,
@@ -322,7 +322,7 @@ DECIDED = [
         (wins("lmdb", 2.0), verdict("suspect"), fires("interference", "suspect")),
     ),
     Case(
-        "measured in two runs, half as fast again",
+        "measured in two runs, 1.5 times as fast",
         lambda: simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, interleaved=False),
         (wins("lmdb", 1.5), verdict("unchecked"), fires("sides-differ", "unchecked")),
     ),
@@ -333,7 +333,7 @@ DECIDED = [
         context={"workload": "reads"},
     ),
     Case(
-        "and slower in writes, by the same experiment",
+        "and slower in writes, in one experiment",
         two_workloads,
         (wins("rocksdb", 0.5), verdict("valid")),
         context={"workload": "writes"},
@@ -363,19 +363,19 @@ DECIDED = [
         (wins("lmdb", 4 / 3), verdict("valid"), silent("unverified")),
     ),
     Case(
-        "a third faster with a throughput that sways by a few percent from second to second",
+        "a third faster with a throughput that varies by a few percent between seconds",
         lambda: simulate_results(
             minute=lambda result: make_series(result, lambda at: typical(60, 0.03, result.trial)[at])
         ),
         (wins("lmdb", 4 / 3), verdict("valid"), silent("not-steady")),
     ),
     Case(
-        "the same store twice, hardly any noise",
+        "one store twice, with little noise",
         lambda: simulate_results({"first": 1000.0, "second": 1000.0}, noise=0.001, repeats=10),
         (expect_same(), verdict("valid")),
     ),
     Case(
-        "the same store twice, one percent of noise and many repeats",
+        "one store twice, one percent of noise and many repeats",
         lambda: simulate_results({"first": 1000.0, "second": 1000.0}, noise=0.01, repeats=30),
         (expect_same(), verdict("valid")),
     ),
@@ -392,7 +392,7 @@ DECIDED = [
         (differs_little(), verdict("valid")),
     ),
     Case(
-        "a p99 that is one step of the histogram higher, every time",
+        "a p99 that is always one bucket of the histogram higher",
         shift_bucket,
         (expect_same_or_slight(), verdict("valid")),
         metric="read.p99",

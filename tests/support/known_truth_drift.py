@@ -262,17 +262,17 @@ DRIFTING = [
         (unsure(), SUSPECT),
     ),
     Case(
-        "equal but for a compaction of lmdb in the last third of every window",
+        "equal except for a compaction of lmdb in the last third of every window",
         lambda: simulate_drift(FLAT, always(lmdb=hump(0.8, 0.67, 1.0)), question=THROUGHPUT),
         (unsure(), fires("not-steady", "suspect"), SUSPECT),
     ),
     Case(
-        "equal but for a compaction of lmdb in the last two seconds of every window",
+        "equal except for a compaction of lmdb in the last two seconds of every window",
         lambda: simulate_drift(FLAT, always(lmdb=hump(0.5, 0.96, 1.0)), 8, question=THROUGHPUT),
         (unsure(), SUSPECT),
     ),
     Case(
-        "half as fast again, with a compaction in the last third of every window on both sides",
+        "1.5 times as fast, with a compaction in the last third of every window on both sides",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, lambda *_: hump(0.8, 0.67, 1.0), question=THROUGHPUT
         ),
@@ -357,7 +357,7 @@ DRIFTING = [
         (unsure(), SUSPECT),
     ),
     Case(
-        "half as fast again, and both sides wander by a tenth within the window",
+        "1.5 times as fast, and both sides wander by a tenth within the window",
         lambda: wandering(1.5),
         (favours("lmdb"), VALID),
     ),
@@ -375,12 +375,12 @@ DRIFTING = [
         (unsure(), SUSPECT),
     ),
     Case(
-        "equal but for the last of six intervals of every window, in which lmdb has 80 percent of its speed",
+        "equal except for the last of six intervals of every window, in which lmdb has 80 percent of its speed",
         lambda: short(always(lmdb=hump(0.8, 0.83, 1.0)), 6),
         (unsure(), SUSPECT),
     ),
     Case(
-        "equal but for the last of ten intervals of every window, shorter and at a fifth of the speed",
+        "equal except for the last of ten intervals of every window, shorter and at a fifth of the speed",
         lambda: short(always(lmdb=hump(0.2, 0.9, 1.0)), 10, 0.85),
         (unsure(), SUSPECT),
     ),

@@ -206,19 +206,19 @@ def durable(*blocks: int) -> Change:
 EDGES = [
     # Several deciding figures.
     Case(
-        "both figures were to be narrow, and only the p99 is not: the throughput stands",
+        "both figures should be narrow, but the p99 is wide: the claim on throughput",
         lambda: noisy_tail(metrics=BOTH, until={"throughput": 0.05, P99: 0.05}),
         (wins("lmdb", 4 / 3), VALID, fires("noisy", "suspect")),
     ),
     Case(
-        "both figures were to be narrow, and only the p99 is not: the p99",
+        "both figures should be narrow, but the p99 is wide: the p99",
         lambda: noisy_tail(metrics=BOTH, until={"throughput": 0.05, P99: 0.05}),
         (expect_no_win("rocksdb"), SUSPECT),
         metric=P99,
     ),
     Case(
         # The verdict of the experiment is the verdict of its claims; the warning concerns a figure without a claim.
-        "a figure that is not compared was to be narrow, and is not",
+        "a figure outside the comparison should be narrow, but is wide",
         lambda: noisy_tail(metrics=("throughput",), until={"throughput": 0.05, P99: 0.05}),
         (wins("lmdb", 4 / 3), VALID, fires("noisy", "suspect"), expect_overall("valid")),
     ),
@@ -242,24 +242,24 @@ EDGES = [
         (wins("lmdb", 2.0), SUSPECT, fires("retried", "suspect"), says("1 earlier attempt at this trial failed")),
     ),
     Case(
-        "twice as fast; a trial has no attempt that the lab did not end",
+        "twice as fast; the lab ended all attempts of a trial",
         lambda: record_attempts(lmdb_4=(("interrupted", 9.0), ("interrupted", 9.0), ("interrupted", 9.0))),
         (wins("lmdb", 2.0), SUSPECT, fires("incomplete", "suspect"), silent("retried")),
     ),
     Case(
-        "twice as fast; a trial failed and was then ended by the lab at each further attempt: the failure stands",
+        "twice as fast; a trial failed, and the lab ended all further attempts: the failure counts",
         lambda: record_attempts(lmdb_4=(("failed", 0.5), ("interrupted", 9.0), ("interrupted", 9.0))),
         (favours("lmdb"), SUSPECT, fires("incomplete", "invalid")),
     ),
     # Bounds in the measurements of other tools.
     Case(
-        "a table in which one of six p99 is a lower bound: the p99",
+        "a table with a lower bound as one of six p99 values: the p99",
         bounds_in_a_table,
         (expect_bound(), UNCHECKED),
         metric=P99,
     ),
     Case(
-        "a table in which one of six p99 is a lower bound: the throughput",
+        "a table with a lower bound as one of six p99 values: the throughput",
         bounds_in_a_table,
         (wins("lmdb", 2.0), UNCHECKED),
     ),
@@ -295,7 +295,7 @@ EDGES = [
         (wins("rocksdb", 0.97, 0.005), UNCHECKED),
     ),
     Case(
-        "YCSB did all of its target, and six percent of one side's operations failed, which the file allows",
+        "YCSB reached its target, and six percent of one side's operations failed, which the file allows",
         lambda: failing_tools(
             logs("rocksdb", runs(1000, 2000, target=1000, intended_p99_us=2100.0)),
             logs("lmdb", runs(1000, 1000, target=1000, intended_p99_us=1100.0, failed=3600)),
@@ -305,19 +305,19 @@ EDGES = [
     ),
     # Pooled columns.
     Case(
-        "systems pooled over how they sync, as often on both sides: repeats of unlike guarantees",
+        "systems pooled over their sync mode, equally on both sides: repeats with different guarantees",
         lambda: pool_columns(vary_wal(SYNCED, {}), "system"),
         (expect_no_win("rocksdb"), SUSPECT),
     ),
     Case(
-        "systems pooled over how they sync, which one of them never does",
+        "systems pooled over their sync mode; one never syncs",
         lambda: pool_columns(
             vary_wal({key: rate for key, rate in SYNCED.items() if key != ("lmdb", "device")}, {}), "system"
         ),
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "equal systems pooled over how they sync, one of them mostly and the other seldom",
+        "equal systems pooled over their sync mode; one syncs mostly, the other seldom",
         lambda: pool_columns(
             vary_wal(
                 PRICE,
@@ -454,7 +454,7 @@ EDGES = [
         (unsure(), SUSPECT),
     ),
     Case(
-        "half as fast again in two runs, and falls from 1.3 to 0.7 of its mean in every window",
+        "1.5 times as fast in two runs, and drops from 1.3 to 0.7 of its mean in every window",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, always(lmdb=line(1.3, 0.7)), 8, interleaved=False, question=THROUGHPUT
         ),

@@ -133,7 +133,7 @@ def three_systems(unsteady: str) -> ResultSet:
 EXCLUDED = [
     # Single repeats.
     Case(
-        "half as fast again, and falls to 60 percent half way in two windows of six",
+        "1.5 times as fast, and falls to 60 percent half way in two windows of six",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, sometimes("lmdb", step(1.0, 0.6), 2, 5), question=THROUGHPUT
         ),
@@ -243,27 +243,27 @@ EXCLUDED = [
         (favours("lmdb"), SUSPECT),
     ),
     Case(
-        "equal, and a fifth faster where its clock jumped and where operations failed",
+        "equal, but 20 percent faster in repeats with clock jumps or failures",
         worst_of_two_reasons,
         (unsure(), verdict("invalid")),
     ),
     Case(
-        "equal, slower where it was not steady, and the other faster where its clock jumped",
+        "equal; one side slower in unsteady repeats, the other faster in repeats with clock jumps",
         unsteady_and_invalid,
         (unsure(), verdict("suspect", "invalid")),
     ),
     Case(
-        "equal, slower where the hypervisor took its processors, and the other faster where it rose, of eight",
+        "equal; one side slower with stolen processors, the other faster in rising repeats, eight blocks",
         lambda: stolen_and_unsteady(8, (1, 2), (3, 4)),
         (unsure(), SUSPECT),
     ),
     Case(
-        "equal, slower where the hypervisor took its processors, and the other faster where it rose, of twelve",
+        "equal; one side slower with stolen processors, the other faster in rising repeats, twelve blocks",
         lambda: stolen_and_unsteady(12, (1, 2, 3, 4), (5, 6, 7, 8)),
         (unsure(), SUSPECT),
     ),
     Case(
-        "half as fast again in ten blocks, two windows fall and one trial needed a second attempt",
+        "1.5 times as fast in ten blocks, two windows fall and one trial needed a second attempt",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             sometimes("lmdb", step(1.0, 0.7), 2, 5),
@@ -285,7 +285,7 @@ EXCLUDED = [
         (unsure(), SUSPECT),
     ),
     Case(
-        "half as fast again: the hypervisor took 4.9 percent of the processors in all trials of rocksdb",
+        "1.5 times as fast: the hypervisor took 4.9 percent of the processors in all trials of rocksdb",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             always(),
@@ -295,14 +295,14 @@ EXCLUDED = [
         (wins("lmdb", 1.5), VALID),
     ),
     Case(
-        "five percent faster, and nine percent of both sides' time is our own",
+        "five percent faster, and nine percent of both sides' time is the engine's overhead",
         lambda: simulate_drift(
             {"rocksdb": 1000.0, "lmdb": 1050.0}, always(), change=set_figures(driver=0.9 * MS), question=THROUGHPUT
         ),
         (wins("lmdb", 1.05), VALID),
     ),
     Case(
-        "twice as fast, and nine percent of its time is our own",
+        "twice as fast, and nine percent of its time is the engine's overhead",
         lambda: simulate_drift(
             TWICE, always(), change=change_system("lmdb", set_figures(driver=0.45 * MS)), question=THROUGHPUT
         ),
@@ -310,14 +310,14 @@ EXCLUDED = [
     ),
     # Data outside the comparison.
     Case(
-        "twice the throughput; an operation of the warm-up lasted far into the window, which concerns latencies",
+        "twice the throughput; an operation of the warm-up extended far into the window, which affects latencies",
         lambda: simulate_results(
             TWICE, change=change_system("rocksdb", set_figures(carried__max=20e9)), question=THROUGHPUT
         ),
         (wins("lmdb", 2.0), VALID),
     ),
     Case(
-        "half as fast again as rocksdb, while a third system is not steady",
+        "1.5 times as fast as rocksdb, while a third system is not steady",
         lambda: three_systems("redb"),
         (wins("lmdb", 1.5), VALID, expect_overall("suspect")),
         contender="lmdb",
@@ -347,7 +347,7 @@ EXCLUDED = [
         (expect_overall("suspect", "invalid"), unsure_of_the_knee()),
     ),
     Case(
-        "throughput doubles up to 64 clients: those beyond eight had not warmed up in any window",
+        "throughput doubles up to 64 clients: points beyond eight clients had not warmed up in any window",
         lambda: slow_starts_of_a_sweep(
             lambda clients, _: line(0.0, 16 / clients) if clients > 8 else steady,
             {1: 1000, 2: 2000, 4: 4000, 8: 8000, 16: 16_000, 32: 32_000, 64: 64_000},

@@ -198,14 +198,14 @@ IMPORTED = [
         (expect_refusal("errors"),),
     ),
     Case(
-        "YCSB, six runs each, one side synced every write by its facts",
+        "YCSB, six runs each, one side synced every write according to its facts",
         lambda: compare_files(
             logs("rocksdb", runs(100, 300_000), durability="device"), logs("lmdb", runs(2000, 15_000), durability="os")
         ),
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "YCSB, six runs each, hosts of other sizes by their facts",
+        "YCSB, six runs each, hosts of different sizes according to their facts",
         lambda: compare_files(logs("rocksdb", runs(1000, 30_000), cpus=8), logs("lmdb", runs(2000, 15_000), cpus=32)),
         (favours("lmdb"), verdict("suspect"), fires("hosts-differ", "suspect")),
     ),
@@ -218,7 +218,7 @@ IMPORTED = [
         metric=P99,
     ),
     Case(
-        "the same runs with their response times",
+        "these runs with their response times",
         lambda: two(
             runs(1000, 2000, target=1000, intended_p99_us=2100.0),
             runs(1000, 1000, target=1000, intended_p99_us=900_000.0),
@@ -228,7 +228,7 @@ IMPORTED = [
         metric=P99,
     ),
     Case(
-        "YCSB did 700 of the 1,000 op/s of its target: the tail of what it did send",
+        "YCSB did 700 of the 1,000 op/s of its target: the tail of the operations that it sent",
         lambda: two(runs(700, 2000, target=1000), runs(1000, 2500, target=1000), P99),
         (expect_no_trust(), verdict("invalid")),
         metric=P99,
@@ -266,12 +266,12 @@ IMPORTED = [
         metric=P99,
     ),
     Case(
-        "three YCSB logs each, every one given twice",
+        "three YCSB logs each, each imported twice",
         lambda: two(2 * runs(1000, 30_000, 3), 2 * runs(2000, 15_000, 3)),
         (expect_no_claim(), verdict("invalid")),
     ),
     Case(
-        "YCSB, six runs each, 95 percent reads against 50 percent, as the counts of the logs say",
+        "YCSB, six runs each, 95 percent reads against 50 percent, according to the counts in the logs",
         lambda: two(runs(1000, 30_000, updates=0.5), runs(2000, 15_000, updates=0.05)),
         (verdict("suspect", "invalid"), fires("load-differs"), unsure()),
     ),
@@ -287,20 +287,20 @@ IMPORTED = [
         (fires("littles-law", "suspect"), favours("split"), verdict("suspect")),
     ),
     Case(
-        "the report on TestDFSIO: 1,804 MB/s from disks that give 1,690 MB/s, three repeats",
+        "the report on TestDFSIO: 1,804 MB/s from disks that deliver 1,690 MB/s, three repeats",
         lambda: from_file(FIXTURES / "hdfs-read.csv", {}),
         (fires("impossible", "invalid"), expect_no_claim(), verdict("invalid")),
         metric="read.bandwidth",
         context={"hdfs_replication": 3, "volume_replication": 1},
     ),
     Case(
-        "TestDFSIO reads at 1,800 MB/s from disks that give 1,000 MB/s",
+        "TestDFSIO reads at 1,800 MB/s from disks that deliver 1,000 MB/s",
         lambda: dfsio({"px": 300.0, "no-px": 1800.0}),
         (expect_refusal("impossible"),),
         metric="read.bandwidth",
     ),
     Case(
-        "TestDFSIO reads at 600 MB/s from disks that give 1,000 MB/s",
+        "TestDFSIO reads at 600 MB/s from disks that deliver 1,000 MB/s",
         lambda: dfsio({"px": 300.0, "no-px": 600.0}),
         (wins("no-px", 2.0), silent("impossible"), verdict("valid")),
         metric="read.bandwidth",

@@ -150,24 +150,24 @@ def drop_fact(changed_system: str, name: str) -> Change:
 REFUSED = [
     # A rate that is not held.
     Case(
-        "30 percent too much is due on one side: latencies reveal the length of the window",
+        "the load is 30 percent too high on one side: latencies reveal the length of the window",
         lambda: overload({"rocksdb": 700.0, "lmdb": 2000.0}),
         (expect_refusal("rate-not-held"),),
         metric=P99,
     ),
     Case(
-        "the same: the throughput of the overloaded side is its capacity",
+        "the load is too high on one side: its throughput is its capacity",
         lambda: overload({"rocksdb": 700.0, "lmdb": 2000.0}),
         (favours("lmdb"), fires("rate-not-held", "invalid"), says("capacity"), verdict("valid")),
     ),
     Case(
-        "5 percent too much is due on both sides, and everything is answered by the cut-off",
+        "the load is 5 percent too high on both sides, and everything is answered by the cut-off",
         lambda: overload({"rocksdb": 950.0, "lmdb": 950.0}),
         (expect_refusal("rate-not-held"),),
         metric=P99,
     ),
     Case(
-        "far too much is due on both sides: capacities are compared",
+        "the load is far too high on both sides: capacities are compared",
         lambda: overload({"rocksdb": 400.0, "lmdb": 600.0}),
         (wins("lmdb", 1.5), says("capacity"), verdict("valid")),
     ),
@@ -184,7 +184,7 @@ REFUSED = [
     ),
     # Failures.
     Case(
-        "the faster side refuses a third of the requests at once",
+        "the faster side immediately refuses a third of the requests",
         lambda: simulate_results(TWICE, change=change_system("lmdb", fail_share(0.33))),
         (expect_refusal("errors"),),
     ),
@@ -235,12 +235,12 @@ REFUSED = [
         (expect_refusal("incomplete"),),
     ),
     Case(
-        "one value of a million was not what had been written",
+        "one of a million values was wrong",
         lambda: simulate_results(TWICE, change=change_system("lmdb", set_figures(wrong=1), 3)),
         (expect_refusal("unverified"),),
     ),
     Case(
-        "values were to be verified, and one of each trial was",
+        "verification was requested, and one value per trial was verified",
         lambda: simulate_results(TWICE, change=set_figures(verified=1), question=asking(verify=True)),
         (expect_refusal("unverified"),),
     ),
@@ -253,7 +253,7 @@ REFUSED = [
     ),
     # The generator.
     Case(
-        "14 percent of the slower side's time is our own overhead, and it is 5 percent behind",
+        "14 percent of the slower side's time is the engine's overhead, and it is 5 percent behind",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1050.0},
             noise=0.002,
@@ -262,7 +262,7 @@ REFUSED = [
         (expect_refusal("generator-limited"),),
     ),
     Case(
-        "nine tenths of both sides' time are our own overhead, so that they look equal",
+        "nine tenths of both sides' time are the engine's overhead, which makes them seem equal",
         lambda: simulate_results(FLAT, noise=0.001, repeats=10, change=set_figures(driver=9 * MS)),
         (expect_no_claim(), fires("generator-limited", "invalid"), verdict("invalid")),
     ),
@@ -272,7 +272,7 @@ REFUSED = [
         (expect_refusal("generator-limited"),),
     ),
     Case(
-        "saturated executors on both sides, which therefore look equal",
+        "saturated executors on both sides, which makes them seem equal",
         lambda: simulate_results(FLAT, noise=0.001, repeats=10, change=add_servers(rocksdb=0.99, lmdb=0.99)),
         (expect_no_claim(), fires("generator-limited", "invalid"), verdict("invalid")),
     ),
@@ -305,7 +305,7 @@ REFUSED = [
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "a log that is synced each second against none",
+        "a log synced every second against no log",
         lambda: simulate_results(
             TWICE,
             change=both(
@@ -315,7 +315,7 @@ REFUSED = [
         (expect_refusal("guarantees-differ"), says("differ in durability \\(interval against none\\)")),
     ),
     Case(
-        "commits that are not waited for against synced ones",
+        "unacknowledged commits against synced ones",
         lambda: simulate_results(
             TWICE,
             change=both(
@@ -326,7 +326,7 @@ REFUSED = [
         (expect_refusal("guarantees-differ"), says("differ in durability \\(device against interval\\)")),
     ),
     Case(
-        "a log that is synced each second, and in older results one of another kind that is called none",
+        "a log synced every second, and old results with another kind called none",
         lambda: simulate_results(
             TWICE,
             change=both(
@@ -337,12 +337,12 @@ REFUSED = [
         (expect_refusal("guarantees-differ"),),
     ),
     Case(
-        "one side does not know what a write survives",
+        "one side has an unknown durability",
         lambda: simulate_results(TWICE, change=change_system("lmdb", facts(durability="unknown"))),
         (favours("lmdb"), verdict("suspect"), fires("guarantees-differ", "suspect")),
     ),
     Case(
-        "no side knows what a write survives",
+        "both sides have an unknown durability",
         lambda: simulate_results(TWICE, change=facts(durability="unknown")),
         (favours("lmdb"), verdict("suspect"), fires("guarantees-differ", "suspect")),
     ),
@@ -402,27 +402,27 @@ REFUSED = [
         (verdict("suspect", "invalid"), fires("not-steady", "suspect"), favours("lmdb")),
     ),
     Case(
-        "throughput falls by 60 percent for two seconds of ten, all the time",
+        "throughput falls by 60 percent for two seconds in every ten",
         lambda: simulate_results(minute=side_series("rocksdb", dips(10, 0.6, 2))),
         (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
-        "throughput falls by 60 percent for a second of twenty",
+        "throughput falls by 60 percent for one second in twenty",
         lambda: simulate_results(minute=side_series("lmdb", dips(20, 0.6))),
         (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
-        "nothing comes back for one second of every fifteen",
+        "no answer for one second in every fifteen",
         lambda: simulate_results(minute=side_series("lmdb", dips(15, 1.0))),
         (verdict("suspect", "invalid"), favours("lmdb")),
     ),
     Case(
-        "nothing comes back for three seconds, once",
+        "no answer for three seconds, once",
         lambda: simulate_results(minute=side_series("rocksdb", dips(60, 1.0, 3))),
         (verdict("suspect", "invalid"), fires("stalled", "suspect"), favours("lmdb")),
     ),
     Case(
-        "the p99 that is compared becomes ten times as long half way, at an even throughput",
+        "the compared p99 grows tenfold half way, at constant throughput",
         lambda: simulate_results(
             TWICE, make=run_at_rate, minute=side_series("lmdb", tails), question=asking(metrics=(P99,))
         ),
@@ -441,7 +441,7 @@ REFUSED = [
     ),
     # Memory and devices.
     Case(
-        "one read of a thousand reaches the device whose results these are claimed to be",
+        "0.1 percent of the reads reach the device, with a claim about the device",
         lambda: simulate_results(
             TWICE,
             change=lambda result: set_figures(
@@ -454,12 +454,12 @@ REFUSED = [
         (expect_refusal("page-cache"),),
     ),
     Case(
-        "small values in large pages: many bytes of the device, few of its reads, claimed to be the device's",
+        "small values in large pages: many device bytes, few device reads, with a claim about the device",
         lambda: simulate_results(TWICE, change=small_values, question=asking(claims="device")),
         (expect_refusal("page-cache"),),
     ),
     Case(
-        "data on tmpfs, claimed to be the device's",
+        "data on tmpfs, with a claim about the device",
         lambda: simulate_results(TWICE, change=facts(file_system="tmpfs"), question=asking(claims="device")),
         (expect_refusal("page-cache"),),
     ),

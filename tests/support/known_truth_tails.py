@@ -119,7 +119,7 @@ TAIL_CASES = [
         metric=P99,
     ),
     Case(
-        "half the p95 at a rate, and nothing moves",
+        "half the p95 at a rate, without drift",
         lambda: simulate_drift_at_rate(
             {"rocksdb": 10.0, "lmdb": 5.0}, always(), question=asking(metrics=("read.p95",))
         ),
@@ -127,19 +127,19 @@ TAIL_CASES = [
         metric="read.p95",
     ),
     Case(
-        "equal but for a fifth in the middle of every window in which the latencies of lmdb are five times as long",
+        "equal except for a fifth in the middle of every window in which the latencies of lmdb are five times as long",
         lambda: simulate_drift_at_rate(ALIKE, always(lmdb=hump(5.0, 0.4, 0.6)), question=asking(metrics=(P99,))),
         (unsure(), SUSPECT),
         metric=P99,
     ),
     Case(
-        "equal but for the last tenth of every window in which the latencies of lmdb are three times as long",
+        "equal except for the last tenth of every window in which the latencies of lmdb are three times as long",
         lambda: simulate_drift_at_rate(ALIKE, always(lmdb=hump(3.0, 0.9, 1.0)), question=asking(metrics=(P99,))),
         (unsure(), SUSPECT),
         metric=P99,
     ),
     Case(
-        "equal but for the first twentieth of every window in which the latencies of lmdb are ten times as long",
+        "equal except for the first twentieth of every window in which the latencies of lmdb are ten times as long",
         lambda: simulate_results(
             dict.fromkeys(FLAT, 1000.0),
             8,
@@ -170,7 +170,7 @@ TAIL_CASES = [
         metric=P99,
     ),
     Case(
-        "twice the throughput, while the p99 that is not compared doubles half way in every window",
+        "twice the throughput, while the p99, which is not compared, doubles half way in every window",
         lambda: simulate_results(
             TWICE,
             minute=lambda result: replace(
@@ -184,7 +184,7 @@ TAIL_CASES = [
         (wins("lmdb", 2.0), VALID),
     ),
     Case(
-        "half the median at a rate, while the p99 that is not compared triples in every window",
+        "half the median at a rate, while the p99, which is not compared, triples in every window",
         lambda: simulate_results(
             dict.fromkeys(FLAT, 1000.0),
             make=lambda system, block, factor: trial(
@@ -202,13 +202,13 @@ TAIL_CASES = [
         metric="read.p50",
     ),
     Case(
-        "unknown whether the p99 is steady: one interval of ten has none",
+        "unknown steadiness of the p99: one interval in ten has none",
         lambda: simulate_results(TWICE, minute=gaps, question=asking(metrics=(P99,))),
         (trusts_less(), favours("lmdb"), VALID),
         metric=P99,
     ),
     Case(
-        "equal: 0.09 percent of lmdb's operations went out 10 ms late by us, which makes its p99.9",
+        "equal: 0.09 percent of lmdb's operations were sent 10 ms late by the engine, which makes its p99.9",
         lambda: delay_tail("p99.9", 0.0009),
         (unsure(), verdict("invalid")),
         metric="read.p99.9",

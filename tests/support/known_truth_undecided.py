@@ -171,7 +171,7 @@ def peakless(judged: Judged) -> bool:
 UNDECIDED = [
     # Noise.
     Case(
-        "the same store twice, five percent of noise, six blocks",
+        "one store twice, five percent of noise, six blocks",
         lambda: simulate_results(FLAT, noise=0.05),
         (expect_undecided(), verdict("valid"), says(N_IT_WOULD_TAKE)),
     ),
@@ -191,13 +191,13 @@ UNDECIDED = [
         (expect_undecided(), fires("sides-differ", "unchecked"), verdict("unchecked")),
     ),
     Case(
-        "the same store twice, one trial ten times slower",
+        "one store twice, one trial ten times slower",
         lambda: simulate_results(FLAT, noise=0.02, change=change_system("second", faster(0.1), 2)),
         (expect_no_claim(), verdict("valid")),
     ),
-    Case("the same store twice, one block three times faster", lucky_block, (expect_no_claim(), verdict("valid"))),
+    Case("one store twice, one block three times faster", lucky_block, (expect_no_claim(), verdict("valid"))),
     Case(
-        "the interval was to be two percent wide and is far wider after all repeats",
+        "the interval should be two percent wide and is much wider after all repeats",
         lambda: simulate_results(noise=0.05, question=asking(until=0.02, at_most=6)),
         (fires("noisy", "suspect"), verdict("suspect"), favours("lmdb")),
     ),
@@ -239,13 +239,13 @@ UNDECIDED = [
         (expect_no_claim(), verdict("valid")),
     ),
     Case(
-        "three blocks whose lines were taken for three further blocks",
+        "three blocks whose lines were counted as three further blocks",
         renumber_lines,
         (expect_no_claim(), verdict("invalid")),
     ),
-    Case("a run that is compared with a copy of itself", run_against_itself, (expect_no_claim(), verdict("invalid"))),
+    Case("a run compared with a copy of itself", run_against_itself, (expect_no_claim(), verdict("invalid"))),
     Case(
-        "six blocks of which one side failed in half of the blocks",
+        "six blocks, half of which failed on one side",
         lambda: simulate_results(TWICE, change=change_system("lmdb", fail_share(0.5), 1, 2, 3)),
         (expect_no_claim(), fires("errors", "invalid"), verdict("invalid")),
     ),
@@ -259,19 +259,19 @@ UNDECIDED = [
     ),
     # Many questions.
     Case(
-        "a tenth faster in throughput: the last of 24 figures in which nothing differs",
+        "a tenth faster in throughput, after 24 equal figures",
         lambda: measure_figures(24),
         (expect_undecided(), says("exploratory"), verdict("valid")),
         metric=parts(24)[-1],
     ),
     Case(
-        "an exploratory figure of 25 that is ten percent lower by p = 0.002",
+        "one of 25 exploratory figures is ten percent lower (p = 0.002)",
         lambda: exploratory(25),
         (expect_undecided(), says("exploratory"), verdict("valid")),
         metric="engine.part07",
     ),
     Case(
-        "the luckiest of ten contenders that are all alike but for noise",
+        "the luckiest of ten contenders that differ only by noise",
         eleven_systems,
         (expect_no_claim(), verdict("valid")),
         contender="lucky",
@@ -295,7 +295,7 @@ UNDECIDED = [
     ),
     # Data without a time series.
     Case(
-        "a container hides what others did on the host",
+        "a container hides other work on the host",
         lambda: simulate_results(change=set_figures(without=("cpu.steal", "cpu.others", "io.others"))),
         (wins("lmdb", 4 / 3), verdict("valid"), says(r"\d+ of \d+ checks could run")),
     ),
@@ -336,12 +336,12 @@ UNDECIDED = [
         (knee(8, 16), expect_overall("valid")),
     ),
     Case(
-        "throughput has a dent at 8 clients and grows on to 32",
+        "throughput has a dent at 8 clients and grows up to 32",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 3000, 16: 8000, 32: 16_000, 64: 16_000, 128: 16_000}),
         (knee(16, 32), expect_overall("valid")),
     ),
     Case(
-        "throughput still doubles at the most clients that were tried",
+        "throughput still doubles at the highest number of clients",
         lambda: sweep({1: 1000, 2: 2000, 4: 4000, 8: 8000, 16: 16_000, 32: 32_000}),
         (expect_no_knee(), expect_overall("valid")),
     ),

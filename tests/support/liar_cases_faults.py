@@ -132,7 +132,7 @@ FAULTS = [
         expect_refusal("bystander-hit"),
     ),
     fault_case(
-        "a fault before the noise was known",
+        "a fault before the noise could be measured",
         lambda: change_trials(few_windows),
         expect_refusal("before-unsteady"),
     ),
@@ -157,7 +157,7 @@ FAULTS = [
         verdict("valid"),
     ),
     fault_case(
-        "a twin that does not recover from nothing",
+        "a twin that does not recover although it had no fault",
         lambda: change_trials(censor, kind="none"),
         fires("not-recovered", "suspect"),
         expect_overall("suspect"),
@@ -229,12 +229,12 @@ FAULTS = [
         verdict("valid"),
     ),
     fault_case(
-        "a write that was refused and is there",
+        "a refused write that is present",
         lambda: change_trials(alter_figures(ledger__phantom=1)),
         expect_refusal("phantom"),
     ),
     fault_case(
-        "a value that no write of the trial wrote",
+        "a value from no write of the trial",
         lambda: change_trials(alter_figures(ledger__corrupt=1)),
         expect_refusal("corrupt"),
     ),

@@ -18,6 +18,7 @@ from known_truth_expected import (
     verdict,
     wins,
 )
+from known_truth_imports import compare_files
 from known_truth_support import (
     SHAPE,
     change_system,
@@ -36,7 +37,6 @@ from liar_support import (
     START_NS,
     alternating,
     noise,
-    pair,
     plant_difference,
     set_times,
     side,
@@ -217,7 +217,7 @@ HYDRA = [
         ),
     ),
     Case(
-        "a point of which one repeat has a result",
+        "a point with a result in only one repeat",
         lambda: miss_point((2,)),
         (expect_overall("suspect"), fires("incomplete", "suspect"), says("repeats planned are missing")),
     ),
@@ -246,13 +246,13 @@ RUNS = [
         (expect_no_trust(), verdict("suspect"), fires("between-runs", "suspect")),
     ),
     Case(
-        "declared interleaved, and by its times it was",
+        "declared interleaved, as its times confirm",
         lambda: set_times(simulate_results({"rocksdb": 1000.0, "lmdb": 1100.0}), begin_in_blocks),
         (wins("lmdb", 1.1), verdict("valid")),
     ),
     Case(
         "six logs of one system, and on the next day six of the other",
-        lambda: pair(
+        lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=[START_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=[START_NS + DAY_NS + at * HOUR_NS for at in range(6)], known=KNOWN),
         ),
@@ -260,7 +260,7 @@ RUNS = [
     ),
     Case(
         "logs whose times alternate",
-        lambda: pair(
+        lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
             side("tuned", ycsb(1100, "b"), begins=alternating(1), known=KNOWN),
         ),
@@ -268,7 +268,7 @@ RUNS = [
     ),
     # Failures.
     Case(
-        "the slowest operations time out, and the mean leaves them out",
+        "the slowest operations time out, and the mean omits them",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1000.0},
             change=change_system("lmdb", slow_failures),

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from judge_support import asking, set_figures
 from known_truth_expected import Case, favours, fires, says, silent, unsure, verdict, wins
+from known_truth_imports import compare_files
 from known_truth_support import MS, change_system, figure, simulate_results, trial
 from liar_support import (
     KNOWN,
@@ -14,7 +15,6 @@ from liar_support import (
     fio,
     logs,
     noise,
-    pair,
     performance,
     plant_difference,
     side,
@@ -47,7 +47,7 @@ def mix_clients() -> ResultSet:
     fast = ycsb(1010, "b", n=11) + ycsb(4000, "c", n=1, clients=40)
     results = side("tuned", fast, begins=alternating(1, 12), known=KNOWN)
     trials = [replace(trial_of, config={"variant": "tuned"}) for trial_of in results.trials]
-    return pair(slow, replace(results, trials=trials))
+    return compare_files(slow, replace(results, trials=trials))
 
 
 def kinds_as_repeats() -> ResultSet:
@@ -131,7 +131,7 @@ SIDES = [
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
-        "file systems, which are compared",
+        "file systems as the compared dimension",
         lambda: plant_difference(1.3, by="file_system", known={"file_system": "xfs"}),
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
@@ -160,7 +160,7 @@ SIDES = [
         (unsure(), verdict("suspect"), DIFFER, says("zipfian"), says("uniform")),
     ),
     Case(
-        "YCSB, all that matters stated and equal, runs alternating",
+        "YCSB, all relevant facts stated and equal, with alternating runs",
         lambda: logs(ycsb(1000, "a"), ycsb(1300, "b"), known=KNOWN),
         (favours("tuned"), verdict("valid")),
     ),
@@ -233,7 +233,7 @@ SIDES = [
         kinds_as_repeats,
         (verdict("suspect", "invalid"), DIFFER),
     ),
-    Case("one mean typed in six times", repeat_mean, (unsure(), verdict("invalid"))),
+    Case("one mean entered six times", repeat_mean, (unsure(), verdict("invalid"))),
     Case("five of six logs shared by both sides", share_logs, (unsure(), verdict("invalid"))),
     Case("three of nine repeats crashed", crash_repeats, (unsure(), NOT_VALID)),
 ]

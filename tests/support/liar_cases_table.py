@@ -8,6 +8,7 @@ from dataclasses import replace
 from drift_support import THROUGHPUT, always, line, simulate_drift
 from judge_support import Change, asking, set_figures
 from known_truth_expected import Case, expect_no_trust, expect_overall, favours, fires, says, unsure, verdict, wins
+from known_truth_imports import compare_files
 from known_truth_support import (
     CLIENTS,
     SHAPE,
@@ -20,7 +21,18 @@ from known_truth_support import (
     trial,
 )
 from liar_cases_runs import LATENCIES, begin_in_blocks, daily
-from liar_support import DAY_NS, HOUR_NS, KNOWN, START_NS, alternating, logs, noise, pair, set_times, side, ycsb
+from liar_support import (
+    DAY_NS,
+    HOUR_NS,
+    KNOWN,
+    START_NS,
+    alternating,
+    logs,
+    noise,
+    set_times,
+    side,
+    ycsb,
+)
 from loadstone.engine.events import Note
 from loadstone.judge.checks import attempts
 from loadstone.results.result_set import ResultSet
@@ -79,7 +91,7 @@ LIMIT = says("holds up to 4 clients")
 
 def state_side(known: Mapping[str, Scalar], other: Mapping[str, Scalar]) -> ResultSet:
     """YCSB's logs, 1.3 apart and alternating, about which each side states some facts."""
-    return pair(
+    return compare_files(
         side("plain", ycsb(1000, "a"), begins=alternating(0), known=known),
         side("tuned", ycsb(1300, "b"), begins=alternating(1), known=other),
     )
@@ -114,7 +126,7 @@ SCENARIOS = [
         metric=P99,
     ),
     Case(
-        "the slower side crashed twice: the faster side wins all the more",
+        "the slower side crashed twice: the faster side wins even more clearly",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0}, 10, change=change_system("rocksdb", crash, 3, 7), minute=series_of
         ),
@@ -160,7 +172,7 @@ SCENARIOS = [
         (expect_no_trust(),),
     ),
     Case(
-        "one repeat of each side disturbed, half as fast again",
+        "one repeat of each side disturbed, 1.5 times as fast",
         lambda: simulate_results(
             {"rocksdb": 1000.0, "lmdb": 1500.0},
             8,
@@ -210,8 +222,8 @@ SCENARIOS = [
         (expect_no_trust(), verdict("suspect")),
     ),
     Case(
-        "logs that alternate, of which one has no time",
-        lambda: pair(
+        "alternating logs, one without a time",
+        lambda: compare_files(
             side("plain", ycsb(1000, "a"), begins=alternating(0), known=KNOWN),
             side("tuned", ycsb(1100, "b"), known=KNOWN),
         ),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from judge_support import Change, facts
-from known_truth_imports import Ycsb
+from known_truth_imports import Ycsb, compare_files
 from known_truth_support import simulate_results, typical
 from loadstone.commands import show
 from loadstone.commands.open_results import from_file
@@ -21,7 +21,6 @@ from loadstone.importers.read import read_all
 from loadstone.results.folder import Folder
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
-from loadstone.results.union import join_results
 
 HOUR_NS = 3600 * 10**9
 DAY_NS = 24 * HOUR_NS
@@ -178,18 +177,12 @@ def alternating(first: int = 0, n: int = REPEATS) -> list[int]:
     return [START_NS + at * 2 * HOUR_NS + first * HOUR_NS for at in range(n)]
 
 
-def pair(slow: ResultSet, fast: ResultSet, *metrics: str) -> ResultSet:
-    """Two sides as `loadstone compare` joins them."""
-    joined = join_results([slow, fast])
-    return replace(joined, question=replace(joined.question, metrics=metrics)) if metrics else joined
-
-
 def logs(
     slow: Sequence[str], fast: Sequence[str], *metrics: str, suffix: str = "log", known: Mapping[str, Scalar] = NOTHING
 ) -> ResultSet:
     """Files of two sides whose runs alternated."""
     sides = (side("plain", slow, suffix, alternating(0), known), side("tuned", fast, suffix, alternating(1), known))
-    return pair(*sides, *metrics)
+    return compare_files(*sides, *metrics)
 
 
 def plant_difference(

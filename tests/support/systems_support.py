@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from command_server import Done, run_command
 from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.registry import load_system
@@ -81,6 +83,15 @@ def systems(
 def environment(root: Path, **variables: str) -> dict[str, str]:
     """Systems below `root`."""
     return {**os.environ, "LOADSTONE_SYSTEMS": str(root), "NO_COLOR": "1", "COLUMNS": "200", **variables}
+
+
+@pytest.fixture(name="root")
+def redis_root(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The servers' state directory; servers that are up at the end are stopped."""
+    with temporary_root() as path:
+        monkeypatch.setenv("LOADSTONE_SYSTEMS", str(path))
+        yield path
+        systems(path, "down", "redis")
 
 
 def exact(name: str, settings: dict[str, str]) -> dict[str, str]:

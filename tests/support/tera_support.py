@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROW_BYTES = 100
 MIB = 1 << 20
+# The checksum of the first million rows, as Hadoop 3.4.2 prints it.
+CHECKSUM = "7a27e2d0d55de"
+# With this memory, a sort of a million rows is external.
+LITTLE = "64MiB"
 # Much longer than any command takes on a busy machine.
 HANGS_SECONDS = 300.0
 
@@ -104,3 +111,60 @@ def parts(directory: Path) -> list[Path]:
 def read_rows(directory: Path) -> bytes:
     """The rows of all parts."""
     return b"".join(path.read_bytes() for path in parts(directory))
+
+
+@pytest.fixture(scope="module")
+def rows(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A million rows in two files."""
+    directory = tmp_path_factory.mktemp("rows") / "in"
+    tera(program, "teragen", "--parts", "2", "1m", directory)
+    return directory
+
+
+def stage_spec(stage: str, segment: tuple[int, int], job: dict[str, Any]) -> dict[str, Any]:
+    """The spec of a stage of a sort, as a lab starts it."""
+    return {
+        "spec": 2,
+        "store": {"name": "files"},
+        "phase": "run",
+        "work": {"type": "sort", "stage": stage, "job": {"memory_bytes": 64 * MIB, "threads": 2, **job}},
+        "clients": 1,
+        "pace": {"mode": "closed"},
+        "until": {},
+        "segment": {"k": segment[0], "n": segment[1]},
+        "seed": 1,
+        "sinks": [],
+        "interval_ms": 50,
+        "wait_for_start": True,
+    }
+
+
+def run_stage(program: Path, stage: str, n: int, job: dict[str, Any], code: int = 0) -> list[list[dict[str, Any]]]:
+    """Runs a stage with n engines simultaneously. Returns the events of each engine."""
+    pipe = subprocess.PIPE
+    engines = [subprocess.Popen([program, "trial"], stdin=pipe, stdout=pipe, text=True) for _ in range(n)]
+    try:
+        for k, engine in enumerate(engines):
+            assert engine.stdin
+            engine.stdin.write(json.dumps(stage_spec(stage, (k, n), job)) + "\n")
+            engine.stdin.flush()
+        streams = []
+        for engine in engines:
+            assert engine.stdout
+            streams.append([json.loads(engine.stdout.readline())])
+            assert streams[-1][0]["event"] == "ready"
+        start = time.time_ns() + 500_000_000
+        for engine in engines:
+            assert engine.stdin
+            engine.stdin.write(json.dumps({"start_at": start}) + "\n")
+            engine.stdin.flush()
+        for engine, events in zip(engines, streams, strict=True):
+            assert engine.stdout
+            events += [json.loads(line) for line in engine.stdout]
+            assert engine.wait(HANGS_SECONDS) == code
+            assert events[-1]["event"] == "summary"
+        return streams
+    finally:
+        for engine in engines:
+            engine.kill()
+            engine.communicate()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from lab_support import is_running
 from loadstone.experiment.kind import CommandContext, Ended, ObservedCommand
 from loadstone.importers.run import ImportedRun
 from loadstone.observe.watch import Watch
@@ -43,19 +44,11 @@ def run(directory: Path, script: str, timeout: float = 60.0, samples: Seen | Non
     return command.run(phase, CommandContext(directory, directory), SHOWN, samples, timeout)
 
 
-def lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def wait_for_end(path: Path) -> None:
     """Waits until the process whose pid is in a file has ended."""
     pid = int(path.read_text())
     until = time.monotonic() + 60
-    while lives(pid):
+    while is_running(pid):
         assert time.monotonic() < until, "it outlived its trial"
         time.sleep(0.01)
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -24,15 +22,10 @@ from loadstone.statistics.comparison import (
 )
 from statistics_support import Floats
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 BASELINE = [100.0, 97.0, 103.5, 99.2, 101.1, 98.4]
 CONTENDER = [110.9, 104.0, 115.3, 108.1, 112.0, 107.7]
-
-
-@pytest.fixture(autouse=True)
-def _forbid_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def number_blocks(values: Floats | list[float]) -> dict[int, float]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,15 +16,10 @@ from loadstone.statistics.knee import TOLERANCE, Knee, find_knee
 from statistics_support import Floats, Generator
 from test_statistics_usl import HBASE
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 TRIED = (1, 2, 4, 8, 12, 16, 20, 24, 32, 64, 128)
 Curve = Callable[[Floats], Floats]
-
-
-@pytest.fixture(autouse=True)
-def _forbid_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def sweep(

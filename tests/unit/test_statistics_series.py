@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,12 +11,7 @@ from loadstone.statistics.autocorrelation import autocovariance, effective_size,
 from loadstone.statistics.steady import ALPHA, EFFECT_MIN, assess_steadiness, warm_up_end
 from statistics_support import EXPERIMENTS, VARIATION, Floats, autoregressive, contaminate_normal, share
 
-
-@pytest.fixture(autouse=True)
-def _forbid_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
+pytestmark = pytest.mark.filterwarnings("error")
 
 
 def noise(n: int, seed: int = 1) -> Floats:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from loadstone.statistics.usl import COUNTS_MIN, fit_law, fit_parameters, law_curve
+
+pytestmark = pytest.mark.filterwarnings("error")
 
 # A read-only sweep of YCSB's threads on HBase, 10,000,000 records, in op/s as its author typed them.
 HBASE: dict[float, list[float]] = {
@@ -26,13 +26,6 @@ HBASE: dict[float, list[float]] = {
 }
 POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
 LAW = (1_000.0, 0.02, 0.0005)
-
-
-@pytest.fixture(autouse=True)
-def _forbid_warnings() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def sweep(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab_support import is_running
 from loadstone.systems.base.java_helper import Resident, ResidentError, SilentError
 
 # Answers with its process and the request; one request ends it, another makes it silent.
@@ -39,15 +40,6 @@ def ask_helper(resident: Resident, word: str, *more: str) -> tuple[int, str]:
     return int(pid), answer
 
 
-def alive(pid: int) -> bool:
-    """Whether this process runs."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_one_process_answers_all_questions(resident: Resident) -> None:
     first, answer = ask_helper(resident, "one")
     assert answer == "one"
@@ -63,7 +55,7 @@ def test_another_program_takes_its_place(resident: Resident) -> None:
     second, answer = ask_helper(resident, "two", "other")
     assert second != first
     assert answer == "two"
-    assert not alive(first)
+    assert not is_running(first)
 
 
 def test_ended_helper_leaves_its_reason_and_is_restarted(resident: Resident) -> None:
@@ -84,7 +76,7 @@ def test_unresponsive_helper_is_killed(resident: Resident) -> None:
     first, _ = ask_helper(resident, "one")
     with pytest.raises(SilentError):
         resident.ask_program(ARGV, "sleep", 0.2)
-    assert not alive(first)
+    assert not is_running(first)
     assert ask_helper(resident, "two")[1] == "two"
 
 
@@ -92,4 +84,4 @@ def test_nothing_is_left(resident: Resident) -> None:
     first, _ = ask_helper(resident, "one")
     resident.end_program()
     resident.end_program()
-    assert not alive(first)
+    assert not is_running(first)
