@@ -201,6 +201,7 @@ def quote_text(text: str) -> str:
 def escape_roff(text: str) -> str:
     """A text with roff's escapes and requests quoted (groff(7))."""
     escaped = text.rstrip().replace("\\", "\\e").replace("-", "\\-")
+    escaped = re.sub(r"[^\x00-\x7f]", lambda match: f"\\[u{ord(match[0]):04X}]", escaped)
     return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
 
 
