@@ -54,7 +54,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         elif blocks and (match := FIELD.search(line)) and has_log_prefix(line[: match.start()]):
             with source.report_damage(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
                 if GROUPED.fullmatch(match[2]):
-                    raise ValueError("a comma before three digits may separate decimals or thousands")
+                    message = f"{match[1]} is ambiguous: a comma before three digits may separate decimals or thousands"
+                    raise source.error_at(f"{message}: {match[2]}", "write the number with a decimal point", index)
                 value = parse_decimal_comma(match[2])
                 figure = value, last_digit(match[2])
                 if blocks[-1][2].setdefault(match[1], figure) != figure:
