@@ -63,7 +63,7 @@ class StressLog:
     command: str = ""
     tool: str = NAME
     clients: int | None = None
-    begun: int | None = None
+    start_line: int | None = None
     columns: list[str] = field(default_factory=list)
     rows: list[list[float | None]] = field(default_factory=list)
     unread: int = 0
@@ -101,7 +101,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
             logs.append(log)
         if parse_line(log, line, index):
             source.used.add(index)
-    if len(logs) > 1 and not logs[-1].results and not logs[-1].failed and logs[-1].begun is None:
+    if len(logs) > 1 and not logs[-1].results and not logs[-1].failed and logs[-1].start_line is None:
         logs.pop()
     return [read_log(log, source) for log in logs]
 
@@ -111,7 +111,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,")
     if match := RUNNING.search(line):
-        log.clients, log.begun = int(match[2]), index
+        log.clients, log.start_line = int(match[2]), index
         if match[1]:
             log.settings.setdefault("Running", match[1].strip("[]"))
     elif match := COMMAND.search(line):
@@ -170,7 +170,7 @@ def parse_fields(line: str, columns: list[str]) -> list[float | None] | None:
 def cut_error(log: StressLog, source: Source, missing: str = "") -> Exception:
     """The error about a log without an end."""
     message = f'has no "{missing}"' if missing and log.summary else "has no results"
-    return source.error_at(f"the cassandra-stress log is cut: it {message}", CUT, log.begun)
+    return source.error_at(f"the cassandra-stress log is cut: it {message}", CUT, log.start_line)
 
 
 def read_log(log: StressLog, source: Source) -> ImportedRun:
@@ -185,7 +185,7 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
         return result
     if missing := next((name for name in WANTED if name not in log.summary), None):
         raise cut_error(log, source, missing)
-    with source.report_damage("the cassandra-stress log is damaged: {error}", CUT, log.begun):
+    with source.report_damage("the cassandra-stress log is damaged: {error}", CUT, log.start_line):
         add_facts(log.settings, log.command, log.clients, result)
         add_figures(log, result, source)
     result.series = time_series(log)
@@ -204,11 +204,11 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     counts = {name: parse_count(text) for name, text in by_operation.items()}
     names = list(rates)
     if counts:
-        check_total(source, sum(counts.values()), parse_count(partitions), log.begun)
+        check_total(source, sum(counts.values()), parse_count(partitions), log.start_line)
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
     if rows and parse_count(partitions) and number_before_unit(partition_rate or rate) == number_before_unit(rate):
         # Each operation touches one partition: the rows and the summary must be of one run.
-        check_total(source, done, parse_count(partitions), log.begun)
+        check_total(source, done, parse_count(partitions), log.start_line)
     # Rows have a decimal, the summary whole seconds.
     seconds = rows.get("time") or parse_clock(log.summary[LAST][0])
     step = 0.1e9 if rows.get("time") else 1e9

@@ -73,8 +73,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     if twice := next((name for name in top.columns if top.columns.count(name) > 1), None):
         raise source.error_at(f'the column "{twice}" occurs twice', "name each column once", top.line)
     source.used.add(top.line)
-    found: dict[tuple[object, ...], ImportedRun] = {}
-    seen: dict[tuple[object, ...], int] = {}
+    runs: dict[tuple[object, ...], ImportedRun] = {}
+    counts: dict[tuple[object, ...], int] = {}
     number = parse_number if top.delimiter == "," else parse_decimal_comma
     for row in read_rows(source, top):
         value = read_figure(row, number, source)
@@ -85,24 +85,24 @@ def read_runs(source: Source) -> list[ImportedRun]:
         repeat = read_whole_number(row, "repeat", source)
         if repeat is None:
             # Without the column, the k-th figure of a metric belongs to the k-th repeat.
-            repeat = seen[(*key, value.metric)] = seen.get((*key, value.metric), 0) + 1
+            repeat = counts[(*key, value.metric)] = counts.get((*key, value.metric), 0) + 1
         run = ImportedRun(variant=variant, repeat=repeat, dimensions=dimensions, clients=clients)
-        each = found.setdefault((*key, repeat), run)
-        if any(value.metric == other.metric for other in each.values):
+        target = runs.setdefault((*key, repeat), run)
+        if any(value.metric == other.metric for other in target.values):
             raise source.error_at(
                 f"{value.metric} of one variant and repeat occurs twice", "number repeats in `repeat`", row.line
             )
         if number(row.cells["value"]) is not None:
-            each.values.append(value)
+            target.values.append(value)
         else:
-            each.add_note("not-a-number", f"{value.metric} has no value", "it is left out")
-    for run in found.values():
+            target.add_note("not-a-number", f"{value.metric} has no value", "it is omitted")
+    for run in runs.values():
         if not run.values:
             # A repeat without a figure crashed: it was not dropped, and counts as failed.
             run.end = "failed"
-    if not found:
+    if not runs:
         raise source.error_at("the table has no rows", "write a row per figure below the columns' names", top.line)
-    return list(found.values())
+    return list(runs.values())
 
 
 def read_rows(source: Source, top: Header) -> Iterator[TableRow]:
@@ -147,12 +147,12 @@ def read_figure(row: TableRow, number: Callable[[str], float | None], source: So
 def read_bound(row: TableRow, source: Source) -> Bound | None:
     """The bound of a row's figure, if it is not exact. Raises LoadstoneError for an unknown bound."""
     text = row.cells.get("bound", "")
-    found = next((each for each in BOUNDS if each == text), None)
-    if text and found is None:
+    bound = next((name for name in BOUNDS if name == text), None)
+    if text and bound is None:
         raise source.error_at(
             f'bound must be at_least or failed, got "{text[:40]}"', "leave it empty if exact", row.line
         )
-    return found
+    return bound
 
 
 def read_whole_number(row: TableRow, column: str, source: Source, least: int = 1) -> int | None:

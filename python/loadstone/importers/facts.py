@@ -52,16 +52,16 @@ def parse_scalar(name: str, text: str) -> Scalar:
     """A fact's value: a number, true or false, a number with a unit if the name implies one, or a word."""
     if text in ("true", "false"):
         return text == "true"
-    wanted = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
+    required = next((base for end, base in QUANTITIES.items() if name.endswith(end)), None)
     number = number_or_text(text)
-    if wanted is None or not isinstance(number, str):
+    if required is None or not isinstance(number, str):
         return number
     match = QUANTITY.fullmatch(text)
     base = unit.base_unit(match[4]) if match else None
-    if match is None or base is None or base[1] != wanted:
+    if match is None or base is None or base[1] != required:
         raise LoadstoneError(
-            f'the fact "{name}" must be a number of {wanted}, got "{text}"',
-            f"write it in {wanted}, or with a unit: {SPELLED[wanted]}",
+            f'the fact "{name}" must be a number of {required}, got "{text}"',
+            f"write it in {required}, or with a unit: {SPELLED[required]}",
         )
     return float(match[1]) * base[0]
 
@@ -84,16 +84,16 @@ def load_facts(path: Path) -> Facts:
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise LoadstoneError(f"cannot read {path.name}: {error}", PER_LINE) from error
     facts = check_mapping(document if document is not None else {}, "", path)
-    given = facts.pop("variants", None)
+    by_variant = facts.pop("variants", None)
     figures = facts.pop("json", None)
     if figures is not None:
         lines = [f"{name}={' '.join(map(str, part)) if isinstance(part, list) else part}"
                  for name, part in check_mapping(figures, "json", path).items()]  # fmt: skip
         facts["json"] = "\n".join(lines)
-    variants = {} if given is None else check_mapping(given, "variants", path)
+    variants = {} if by_variant is None else check_mapping(by_variant, "variants", path)
     return Facts(
         check_scalars(facts, "", path),
-        {name: check_scalars(check_mapping(each, name, path), f"{name}: ", path) for name, each in variants.items()},
+        {name: check_scalars(check_mapping(part, name, path), f"{name}: ", path) for name, part in variants.items()},
         path,
     )
 
@@ -108,7 +108,7 @@ def check_mapping(document: Any, name: str, path: Path) -> dict[str, Any]:
 
 def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Scalar]:
     """Facts whose values are numbers, words, true or false."""
-    found: dict[str, Scalar] = {}
+    scalars: dict[str, Scalar] = {}
     for name, value in facts.items():
         if not isinstance(value, str | int | float | bool):
             kind = type(value).__name__
@@ -117,5 +117,5 @@ def check_scalars(facts: Mapping[str, Any], of: str, path: Path) -> dict[str, Sc
                 "write facts of single variants below `variants:`, by the variant's name",
             )
         # YAML 1.1 reads 125e6 as a word.
-        found[name] = parse_scalar(name, value) if isinstance(value, str) else value
-    return found
+        scalars[name] = parse_scalar(name, value) if isinstance(value, str) else value
+    return scalars

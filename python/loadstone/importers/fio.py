@@ -152,11 +152,11 @@ def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
 
 def number_names(names: Iterable[str], separator: str) -> list[str]:
     """The names in order; a duplicate gets a number."""
-    taken: dict[str, None] = {}
+    used: dict[str, None] = {}
     for name in names:
         numbered = (f"{name}{separator}{number}" for number in count(2))
-        taken[next(each for each in chain([name], numbered) if each not in taken)] = None
-    return list(taken)
+        used[next(candidate for candidate in chain([name], numbered) if candidate not in used)] = None
+    return list(used)
 
 
 def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> ImportedRun:
@@ -233,12 +233,12 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
     step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
     run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, step)
-    moved = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
-    if moved is not None and all("io_bytes" in job for job in jobs):
+    metric = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
+    if metric is not None and all("io_bytes" in job for job in jobs):
         units = [bytes_unit(job) for job in jobs]
         total = sum(int(job["io_bytes"]) * unit for job, unit in zip(jobs, units, strict=True))
         steps = (float(job.get("io_step", unit if unit > 1 else 0)) for job, unit in zip(jobs, units, strict=True))
-        run.add_figure(moved, total, "B", done, sum(steps))
+        run.add_figure(metric, total, "B", done, sum(steps))
     run.add_figure(f"{direction}.throughput", sum(float(job["iops"]) for job in jobs), "op/s", done, rate_step(jobs))
     new = "clat_ns" in jobs[0] or "lat_ns" in jobs[0]
     names = ("lat_ns", "clat_ns") if new else ("lat", "clat")
@@ -285,5 +285,5 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
         derived = {value.metric: value for value in histogram_figures(name, run.histograms[name.upper()])}
         run.values.extend(value for key, value in derived.items() if key.removeprefix(f"{name}.") in PERCENTILES)
     elif any("percentile" in lat for lat in lats):
-        message = f"each of {len(lats)} jobs has its own percentiles, and those of several cannot be combined"
+        message = f"each of {len(lats)} jobs has its own percentiles, which cannot be combined"
         run.add_note("percentiles-left-out", message, "run fio with group_reporting=1, or with --output-format=json+")

@@ -1,6 +1,6 @@
 """go-ycsb's reports in their three styles: plain lines, a table, JSON.
 
-It prints the same report at every interval, counted from the start, and once more after `Run finished`.
+It prints the same report at every interval, counted from the start, and again after `Run finished`.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
     for index, line in enumerate(source.lines):
         report = reports[-1]
         text = line.strip()
-        given = parse_command(line)
+        command = parse_command(line)
         # A run ends with the rows after `Run finished`, even if they are lost; later lines belong to another run.
         if (report.final or report.finished is not None) and (
-            text.strip("*").strip() == "properties" or FINISHED.search(line) or (given and given.phase)
+            text.strip("*").strip() == "properties" or FINISHED.search(line) or (command and command.phase)
         ):
             report = GoYcsbReport(line=index)
             reports.append(report)
@@ -85,12 +85,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
                 report.finished = go_duration(match[1])[0]
         elif line.lstrip().startswith("| OPERATION |"):
             header = split_cells(line)
-        elif given:
-            report.command = given.text
-            report.facts |= {"threadcount": str(given.clients)} if given.clients else {}
-            report.facts |= {"target": str(given.target)} if given.target else {}
-            report.facts |= {"command": given.phase} if given.phase else {}
-            report.facts |= given.properties
+        elif command:
+            report.command = command.text
+            report.facts |= {"threadcount": str(command.clients)} if command.clients else {}
+            report.facts |= {"target": str(command.target)} if command.target else {}
+            report.facts |= {"command": command.phase} if command.phase else {}
+            report.facts |= command.properties
         else:
             with source.report_damage("a row of the go-ycsb report is cut or damaged", CUT, index):
                 entries = parse_rows(line if index != source.last or not source.torn else drop_last(line), header)
@@ -140,10 +140,10 @@ def parse_rows(line: str, header: list[str]) -> list[tuple[str, Row]]:
 
 def parse_row(fields: dict[str, str]) -> Row:
     """A row's figures. Raises ValueError if one is missing."""
-    found = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
-    if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= found.keys():
+    row = {name.strip().upper(): parse_number(value) for name, value in fields.items()}
+    if not {"TAKES(S)", "COUNT", "OPS", *FIELDS} <= row.keys():
         raise ValueError("a field is missing")
-    return found
+    return row
 
 
 def split_cells(line: str) -> list[str]:
@@ -151,76 +151,76 @@ def split_cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def add_row(report: GoYcsbReport, operation: str, found: Row) -> None:
+def add_row(report: GoYcsbReport, operation: str, row: Row) -> None:
     """Adds a row; an operation that is already in the interval begins the next interval."""
     if report.finished is not None:
-        report.final[operation] = found
+        report.final[operation] = row
     elif not report.intervals or operation in report.intervals[-1]:
-        report.intervals.append({operation: found})
+        report.intervals.append({operation: row})
     else:
-        report.intervals[-1][operation] = found
+        report.intervals[-1][operation] = row
 
 
 def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     """A report's figures."""
-    found = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
-    found.clients = parse_whole_number(report.facts.get("threadcount", "")) or None
+    run = ImportedRun(facts={"tool": NAME}, step_ns=1e3)
+    run.clients = parse_whole_number(report.facts.get("threadcount", "")) or None
     for name, text in report.facts.items():
         if name in SETTINGS and name not in ("threadcount", "target"):
-            found.facts[FACTS.get(name, name)] = number_or_text(text)
+            run.facts[FACTS.get(name, name)] = number_or_text(text)
     weights = {
         name.removesuffix(PROPORTION): float(text)
         for name, text in report.facts.items()
         if name.endswith(PROPORTION) and PLAIN.fullmatch(text)
     }
     if sum(weights.values()):
-        found.facts["mix"] = mix_fact(weights)
+        run.facts["mix"] = mix_fact(weights)
     if report.command:
-        found.facts["command"] = command_fact(report.command)
+        run.facts["command"] = command_fact(report.command)
     if target := parse_whole_number(report.facts.get("target", "")):
-        found.loop = "open"
-        found.facts |= {"target": target, "latency": "service"}
-    for operation, each in report.final.items():
+        run.loop = "open"
+        run.facts |= {"target": target, "latency": "service"}
+    for operation, row in report.final.items():
         name = operation.removesuffix(FAILED)
         if operation != TOTAL:
             status = "OK" if name == operation else "ERROR"
-            found.statuses.setdefault(name, {})[status] = int(each["COUNT"] or 0)
+            run.statuses.setdefault(name, {})[status] = int(row["COUNT"] or 0)
     totals = report.final.get(TOTAL)
-    simple = {name: each for name, each in report.final.items() if name != TOTAL and name not in COMPOSED}
-    done = int(sum(each["COUNT"] or 0 for each in simple.values()))
-    takes = max((each["TAKES(S)"] or 0.0 for each in report.final.values()), default=0.0)
+    simple = {name: row for name, row in report.final.items() if name != TOTAL and name not in COMPOSED}
+    done = int(sum(row["COUNT"] or 0 for row in simple.values()))
+    takes = max((row["TAKES(S)"] or 0.0 for row in report.final.values()), default=0.0)
     if totals is not None:
         # Failed operations are not included in the total.
         well = sum(entry["COUNT"] or 0 for name, entry in simple.items() if not name.endswith(FAILED))
         check_total(source, well, totals["COUNT"] or 0.0, report.line, slack=0.01 * done)
-        found.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
+        run.add_figure("throughput", totals["OPS"], "op/s", int(totals["COUNT"] or 0))
     elif takes:
         rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
-        found.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))
-        found.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
-    found.add_figure("runtime", (report.finished or takes) * 1e9, "ns", 1)
-    found.add_figure("operations", done, OPERATIONS, done)
-    found.add_figure("errors", count_errors(found.statuses), OPERATIONS, done)
-    for operation, each in report.final.items():
-        add_latencies(found, ALL if operation == TOTAL else operation.lower().replace("_", "-"), each)
-    found.series = throughput_series(report.intervals)
-    return found
+        run.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))
+        run.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
+    run.add_figure("runtime", (report.finished or takes) * 1e9, "ns", 1)
+    run.add_figure("operations", done, OPERATIONS, done)
+    run.add_figure("errors", count_errors(run.statuses), OPERATIONS, done)
+    for operation, row in report.final.items():
+        add_latencies(run, ALL if operation == TOTAL else operation.lower().replace("_", "-"), row)
+    run.series = throughput_series(report.intervals)
+    return run
 
 
-def add_latencies(found: ImportedRun, name: str, each: Row) -> None:
+def add_latencies(run: ImportedRun, name: str, row: Row) -> None:
     """A row's latencies."""
-    count = int(each["COUNT"] or 0)
+    count = int(row["COUNT"] or 0)
     if not count:
         return
-    found.add_figure(f"{name}.count", count, OPERATIONS, count)
-    for field_name, value in each.items():
+    run.add_figure(f"{name}.count", count, OPERATIONS, count)
+    for field_name, value in row.items():
         match = PERCENTILE.fullmatch(field_name)
         statistic = f"p{match[1]}" if match else FIELDS.get(field_name)
         # Means are truncated to whole µs, so 0 is meaningless.
         if statistic is not None and value is not None and (value or statistic != "mean"):
-            found.add_figure(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
+            run.add_figure(f"{name}.{statistic}", value * 1e3, "ns", count, 1e3)
         elif statistic is None and field_name not in ("TAKES(S)", "COUNT", "OPS"):
-            found.unknown[field_name] = None
+            run.unknown[field_name] = None
 
 
 def throughput_series(intervals: list[dict[str, Row]]) -> Series | None:
@@ -228,9 +228,9 @@ def throughput_series(intervals: list[dict[str, Row]]) -> Series | None:
     rows = []
     at = count = 0.0
     for interval in intervals:
-        until = max(each["TAKES(S)"] or 0.0 for each in interval.values())
-        simple = (each for name, each in interval.items() if name != TOTAL and name not in COMPOSED)
-        total = sum(each["COUNT"] or 0.0 for each in simple)
+        until = max(row["TAKES(S)"] or 0.0 for row in interval.values())
+        simple = (row for name, row in interval.items() if name != TOTAL and name not in COMPOSED)
+        total = sum(row["COUNT"] or 0.0 for row in simple)
         if until > at and total >= count:
             rows.append((at, until - at, (total - count) / (until - at)))
             at, count = until, total

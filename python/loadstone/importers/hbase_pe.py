@@ -1,6 +1,6 @@
 """Logs of HBase's PerformanceEvaluation.
 
-Each client prints its own percentiles; those of several clients cannot be combined, so they are left out
+Each client prints its own percentiles. Percentiles of several clients cannot be combined, so they are omitted
 where there is more than one. Means (weighted by count), minima and maxima can. Throughput is rows ÷ the time of
 the slowest client; PerformanceEvaluation's `Avg TPS/QPS` adds the clients' rates and is a little higher.
 """
@@ -129,32 +129,32 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
         raise source.error_at(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if len(log.finished) != clients:
         raise source.error_at(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
-    found = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
+    run = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
     for fact, option in FACTS.items():
         if isinstance(value := log.options.get(option), int | float | str):
-            found.facts[fact] = value
-    rows = sum(each for _, each in log.finished.values())
-    longest = max(each for each, _ in log.finished.values())
+            run.facts[fact] = value
+    rows = sum(part for _, part in log.finished.values())
+    longest = max(part for part, _ in log.finished.values())
     rate = rows * 1000 / longest if longest else None
-    found.add_figure("throughput", rate, "op/s", rows, rate / longest if rate else 0.0)
-    found.add_figure("runtime", longest * 1e6, "ns", 1, 1e6)
-    found.add_figure("operations", rows, OPERATIONS, rows)
-    add_latencies(log, test, found, source)
-    return found
+    run.add_figure("throughput", rate, "op/s", rows, rate / longest if rate else 0.0)
+    run.add_figure("runtime", longest * 1e6, "ns", 1, 1e6)
+    run.add_figure("operations", rows, OPERATIONS, rows)
+    add_latencies(log, test, run, source)
+    return run
 
 
-def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -> None:
+def add_latencies(log: TestLog, test: str, run: ImportedRun, source: Source) -> None:
     """The latencies of all clients, if they can be combined."""
     if log.anonymous:
         message = "its lines do not name the client, so latencies of several clients cannot be separated"
-        found.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")
+        run.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")
         return
-    each = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
-    each = [(figures, count) for figures, count in each if count and figures.get("mean") is not None]
-    n = sum(count for _, count in each)
-    if n and len(each) != len(log.finished):
+    parts = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
+    parts = [(figures, count) for figures, count in parts if count and figures.get("mean") is not None]
+    n = sum(count for _, count in parts)
+    if n and len(parts) != len(log.finished):
         raise source.error_at(
-            f"{len(each)} of {len(log.finished)} clients have latencies and their count", CUT, log.line
+            f"{len(parts)} of {len(log.finished)} clients have latencies and their count", CUT, log.line
         )
     rows = sum(count for _, count in log.finished.values())
     if n > rows and rows:
@@ -162,25 +162,25 @@ def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -
         check_total(source, n, rows, log.line)
     if not n:
         return
-    for name in dict.fromkeys(name for figures, _ in each for name in figures):
+    for name in dict.fromkeys(name for figures, _ in parts for name in figures):
         if name in ("stdDev", "StdDev"):
-            found.omitted[name] = None
+            run.omitted[name] = None
         elif name not in ("mean", "min", "max") and not name.endswith("th"):
-            found.unknown[name] = None
-    mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
-    found.add_figure(f"{test}.count", n, OPERATIONS, n)
-    found.add_figure(f"{test}.mean", mean * US, "ns", n)
+            run.unknown[name] = None
+    mean = sum((figures["mean"] or 0.0) * count for figures, count in parts) / n
+    run.add_figure(f"{test}.count", n, OPERATIONS, n)
+    run.add_figure(f"{test}.mean", mean * US, "ns", n)
     # One measured call may cover several rows.
     if not log.options.get("multiGet") and not log.options.get("multiPut"):
-        found.add_figure(f"{ALL}.mean", mean * US, "ns", n)
+        run.add_figure(f"{ALL}.mean", mean * US, "ns", n)
     for name, choose in (("min", min), ("max", max)):
-        if values := [value for figures, _ in each if (value := figures.get(name)) is not None]:
-            found.add_figure(f"{test}.{name}", choose(values) * US, "ns", n)
-    if len(each) == 1:
-        for name, value in each[0][0].items():
+        if values := [value for figures, _ in parts if (value := figures.get(name)) is not None]:
+            run.add_figure(f"{test}.{name}", choose(values) * US, "ns", n)
+    if len(parts) == 1:
+        for name, value in parts[0][0].items():
             if value is not None and name.endswith("th"):
-                found.add_figure(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
+                run.add_figure(f"{test}.p{name.removesuffix('th')}", value * US, "ns", n)
         return
-    message = f"each of {len(each)} clients has its own percentiles, and those of several cannot be combined"
+    message = f"each of {len(parts)} clients has its own percentiles, which cannot be combined"
     hint = "run PerformanceEvaluation with one client for its percentiles, or measure with Loadstone"
-    found.add_note("percentiles-left-out", message, hint)
+    run.add_note("percentiles-left-out", message, hint)

@@ -238,7 +238,7 @@ def interpret_tags(
 def loadstone_tag(name: str) -> Tag:
     """A tag of Loadstone's: `READ`, `READ-NOT_FOUND`, `READ-response`."""
     text = name.removesuffix(RESPONSE)
-    composed = next((each for each in COMPOSED if text == each or text.startswith(f"{each}-")), None)
+    composed = next((prefix for prefix in COMPOSED if text == prefix or text.startswith(f"{prefix}-")), None)
     operation, _, status = (composed, "", text[len(composed) + 1 :]) if composed else text.partition("-")
     return Tag(operation, status or "OK", name.endswith(RESPONSE))
 
@@ -258,11 +258,11 @@ def check_overlap(tag: Tag, intervals: Sequence[tuple[float, float, Histogram]],
 
 def find_unit(source: Source, of_ycsb: bool) -> int:
     """The unit of its values in ns. Raises LoadstoneError if it is unknown."""
-    given = source.facts.get("hlog_unit")
-    if given is not None:
-        if str(given) not in UNITS:
-            raise source.error_at(f'hlog_unit must be ns, us or ms, got "{given}"', "for example `hlog_unit: us`")
-        return UNITS[str(given)]
+    stated = source.facts.get("hlog_unit")
+    if stated is not None:
+        if str(stated) not in UNITS:
+            raise source.error_at(f'hlog_unit must be ns, us or ms, got "{stated}"', "for example `hlog_unit: us`")
+        return UNITS[str(stated)]
     if UNIT in source.text:
         return UNITS["ns"]
     if of_ycsb:
@@ -294,51 +294,49 @@ def decode_any_version(text: str) -> Histogram:
 def read_log(log: HistogramLog, source: Source) -> ImportedRun:
     """The log's figures: for each tag, and for all successful operations."""
     open_loop = any(tag.response for tag in log.tags)
-    found = ImportedRun(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
-    found.unknown = log.unknown
+    run = ImportedRun(loop="open" if open_loop else "closed", of_all=True, step_ns=log.ns if log.ns > 1 else 0)
+    run.unknown = log.unknown
     if UNIT in source.text:
-        found.facts["tool"] = "loadstone"
+        run.facts["tool"] = "loadstone"
     elif LOGGING.search(source.text):
-        found.facts["tool"] = "ycsb"
+        run.facts["tool"] = "ycsb"
     elif STRESS.search(source.text):
         bench = any(tag.operation == ALL.upper() for tag in log.tags)
-        found.facts["tool"] = "scylla-bench" if bench else "cassandra-stress"
-        found.facts["latency"] = "response" if open_loop else "service"
+        run.facts["tool"] = "scylla-bench" if bench else "cassandra-stress"
+        run.facts["latency"] = "response" if open_loop else "service"
     if start := START.search(source.text):
-        found.start_unix_ns = int(Decimal(start[1]) * 10**9)
+        run.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
     simple = [tag for tag in log.tags if tag.operation not in BESIDE]
     with source.report_damage("the log's histograms do not add up: {error}", HINT):
         totals = {tag: log.merge_intervals(tag) for tag in simple}
-        course, seconds, everything = merge_tags(log, [tag for tag in simple if counts_as_success(tag, log)])
+        series, seconds, everything = merge_tags(log, [tag for tag in simple if counts_as_success(tag, log)])
         operations = list_populations(log, totals)
     for name, population in operations.items():
         if name != ALL or log.has_total:
-            found.values.extend(histogram_figures(name, population.well, log.ns, population))
+            run.values.extend(histogram_figures(name, population.well, log.ns, population))
     for tag, histogram in totals.items():
-        found.histograms[tag.label] = convert_to_ns(histogram, log.ns)
+        run.histograms[tag.label] = convert_to_ns(histogram, log.ns)
         # Operations that were never sent have no service time.
         if log.additive and (not tag.response or tag.status == CENSORED or len(totals) == 1):
-            known = found.statuses.setdefault(tag.operation, {})
+            known = run.statuses.setdefault(tag.operation, {})
             known[tag.status] = max(known.get(tag.status, 0), histogram.count)
     if not log.additive:
         names = ", ".join(tag.operation for tag in log.tags)
         message = f"the tags {names} are of an unknown tool: whether they add up is not known, and there is no total"
-        found.add_note("unknown-tags", message, "import a log with one tag for a throughput")
-        return found
-    found.series = course
+        run.add_note("unknown-tags", message, "import a log with one tag for a throughput")
+        return run
+    run.series = series
     if not seconds:
-        found.add_note(
-            "times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report"
-        )
+        run.add_note("times-unknown", "the log's times are not valid: there is no throughput", "use the tool's report")
     rate = everything.count / seconds if seconds else None
-    found.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
+    run.add_totals(rate, seconds * 1e9 if seconds else None, everything.count)
     if UNIT not in source.text:
         # Only Loadstone's logs contain failures: in other logs their number is unknown, not 0.
-        found.values = [value for value in found.values if value.metric != "errors"]
+        run.values = [value for value in run.values if value.metric != "errors"]
     if not log.has_total:
-        found.values.extend(histogram_figures(ALL, everything, log.ns, operations[ALL]))
-    return found
+        run.values.extend(histogram_figures(ALL, everything, log.ns, operations[ALL]))
+    return run
 
 
 def read_populations(path: Path) -> dict[str, Population]:
@@ -391,7 +389,7 @@ def convert_to_ns(histogram: Histogram, ns: int) -> Histogram:
 
 def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[str, Population]:
     """Failures and censored operations, by the tag of the successful operations, and for all."""
-    found = {ALL: Population()}
+    failures = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag
         if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
@@ -401,12 +399,12 @@ def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[st
         if (operation not in COMPOSED or status == CENSORED) and response == log.has_responses(operation):
             names.append(ALL)
         for name in names:
-            known = found.setdefault(name, Population())
+            known = failures.setdefault(name, Population())
             if status == CENSORED:
                 known.censored.add_histogram(histogram)
             else:
                 known.failed += histogram.count
-    return found
+    return failures
 
 
 def counts_as_success(tag: Tag, log: HistogramLog) -> bool:

@@ -82,7 +82,7 @@ ALL: tuple[Format, ...] = (
     csv_table,
     json_paths,
 )
-FORMATS = {each.NAME: each for each in ALL}
+FORMATS = {module.NAME: module for module in ALL}
 # A figure whose last digit is more than this share of it is coarse.
 COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are facts as well.
@@ -115,12 +115,12 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
     """A file, its format, and the facts of its facts file. Raises LoadstoneError if the format is unknown."""
     text = text_of(path)
     written = load_companion(path)
-    given = {**written.common, **facts}
-    name = name or (json_paths.NAME if "json" in given else None)
+    known = {**written.common, **facts}
+    name = name or (json_paths.NAME if "json" in known else None)
     chosen = FORMATS.get(name) if name is not None else detect_format(path, text)
     if chosen is None:
         raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
-    return Source(path, text, given), chosen, written
+    return Source(path, text, known), chosen, written
 
 
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
@@ -139,23 +139,26 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
 
 def read_all(paths: Iterable[Path], facts: Mapping[str, Scalar], format: str | None = None) -> list[Imported]:  # noqa: A002
     """Every run in several files, each trial with a unique id; equal variants in several files are repeats."""
-    found: list[Imported] = []
+    runs: list[Imported] = []
     repeats: Counter[tuple[tuple[str, Scalar], ...]] = Counter()
-    given: set[Path] = set()
+    known_paths: set[Path] = set()
     for path in paths:
-        if path.resolve() in given:
+        if path.resolve() in known_paths:
             hint = "a run that is read twice is not a second repeat: name it once"
             raise LoadstoneError(f"{path} is named twice", hint)
-        given.add(path.resolve())
+        known_paths.add(path.resolve())
         before = dict(repeats)
-        for each in read_file(path, facts, format):
-            result = each.result
+        for imported in read_file(path, facts, format):
+            result = imported.result
             key = key_of(result.config)
             repeat = result.repeat + before.get(key, 0)
             repeats[key] = max(repeats[key], repeat)
-            found.append(replace(each, result=replace(result, repeat=repeat)))
-    names = fio.number_names((each.result.trial for each in found), ".")
-    return [replace(each, result=replace(each.result, trial=name)) for each, name in zip(found, names, strict=True)]
+            runs.append(replace(imported, result=replace(result, repeat=repeat)))
+    names = fio.number_names((imported.result.trial for imported in runs), ".")
+    return [
+        replace(imported, result=replace(imported.result, trial=name))
+        for imported, name in zip(runs, names, strict=True)
+    ]
 
 
 def detect_format(path: Path, text: str) -> Format:
@@ -164,29 +167,29 @@ def detect_format(path: Path, text: str) -> Format:
     short = text
     if max(map(len, text.split("\n"))) > LINE_MAX:
         short = "\n".join(line for line in text.split("\n") if len(line) <= LINE_MAX)
-    found = [each for each in FORMATS.values() if each.recognise_text(text if each in JSON else short)]
-    if len(found) > 1:
-        titles = ", ".join(each.TITLE for each in found)
-        hint = f"choose one: loadstone import --format {found[0].NAME}"
+    matches = [module for module in FORMATS.values() if module.recognise_text(text if module in JSON else short)]
+    if len(matches) > 1:
+        titles = ", ".join(module.TITLE for module in matches)
+        hint = f"choose one: loadstone import --format {matches[0].NAME}"
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
-    if not found:
-        titles = ", ".join(each.TITLE for each in FORMATS.values() if each is not json_paths)
+    if not matches:
+        titles = ", ".join(module.TITLE for module in FORMATS.values() if module is not json_paths)
         raise LoadstoneError(
             f"the format of {path.name} is not known",
             f"known are {titles}; for JSON of other tools, state paths: loadstone import --json",
         )
-    return found[0]
+    return matches[0]
 
 
-def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, given: Mapping[str, Scalar]) -> list[Imported]:
+def name_runs(path: Path, runs: Sequence[ImportedRun], written: Facts, stated: Mapping[str, Scalar]) -> list[Imported]:
     """Runs with their names, repeats and facts. Raises LoadstoneError if a fact is invalid."""
-    common = {**written.common, **given}
+    common = {**written.common, **stated}
     configs = configure_runs(path, runs, common)
     names = dict.fromkeys(str(config["variant"]) for config in configs)
     if unknown := next((name for name in written.variants if name not in names), None):
         message = f'there is no variant "{unknown}" in {path.name} ({written.path.name if written.path else ""})'
         raise LoadstoneError(message, f"its variants are {', '.join(names)}")
-    facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **given} for config in configs]
+    facts = [{**written.common, **written.variants.get(str(config["variant"]), {}), **stated} for config in configs]
     clients = [clients_of(run, fact) for run, fact in zip(runs, facts, strict=True)]
     if clients_vary(clients):
         for config, number in zip(configs, clients, strict=True):
@@ -256,31 +259,33 @@ def configure_runs(path: Path, runs: Sequence[ImportedRun], facts: Mapping[str, 
     sweep = clients_vary([run.clients for run in runs]) and "clients" not in facts
     keys = [(run.variant, tuple(run.dimensions.items()), run.clients if sweep else None) for run in runs]
     counts = Counter(keys)
-    found: list[dict[str, Scalar]] = []
+    configs: list[dict[str, Scalar]] = []
     for run, key, number in zip(runs, keys, number_keys(keys), strict=True):
         # Runs with a repeat's number are already distinct.
         apart = run.variant is None and run.repeat is None and counts[key] > 1
-        found.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
-    return found
+        configs.append({"variant": f"{path.stem}-{number}" if apart else run.variant or path.stem, **run.dimensions})
+    return configs
 
 
 def clients_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> int | None:
     """The number of clients: from a fact, else from the log. Raises LoadstoneError if the fact is not a count."""
-    given = facts.get("clients")
-    if given is None:
+    stated = facts.get("clients")
+    if stated is None:
         return run.clients
-    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-        raise LoadstoneError(f'the fact "clients" must be a whole number of at least 1, got "{given}"', "try clients=4")
-    return given
+    if isinstance(stated, bool) or not isinstance(stated, int) or stated < 1:
+        raise LoadstoneError(
+            f'the fact "clients" must be a whole number of at least 1, got "{stated}"', "try clients=4"
+        )
+    return stated
 
 
 def loop_of(run: ImportedRun, facts: Mapping[str, Scalar]) -> Loop:
     """The type of loop: from a fact, else from the log. Raises LoadstoneError if the fact is neither `open` nor
     `closed`."""
-    given = facts.get("loop", run.loop)
-    if given not in ("closed", "open"):
-        raise LoadstoneError(f'the fact "loop" must be closed or open, got "{given}"', "open: the tool had a rate set")
-    return "open" if given == "open" else "closed"
+    stated = facts.get("loop", run.loop)
+    if stated not in ("closed", "open"):
+        raise LoadstoneError(f'the fact "loop" must be closed or open, got "{stated}"', "open: the tool had a rate set")
+    return "open" if stated == "open" else "closed"
 
 
 def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
@@ -295,10 +300,10 @@ def list_notes(run: ImportedRun, facts: Mapping[str, Scalar]) -> Iterable[Note]:
             f"{units.list_items(list(coarse), UNKNOWN_MAX)}"
         )
         yield Note("coarse", message, "have the tool print more digits, or use its histograms")
-    given = facts.get("clients")
-    if given is not None and run.clients is not None and given != run.clients:
+    stated = facts.get("clients")
+    if stated is not None and run.clients is not None and stated != run.clients:
         yield Note(
             "facts-disagree",
-            f"the log has {run.clients} clients, the fact {given}: the fact is used",
+            f"the log has {run.clients} clients, the fact {stated}: the fact is used",
             "leave the fact out unless the log is wrong",
         )

@@ -152,12 +152,12 @@ def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Se
 def count_failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:
     """The number of failed and of all operations of a kind, or of all kinds."""
     counts = [
-        each
-        for name, each in statuses.items()
+        outcomes
+        for name, outcomes in statuses.items()
         if (name.lower() == operation or operation == ALL) and name not in beside
     ]
-    failed = sum(count for each in counts for status, count in each.items() if status not in NO_ERROR)
-    return failed, sum(count for each in counts for count in each.values())
+    failed = sum(count for outcomes in counts for status, count in outcomes.items() if status not in NO_ERROR)
+    return failed, sum(count for outcomes in counts for count in outcomes.values())
 
 
 def count_errors(statuses: Statuses) -> int:
@@ -165,21 +165,21 @@ def count_errors(statuses: Statuses) -> int:
     return count_failures(statuses, beside=BESIDE)[0]
 
 
-def histogram_figures(name: str, well: Histogram, ns: int = 1, others: Population | None = None) -> Iterator[Value]:
+def histogram_figures(name: str, well: Histogram, ns: int = 1, failures: Population | None = None) -> Iterator[Value]:
     """A histogram's figures, with the unit `ns`; the judge decides which percentiles have too few values above them.
 
-    Percentiles cover all operations in the file, including those that failed or never ended.
+    Percentiles cover all operations in the file, failures and unanswered ones included.
     """
     count = well.count
     if count:
         yield Value(f"{name}.count", count, OPERATIONS, count)
         yield Value(f"{name}.mean", well.mean * ns, "ns", count)
         yield Value(f"{name}.min", well.minimum * ns, "ns", count)
-    every = replace(others or Population(), well=well)
+    every = replace(failures or Population(), well=well)
     names = {**PERCENTILES, "max": 1.0}
     if every.count:
-        for statistic, found in zip(names, every.read_percentiles(list(names.values())), strict=True):
-            yield Value(f"{name}.{statistic}", found.value * ns, "ns", every.count, found.bound)
+        for statistic, percentile in zip(names, every.read_percentiles(list(names.values())), strict=True):
+            yield Value(f"{name}.{statistic}", percentile.value * ns, "ns", every.count, percentile.bound)
 
 
 def bucket_index(value: int) -> int:

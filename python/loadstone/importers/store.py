@@ -26,11 +26,11 @@ def store_runs(imported: Sequence[Imported], root: Path, name: str, question: st
         interleaved=False,
         sources=[os.path.basename(source) for source in sources],
     )
-    for each in imported:
-        with folder.open_attempt(each.result.trial) as files:
-            if each.series is not None:
-                (files / "series.json").write_text(json.dumps(each.series.to_json()) + "\n")
-        folder.append_trial(each.result)
+    for entry in imported:
+        with folder.open_attempt(entry.result.trial) as files:
+            if entry.series is not None:
+                (files / "series.json").write_text(json.dumps(entry.series.to_json()) + "\n")
+        folder.append_trial(entry.result)
     copy_sources(sources, folder.path / "sources")
     return folder
 

@@ -3,7 +3,7 @@
 Its MB is 2^20 bytes (`TestDFSIO.MEGA`). Its `Throughput` is the bytes of all files ÷ the sum of their tasks' times,
 which is the mean speed of one task while others run, not the cluster's; its `Average IO rate` is the unweighted mean of
 the tasks' speeds. Neither is operations per second, so neither is called throughput here. (`Total Throughput`, which
-some versions print, divides MB by ms; it is left out.)
+some versions print, divides MB by ms; it is omitted.)
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
         elif blocks and (match := FIELD.search(line)) and has_log_prefix(line[: match.start()]):
             with source.report_damage(f"{match[1]} is not a number: {match[2][:40]}", CUT, index):
                 if GROUPED.fullmatch(match[2]):
-                    raise ValueError("a comma before three digits may separate decimals or thousands")
+                    message = f"{match[1]} is ambiguous: a comma before three digits may separate decimals or thousands"
+                    raise source.error_at(f"{message}: {match[2]}", "write the number with a decimal point", index)
                 value = parse_decimal_comma(match[2])
                 figure = value, last_digit(match[2])
                 if blocks[-1][2].setdefault(match[1], figure) != figure:
@@ -87,17 +88,17 @@ def read_result(test: str, index: int, block: dict[str, tuple[float | None, floa
     operation = test.replace(" ", "_")
     files, size, speed, rate, deviation, seconds = (block[name][0] for name in FIELDS)
     n = int(files or 0)
-    found = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
-    found.facts["action"] = operation
+    run = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
+    run.facts["action"] = operation
     if size is not None:
-        found.facts["bytes"] = int(size * MEGA)
+        run.facts["bytes"] = int(size * MEGA)
         if n:
-            found.facts["file_bytes"] = int(size * MEGA / n)
+            run.facts["file_bytes"] = int(size * MEGA / n)
     steps = {name: digit for name, (_, digit) in block.items()}
     for name, label, value in zip(
         ("bandwidth", "io_rate", "io_rate_stddev"), FIELDS[2:5], (speed, rate, deviation), strict=True
     ):
         figure = None if value is None else value * MEGA
-        found.add_figure(f"{operation}.{name}", figure, "B/s", n, steps[label] * MEGA)
-    found.add_figure("runtime", None if seconds is None else seconds * 1e9, "ns", 1, steps[FIELDS[5]] * 1e9)
-    return found
+        run.add_figure(f"{operation}.{name}", figure, "B/s", n, steps[label] * MEGA)
+    run.add_figure("runtime", None if seconds is None else seconds * 1e9, "ns", 1, steps[FIELDS[5]] * 1e9)
+    return run

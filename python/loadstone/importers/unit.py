@@ -5,7 +5,7 @@ from __future__ import annotations
 # Case-insensitive: MS never means megaseconds.
 FOLDED = {
     word: (factor, base)
-    for words, factor, base in (
+    for names, factor, base in (
         ("ns nsec nanoseconds", 1.0, "ns"),
         ("us µs μs usec microseconds", 1e3, "ns"),
         ("ms msec milliseconds", 1e6, "ns"),
@@ -17,7 +17,7 @@ FOLDED = {
         ("share ratio 1", 1.0, "share"),
         ("% percent", 0.01, "share"),
     )
-    for word in words.split()
+    for word in names.split()
 }
 # Case-sensitive: MB is a million bytes, Mb a million bits, MiB 2^20 bytes.
 DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

@@ -42,7 +42,7 @@ def read_entries(source: Source) -> list[ReportEntry]:
     """The objects of all reports."""
     text = source.text
     decoder = json.JSONDecoder(object_pairs_hook=Document)
-    found: list[ReportEntry] = []
+    entries: list[ReportEntry] = []
     at, line, before = find_report(text, 0), 0, 0
     while at >= 0:
         try:
@@ -54,11 +54,11 @@ def read_entries(source: Source) -> list[ReportEntry]:
         except (ValueError, RecursionError):
             raise source.error_at("the YCSB JSON report is cut or damaged", CUT, line) from None
         with source.report_damage("the YCSB JSON report is damaged: {error}", CUT, line):
-            found.extend(entry_of(document, source))
+            entries.extend(entry_of(document, source))
         source.documents.append(document)
         at = BETWEEN.match(text, at).end()  # type: ignore[union-attr]  # It also matches an empty text.
         at = at if text.startswith("{", at) else find_report(text, at)
-    return found
+    return entries
 
 
 def find_report(text: str, at: int) -> int:

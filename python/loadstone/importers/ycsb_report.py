@@ -81,26 +81,26 @@ class ReportContext:
 
 def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: Source) -> ImportedRun:
     """A report's figures. Raises LoadstoneError if it is truncated or two are mixed."""
-    blocks = dict(by_metric(entries, source))
+    blocks = dict(group_by_metric(entries, source))
     overall = blocks.pop(OVERALL, {})
     line = entries[0].line if entries else None
-    for wanted in (RUNTIME, THROUGHPUT):
-        if wanted not in overall:
-            raise source.error_at(f"the YCSB log is cut: its report has no {wanted}", CUT, line)
-    found = ImportedRun(facts={"tool": "ycsb"}, step_ns=NS["us"])
+    for required in (RUNTIME, THROUGHPUT):
+        if required not in overall:
+            raise source.error_at(f"the YCSB log is cut: its report has no {required}", CUT, line)
+    run = ImportedRun(facts={"tool": "ycsb"}, step_ns=NS["us"])
     if context.command is not None:
-        add_facts(context.command, found)
+        add_facts(context.command, run)
     operations = {name: block for name, block in choose_measurement(blocks).items() if is_operation(name, block)}
-    found.statuses = {name: counts for name, block in operations.items() if (counts := count_statuses(block))}
+    run.statuses = {name: counts for name, block in operations.items() if (counts := count_statuses(block))}
     runtime, throughput = overall[RUNTIME], overall[THROUGHPUT]
     done = round((throughput or 0.0) * (runtime or 0.0) / 1000)
-    seen = measured_operations(operations, found.statuses)
-    check_blocks(operations, found, done, seen, source, line)
+    covered = count_covered(operations, run.statuses)
+    check_blocks(operations, run, done, covered, source, line)
     composed = any(is_composed(name) for name in operations)
     # Throughput may exclude failures (as in YCSB's loads and in Loadstone), and its product with the run time
     # is not always whole; a composed operation counts twice.
-    total = done if composed or seen < done * WHOLE else seen
-    failed, well = count_errors(found.statuses), well_done(found.statuses)
+    total = done if composed or covered < done * WHOLE else covered
+    failed, well = count_errors(run.statuses), well_done(run.statuses)
     rate = throughput
     if failed and throughput and well < done * WHOLE:
         message = (
@@ -111,37 +111,35 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
             hint = "they are not subtracted, as it is not known how many read-modify-writes failed; see `errors`"
         else:
             rate, hint = throughput * well / done, "these are subtracted; see `errors`"
-        found.add_note("counts-failures", message, hint)
+        run.add_note("counts-failures", message, hint)
     # It counts whole milliseconds.
     step = rate / runtime if rate and runtime else 0.0
-    found.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
+    run.add_totals(rate, None if runtime is None else runtime * NS["ms"], total, step, NS["ms"])
     if throughput is None:
-        found.add_note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
+        run.add_note("not-a-number", "YCSB printed no throughput: no operation was done", "check the run")
     responses = {name for name in operations if name.startswith(INTENDED)}
     for name, block in operations.items():
-        beside = ".service" if INTENDED + name in responses else ""
-        add_latencies(name.removeprefix(INTENDED), beside, block, found)
-    found.unknown |= dict.fromkeys(unknown_names(operations))
-    found.omitted |= dict.fromkeys(list_omissions(blocks, operations))
+        suffix = ".service" if INTENDED + name in responses else ""
+        add_latencies(name.removeprefix(INTENDED), suffix, block, run)
+    run.unknown |= dict.fromkeys(unknown_names(operations))
+    run.omitted |= dict.fromkeys(list_omissions(blocks, operations))
     if any(map(is_coarse, operations.values())):
-        found.add_note(
-            "coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram"
-        )
+        run.add_note("coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram")
     if total:
         for service in (False, True) if responses else (True,):
-            beside = ".service" if responses and service else ""
+            suffix = ".service" if responses and service else ""
             blocks = {name: block for name, block in operations.items() if (name in responses) is not service}
-            add_mean(blocks, f"{ALL}{beside}.mean", total, found)
-    add_verification(found)
-    found.series = status_series(context.statuses)
-    if found.loop == "open" and not responses:
-        found.facts["latency"] = "service"
+            add_mean(blocks, f"{ALL}{suffix}.mean", total, run)
+    add_verification(run)
+    run.series = status_series(context.statuses)
+    if run.loop == "open" and not responses:
+        run.facts["latency"] = "service"
         message = "a rate was set, and it is not known whether the log's latencies include the wait for an idle client"
-        found.add_note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
-    return found
+        run.add_note("service-time", message, "run YCSB with -p measurement.interval=both to have response times")
+    return run
 
 
-def by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
+def group_by_metric(entries: Iterable[ReportEntry], source: Source) -> Blocks:
     """The entries of one report. Raises LoadstoneError if one occurs twice."""
     blocks: dict[str, dict[str, float | None]] = defaultdict(dict)
     for entry in entries:
@@ -188,16 +186,16 @@ def count_measured(block: Block) -> int | None:
 def is_composed(name: str) -> bool:
     """Whether a block's operations are also reported by their parts; this includes failed ones (`…-FAILED`)."""
     plain = name.removeprefix(INTENDED)
-    return any(plain == each or plain.startswith(f"{each}-") for each in COMPOSED)
+    return any(plain == operation or plain.startswith(f"{operation}-") for operation in COMPOSED)
 
 
 def well_done(statuses: Statuses) -> int:
     """The number of successful operations."""
     counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
-    return sum(count for each in counts for status, count in each.items() if status in WELL)
+    return sum(count for outcomes in counts for status, count in outcomes.items() if status in WELL)
 
 
-def measured_operations(operations: Blocks, statuses: Statuses) -> int:
+def count_covered(operations: Blocks, statuses: Statuses) -> int:
     """The number of operations that the lines of a report cover, whatever their outcome; each counts once."""
     total = 0
     for name, block in operations.items():
@@ -243,47 +241,45 @@ def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:
 
 
 def check_blocks(
-    operations: Blocks, found: ImportedRun, done: int, seen: int, source: Source, line: int | None
+    operations: Blocks, run: ImportedRun, done: int, covered: int, source: Source, line: int | None
 ) -> None:
     """Raises LoadstoneError if a report is truncated within a block or between two."""
     for name, block in operations.items():
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
             raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
-        if name in CORE and found.statuses.keys() & CORE and name not in found.statuses:
+        if name in CORE and run.statuses.keys() & CORE and name not in run.statuses:
             # Every operation prints the counts of its statuses after its latencies.
             raise source.error_at(f"the YCSB log is cut: [{name}] has no counts of statuses", CUT, line)
-        well = sum(count for status, count in found.statuses.get(name, {}).items() if status in WELL)
+        well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)
-        if name not in BESIDE and name in found.statuses and count is not None and well != count:
+        if name not in BESIDE and name in run.statuses and count is not None and well != count:
             if source.torn and name == list(operations)[-1]:
                 raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
-            found.add_note(
-                "counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log"
-            )
-    if count_excess(operations, found, done):
+            run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
+    if count_excess(operations, run, done):
         message = (
-            f"its lines cover {units.format_count(seen)} operations, and its total is {units.format_count(done)}: "
+            f"its lines cover {units.format_count(covered)} operations, and its total is {units.format_count(done)}: "
             "lines of another report follow"
         )
         raise source.error_at(message, "import the whole output of each run", line)
-    if seen >= done * WHOLE:
+    if covered >= done * WHOLE:
         return
-    message = f"{units.format_count(seen)} of {units.format_count(done)} operations have lines in the report"
+    message = f"{units.format_count(covered)} of {units.format_count(done)} operations have lines in the report"
     if source.facts.get("partial") is True:
-        found.add_note("partial", message, "its latencies cover only a part")
+        run.add_note("partial", message, "its latencies cover only a part")
         return
     raise source.error_at(
         f"the YCSB log is cut: {message}", f"{CUT}; `loadstone import --fact partial=true` imports this part", line
     )
 
 
-def add_latencies(operation: str, beside: str, block: Block, found: ImportedRun) -> None:
-    """An operation's latencies; `beside` marks service times beside response times."""
+def add_latencies(operation: str, suffix: str, block: Block, run: ImportedRun) -> None:
+    """An operation's latencies; `suffix` marks service times next to response times."""
     count = count_measured(block)
     if not count or operation in BESIDE:
         return
-    name = f"{operation.lower()}{beside}"
+    name = f"{operation.lower()}{suffix}"
     values = {f"{name}.count": Value(f"{name}.count", count, OPERATIONS, count)}
     for key, value in block.items():
         match = LATENCY.fullmatch(key)
@@ -301,9 +297,9 @@ def add_latencies(operation: str, beside: str, block: Block, found: ImportedRun)
         rounded = match is not None and match[2] and is_coarse(block)
         values[metric] = Value(metric, value * step, "ns", count, resolution=NS["ms"] if rounded else 0.0)
     if histogram := verbose_histogram(block, count):
-        for each in histogram_figures(name, histogram, 1000):
-            values.setdefault(each.metric, each)
-    found.values.extend(values.values())
+        for figure in histogram_figures(name, histogram, 1000):
+            values.setdefault(figure.metric, figure)
+    run.values.extend(values.values())
 
 
 def is_coarse(block: Block) -> bool:
@@ -326,12 +322,12 @@ def verbose_histogram(block: Block, count: int) -> Histogram | None:
     if is_coarse(block) or not any("Percentile" in key for key in block):
         return None
     pairs = [(int(key), int(value)) for key, value in block.items() if key.isdigit() and value is not None]
-    return build_histogram(pairs) if pairs and sum(each for _, each in pairs) == count else None
+    return build_histogram(pairs) if pairs and sum(times for _, times in pairs) == count else None
 
 
-def add_mean(blocks: Blocks, metric: str, done: int, found: ImportedRun) -> None:
+def add_mean(blocks: Blocks, metric: str, done: int, run: ImportedRun) -> None:
     """The mean over all operations, whatever their outcome, as Little's law needs it: total time ÷ operations."""
-    total = seen = 0.0
+    total = covered = 0.0
     for name, block in blocks.items():
         plain = name.removeprefix(INTENDED)
         average = block.get("AverageLatency(us)", block.get("Average"))
@@ -341,14 +337,14 @@ def add_mean(blocks: Blocks, metric: str, done: int, found: ImportedRun) -> None
         if average is None:
             return
         total += average * 1e3 * count
-        seen += count
-    if seen >= done * WHOLE:
-        found.add_figure(metric, total / done, "ns", done)
+        covered += count
+    if covered >= done * WHOLE:
+        run.add_figure(metric, total / done, "ns", done)
 
 
-def add_verification(found: ImportedRun) -> None:
+def add_verification(run: ImportedRun) -> None:
     """The number of verified values (dataintegrity), and the number of wrong ones."""
-    if counts := found.statuses.get("VERIFY"):
+    if counts := run.statuses.get("VERIFY"):
         total = sum(counts.values())
-        found.add_figure("verified", total, "values", total)
-        found.add_figure("wrong", total - counts.get("OK", 0), "values", total)
+        run.add_figure("verified", total, "values", total)
+        run.add_figure("wrong", total - counts.get("OK", 0), "values", total)
