@@ -106,7 +106,7 @@ def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     assert "could decide" not in answer(experiment(given(wrong=5)))
 
 
-def test_refusals_of_one_check_are_merged_in_the_answer() -> None:
+def test_refusals_by_one_check_are_one_clause() -> None:
     def fail(trial: TrialResult) -> TrialResult:
         failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
         return given(errors=failures)(trial)

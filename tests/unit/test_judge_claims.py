@@ -145,7 +145,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
     assert found.claim == claim
     if claim == "refused":
         assert "`properties: {spin.sleep: true}` of the system" in found.findings[-1].hint
-        assert "read.p99 of lmdb is 33 % lower than the read.p99 of rocksdb as measured" in found.findings[-1].message
+        assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in found.findings[-1].message
 
 
 def one(spoil: Spoil, repeat: int = 3) -> Spoil:

@@ -58,7 +58,7 @@ def test_imported_run_with_status_lines_has_error_bars() -> None:
 def test_steep_trend_does_not_begin_at_zero() -> None:
     draw = random.Random(8)
     tail = [1e6 * (1 + draw.random() / 50) + max(at - 40, 0) * 2e6 for at in range(60)]
-    series = replace(made([1000.0] * 60), p99_ns=tail)
+    series = replace(made([1000.0] * 60), p99_ns=tuple(tail))
     messages = [
         finding.message for finding in judge_trial(given()(sound()), series, Settings.from_question(Question()))
     ]
