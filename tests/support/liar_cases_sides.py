@@ -136,6 +136,18 @@ SIDES = [
         (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
     ),
     Case(
+        "a pooler before PostgreSQL on one side only",
+        lambda: plant_difference(1.3, first={"store": "postgres"}, known={"pooler": "shares server connections"}),
+        (favours("second"), verdict("suspect"), DIFFER, says("pooler"), says("none")),
+    ),
+    Case(
+        "PostgreSQL with and without a pooler, which are the compared systems",
+        lambda: plant_difference(
+            1.3, by="system", first={"store": "postgres"}, known={"pooler": "shares server connections"}
+        ),
+        (wins("second", 1.3), verdict("valid"), silent("sides-differ")),
+    ),
+    Case(
         "a window of an hour against one of five seconds",
         lambda: plant_difference(
             1.3, alter_second=set_figures(runtime=5e9, operations=6500, read__count=6500, device__read=2e7)

@@ -108,7 +108,7 @@ def test_refusal_over_single_trials_gives_the_necessary_repeats() -> None:
     assert "could decide" not in answer(experiment(set_figures(wrong=5)))
 
 
-def test_answer_merges_refusals_of_one_check() -> None:
+def test_refusals_by_one_check_are_one_clause() -> None:
     def fail(trial: TrialResult) -> TrialResult:
         failures = " abcd".index(str(trial.config["workload"])) * 10_000 * (trial.config["system"] == "lmdb")
         return set_figures(errors=failures)(trial)

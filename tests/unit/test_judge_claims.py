@@ -157,7 +157,7 @@ def test_lateness_of_the_generator_bounds_latencies(lower: float, claim: Claim) 
     assert result.claim == claim
     if claim == "refused":
         assert "`properties: {spin.sleep: true}` of the system" in result.findings[-1].hint
-        assert "read.p99 of lmdb is 33 % lower than the read.p99 of rocksdb as measured" in result.findings[-1].message
+        assert "read p99 of lmdb is 33 % lower than the read p99 of rocksdb as measured" in result.findings[-1].message
 
 
 def change_one(change: Change, repeat: int = 3) -> Change:

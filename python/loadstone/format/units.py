@@ -140,8 +140,8 @@ def digits_of(number: float, factor: float, name: str, last: int) -> str:
 
 
 def format_bound(text: str, bound: str | None) -> str:
-    """A formatted figure with its bound in words: `at least 1.20 s`; just `failed` for a failed one."""
-    return "failed" if bound == "failed" else f"{BOUNDS[bound]} {text}" if bound else text
+    """A formatted figure with its bound: `at least 1.20 s`; just `failed` or `unanswered` for an infinite one."""
+    return bound if bound in ("failed", "unanswered") else f"{BOUNDS[bound]} {text}" if bound else text
 
 
 def format_number(number: float) -> str:

@@ -23,6 +23,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
+NO_CLAIM = "no claim possible"
 # Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
@@ -108,12 +109,21 @@ def state_metric(judgement: Judgement, comparisons: Sequence[Comparison], matter
     if is_sweep(comparisons):
         return "; ".join(describe_sweep(comparisons, varying)) + capacity_clause(comparisons)
     if len(comparisons) == 1 or (len(comparisons) <= CLAUSES_MAX and len(contexts) == len(comparisons)):
-        return "; ".join(
-            context_prefix(item, varying) + comparison_clause(judgement, item, matters) for item in comparisons
-        )
+        clauses = [context_prefix(item, varying) + comparison_clause(judgement, item, matters) for item in comparisons]
+        return "; ".join(drop_repeated_ends(clauses))
     if len(comparisons) <= PARTS_MAX and len(contexts) <= CONTEXTS_MAX:
         return merge_comparisons(judgement, comparisons, varying, matters)
     return "; ".join(count_claims(comparisons))
+
+
+def drop_repeated_ends(clauses: Sequence[str]) -> list[str]:
+    """Clauses without a reason that the next clause has as well: `(n=3: no interval, no claim possible, valid)`."""
+    ends = [clause[clause.rindex(" (n=") :] if " (n=" in clause else "" for clause in clauses]
+    following = [*ends[1:], ""]
+    return [
+        clause.removesuffix(end) if end == after and NO_CLAIM in end else clause
+        for clause, end, after in zip(clauses, ends, following, strict=True)
+    ]
 
 
 def describe_knee(judgement: Judgement) -> Iterator[str]:
@@ -216,7 +226,7 @@ def trust_of(comparison: Comparison, ratio: Estimate, coverage: str, ends: str =
 
 def figures_of(judgement: Judgement, first: Cell, second: Cell, names: Sequence[str] = ("", "")) -> str:
     """Both medians: `0.61 ms against 2.44 ms`, or with names `0.61 ms with lmdb, 2.44 ms with rocksdb`."""
-    texts = [wording.estimate_text(cell.estimate, cell.unit, judgement.bound_of_cell(cell)) for cell in (first, second)]
+    texts = [wording.estimate_text(cell.estimate, cell.unit, judgement.output_bound(cell)) for cell in (first, second)]
     if any(names):
         return ", ".join(f"{text} with {name}" for text, name in zip(texts, names, strict=True))
     return " against ".join(texts)
@@ -289,7 +299,7 @@ def side_by_side(judgement: Judgement, comparisons: Sequence[Comparison], matter
     baseline, metric = str(dict(first.baseline.variant)[first.by]), wording.metric_name(first.metric)
     if all(comparison.claim == "impossible" for comparison in comparisons):
         cells = [*(comparison.contender for comparison in comparisons), first.baseline]
-        texts = (wording.estimate_text(cell.estimate, cell.unit, judgement.bound_of_cell(cell)) for cell in cells)
+        texts = (wording.estimate_text(cell.estimate, cell.unit, judgement.output_bound(cell)) for cell in cells)
         named = [f"{text} with {dict(cell.variant)[first.by]}" for text, cell in zip(texts, cells, strict=True)]
         return f"{metric} is {units.join_names(named)}"
     more_than: list[tuple[str, str]] = []
@@ -353,7 +363,7 @@ def refusal_reason(comparison: Comparison, *, brief: bool = False) -> str:
 
 def too_few_text(n: int) -> str:
     """The full reason why nothing can be claimed from so few repeats."""
-    return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, no claim possible"
+    return f"n={n}{': no interval' if n < REPEATS_MIN else ''}, {NO_CLAIM}"
 
 
 def interval_text(estimate: Estimate, ends: str = "") -> str:
@@ -428,4 +438,4 @@ def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
     else:
         ends = wording.span_text(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {wording.estimate_text(estimate, unit, judgement.bound_of_cell(cell))} ({between}{trust})"
+    return f"{metric} is {wording.estimate_text(estimate, unit, judgement.output_bound(cell))} ({between}{trust})"

@@ -137,7 +137,8 @@ def refuse_claim(
         possible = "the remaining repeats show no such difference"
     value = widen_by_resolution(measured.evidence.ratio, comparison).value
     change = f"{wording.short_change(value)}{' than' if value < 1 else ''}"
-    message = f"{metric} of {pair.contender} is {change} the {metric} of {pair.baseline} as measured, but {possible}"
+    name = wording.metric_name(metric)
+    message = f"{name} of {pair.contender} is {change} the {name} of {pair.baseline} as measured, but {possible}"
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
         check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"

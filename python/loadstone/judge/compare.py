@@ -23,7 +23,7 @@ from loadstone.judge.claim import (
 )
 from loadstone.judge.figures import split_metric
 from loadstone.judge.finding import Finding, Pair, Severity, Verdict, concerns_metric, worst_verdict
-from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
+from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey, is_unanswered
 from loadstone.judge.pairing import Match
 from loadstone.judge.scenarios import (
     Kind,
@@ -137,7 +137,7 @@ class Comparer:
             ratio=Estimate(math.nan, min(len(baseline.samples), len(contender.samples))),
             claim="refused" if refused else "unranked",
             findings=findings,
-            why="; ".join(bound_reason(cell, pair.by) for cell in (baseline, contender) if cell.bound),
+            why="; ".join(bound_reason(cell, pair.by, self.cells) for cell in (baseline, contender) if cell.bound),
             capacity=tuple(str(name) for name, side in named if metric == THROUGHPUT and has_missed_rate(side)),
         )
         if comparison.why:
@@ -256,7 +256,7 @@ def missing_repeats_text(findings: Sequence[Finding], pair: Pair) -> str:
     )
 
 
-def bound_reason(cell: Cell, by: str) -> str:
+def bound_reason(cell: Cell, by: str, cells: Mapping[tuple[VariantKey, str], Cell]) -> str:
     """The reason why a cell cannot be ranked."""
     name, last = dict(cell.variant).get(by, ""), split_metric(cell.metric)[1]
     of = (
@@ -264,5 +264,7 @@ def bound_reason(cell: Cell, by: str) -> str:
         if cell.bounded < len(cell.samples)
         else ""
     )
-    reason = "falls on failed operations" if cell.bound == "failed" else "is only a lower bound"
+    reason = "is only a lower bound"
+    if cell.bound == "failed":
+        reason = f"falls on {'unanswered' if is_unanswered(cells, cell) else 'failed'} operations"
     return f"{last} of {name} {reason}{of}"

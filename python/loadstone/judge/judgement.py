@@ -12,6 +12,7 @@ from loadstone.judge.figures import is_latency, lower_name
 from loadstone.judge.finding import UNKNOWN_OF_BOTH, Finding, NotLooked, Severity, Verdict, worst_verdict
 from loadstone.judge.settings import DEFAULTS, FAULTS, LOSS
 from loadstone.results.result_set import ResultSet
+from loadstone.results.stage import prefix_of
 from loadstone.results.trial_result import Scalar
 from loadstone.results.value import Direction
 from loadstone.search.outcome import SearchOutcome
@@ -51,6 +52,13 @@ class Cell:
     bounded: int = 0
     # The step in which the figures were read, as a share of the figure.
     resolution: float = 0.0
+
+
+def is_unanswered(cells: Mapping[tuple[VariantKey, str], Cell], cell: Cell) -> bool:
+    """Whether an infinite latency of a stage falls on operations that never ended, as none of the stage failed."""
+    stage = prefix_of(cell.metric)
+    failures = cells.get((cell.variant, f"{stage}errors")) if stage else None
+    return failures is not None and not any(figure for _, figure in failures.samples)
 
 
 @dataclass(frozen=True)
@@ -253,6 +261,11 @@ class Judgement:
     def bound_of_cell(self, cell: Cell) -> str | None:
         """A cell's bound; `at_most` for a latency that the engine's lateness increased."""
         return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
+
+    def output_bound(self, cell: Cell) -> str | None:
+        """A cell's bound for output: an infinite latency is `unanswered` in a stage without failures."""
+        is_infinite = cell.bound == "failed" and is_unanswered(self.cells, cell)
+        return "unanswered" if is_infinite else self.bound_of_cell(cell)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""

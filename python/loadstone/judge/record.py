@@ -14,6 +14,8 @@ UNKNOWN = "unknown"
 VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "percentiles_of", "target"})
 # The type of operation, by the tool: figures of different operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
+# Facts that a store records only where they apply, and their value elsewhere.
+ABSENT = {"postgres": {"pooler": "none"}}
 # The workload kind of a trial of Loadstone, by facts that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
 # Facts of both sides that a comparison needs, by workload kind.
@@ -43,7 +45,7 @@ NEEDED_OTHERWISE = ("work", "clients", "loop", "records", "record_bytes", "mix",
 def record_facts(trial: TrialResult) -> dict[str, Scalar]:
     """Settings as requested, facts as observed (which override settings), and information from the figures on both."""
     facts = {name: fact for name, fact in trial.facts.items() if fact != UNKNOWN and name not in VOLATILE}
-    known: dict[str, Scalar | None] = {**trial.requested, **facts}
+    known: dict[str, Scalar | None] = {**trial.requested, **ABSENT.get(str(facts.get("store")), {}), **facts}
     known["clients"], known["loop"] = client_count(trial), trial.loop
     if (work := work_of(trial)) is not None:
         known["work"] = work

@@ -25,7 +25,6 @@ COLUMNS = {
     "wait.mean": "mean wait",
 }
 NONE = TableCell(wording.DASH, tone="muted")
-UNANSWERED = "unanswered"
 LEAD = (
     "Operations belong to the stage in which they were due; throughput counts completions within the stage. Medians"
     " over the repeats; latencies are response times of all operations."
@@ -54,18 +53,9 @@ def render_stage(view: View, key: VariantKey, stage: Stage) -> tuple[TableCell, 
         TableCell(f"{stage.number}"),
         TableCell(stage.rate),
         TableCell(units.format_duration(stage.length_ns)),
-        *(render_figure(view, key, stage, metric) for metric in COLUMNS),
+        *(render_cell(view, key, f"{stage.prefix}{metric}") for metric in COLUMNS),
         render_steadiness(view, key, stage),
     )
-
-
-def render_figure(view: View, key: VariantKey, stage: Stage, metric: str) -> TableCell:
-    """A figure of a stage; an infinite latency is `unanswered` in a stage without failures."""
-    cell = view.cell(key, f"{stage.prefix}{metric}")
-    failures = view.cell(key, f"{stage.prefix}errors")
-    if cell is not None and cell.bound == "failed" and failures is not None and failures.estimate.value == 0:
-        return TableCell(UNANSWERED, aside="the percentile falls on operations that never ended")
-    return render_cell(view, key, f"{stage.prefix}{metric}")
 
 
 def render_steadiness(view: View, key: VariantKey, stage: Stage) -> TableCell:

@@ -149,7 +149,7 @@ class View:
 
     def figure(self, cell: Cell) -> str:
         """A cell's median in words, with its bound: the same in every table and chart."""
-        return wording.estimate_text(cell.estimate, cell.unit, self.judgement.bound_of_cell(cell))
+        return wording.estimate_text(cell.estimate, cell.unit, self.judgement.output_bound(cell))
 
     def findings_of(self, key: VariantKey, metric: str = "") -> list[Finding]:
         """The findings against a variant, the worst first; with a metric, only the findings on it."""

@@ -273,7 +273,7 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     for at, (cell, (low, high, label)) in enumerate(estimates):
         text, first, second = flat[3 * at : 3 * at + 3]
         ends = f" ({label}{wording.join_ends(first, second).rpartition(' ')[0] or first})" if low < high else ""
-        texts[cell.variant] = units.format_bound(text, judgement.bound_of_cell(cell)) + ends
+        texts[cell.variant] = units.format_bound(text, judgement.output_bound(cell)) + ends
     return {**{cell.variant: "withheld" for cell in cells}, **texts}
 
 
