@@ -165,9 +165,26 @@ fn warnings_name_the_consequence() {
         ("write n=10 cl=SERIAL", "SERIAL"),
         ("read n=10 -schema keyspace=ks", "ignored"),
         ("write n=10 -insert visits=fixed(3)", "visits"),
+        ("write n=10 -errors delay-policy=exponential", "delay-policy= and max-delay-ms= have no effect"),
+        ("write n=10 -errors max-delay-ms=5", "delay-policy= and max-delay-ms= have no effect"),
+        ("write n=10 cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
+        ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
+        ("write n=10 -transport truststore=a ssl-ciphers=b", "ssl-ciphers= have no effect"),
+        ("write n=10 -log no-summary", "no-summary has no effect"),
+        ("write n=10 -compat 5 -reporting output-frequency=5s", "-reporting has no effect"),
+        ("write n=10 -compat 5 -credentials-file a", "-credentials-file has no effect"),
     ] {
         let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert!(settings.warnings.iter().any(|text| text.contains(warning)), "{line}: {:?}", settings.warnings);
+    }
+}
+
+#[test]
+fn defaults_have_no_warnings() {
+    let tls = "write n=10 -transport truststore=a";
+    for line in ["write n=10", "read n=10 -errors ignore min-delay-ms=5", tls, "mixed n=10 -compat 5"] {
+        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        assert_eq!(settings.warnings, Vec::<String>::new(), "{line}");
     }
 }
 
