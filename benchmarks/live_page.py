@@ -23,7 +23,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("support", "unit")]
 
 from playwright.sync_api import sync_playwright  # noqa: E402
 

@@ -283,7 +283,7 @@ def test_instance_of_a_host_is_valid(host: str) -> None:
 def test_too_few_hosts_for_the_nodes_are_refused() -> None:
     hosts = [Host(f"h{k}", str(k), "", {"role": "servers"}) for k in range(2)]
     assert select_servers(hosts, "role=servers", 2) == [0, 1]
-    with pytest.raises(LoadstoneError, match="3 nodes, but the cluster has 2 hosts with the label role=servers"):
+    with pytest.raises(LoadstoneError, match="need 3 hosts, but the cluster has 2 with the label role=servers"):
         select_servers(hosts, "role=servers", 3)
 
 

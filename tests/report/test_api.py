@@ -212,7 +212,7 @@ def test_only_counting_attempts_are_read(tmp_path: Path) -> None:
 def test_missing_histograms_are_named(tmp_path: Path) -> None:
     folder = write_crafted(tmp_path / "crafted")
     run = loadstone.open(folder.path)
-    with pytest.raises(loadstone.LoadstoneError, match="1 of 3 trials have no histograms of the phase run, such as c"):
+    with pytest.raises(loadstone.LoadstoneError, match="1 of 3 trials has no histograms of the phase run, such as c"):
         run.latencies("read")
     with pytest.raises(loadstone.LoadstoneError, match='no operation "scan"'):
         run.latencies("scan", filter="trial:b")

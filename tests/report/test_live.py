@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from event_support import earlier, interval, outcome
 from live_support import Server, serve, tear_line, write_folder
 from loadstone.engine.histogram import Histogram
-from loadstone.live.metrics import BUCKETS, classic_histogram, render_metrics
+from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt
@@ -176,6 +176,24 @@ def test_metrics_are_parsed_by_prometheus(tmp_path: Path) -> None:
     assert (buckets[5e-4], buckets[0.0025], buckets[0.05], buckets[float("inf")]) == (0, 6, 9, 9)
 
 
+def test_similar_dimensions_keep_separate_labels(tmp_path: Path) -> None:
+    attempt = write_attempt(tmp_path)
+    attempt.config = {"a.b": 1, "a-b": "x", "a_b": None, "__name__": "y"}
+    labels = labels_of(attempt)
+    assert labels == {"a_b": "x", "a_b_": 1, "a_b__": None, "vary___name__": "y"} | {
+        "repeat": 4,
+        "block": 4,
+        "trial": "0001-a",
+    }
+    assert parse_families(render_metrics(None, [attempt])) == {}
+    results = make_run({"a": scatter(1000)})
+    text = render_metrics(FollowedRun(write_folder(tmp_path / "a", results)), [attempt])
+    (read,) = [
+        sample for sample in parse_families(text)["loadstone_operations"].samples if sample.labels["step"] == "READ"
+    ]
+    assert read.labels["vary___name__"] == "y"
+
+
 def test_buckets_are_cumulative_and_complete() -> None:
     histogram = Histogram()
     for index in range(0, 40_000, 37):
@@ -291,6 +309,28 @@ def test_run_follows_a_growing_folder(tmp_path: Path) -> None:
     folder.append_trial(results.trials[2])
     run.read_new()
     assert (run.page_state()["done"], run.page_state()["trial"]["phase"]) == (3, "done")
+
+
+@pytest.mark.parametrize(
+    ("plan", "attempt"),
+    [
+        ('{"trials": 3}', "[]"),
+        ('{"trials": [{"trial": "x", "config": [1]}, 7]}', '{"line": [1]}'),
+        ('{"trials": [{"trial": "x", "config": null}]}', '{"line": {"config": 3, "repeat": "two"}}'),
+    ],
+)
+def test_damaged_plan_leaves_the_page_readable(tmp_path: Path, plan: str, attempt: str) -> None:
+    results = make_run({"a": scatter(1000)})
+    folder = write_folder(tmp_path / "a", results)
+    with (folder.path / "plan.jsonl").open("a") as file:
+        file.write(f"{plan}\n")
+    directory = folder.path / "trials/a-9.part"
+    directory.mkdir()
+    (directory / "begun.json").write_text(attempt)
+    run = FollowedRun(folder)
+    run.read_new()
+    state = run.page_state()
+    assert (state["done"], state["trial"]["name"]) == (6, "a-9")
 
 
 def test_attempt_of_a_killed_lab_is_interrupted(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_missed_foreign_insert_is_settled_by_its_ledger(engine: Engine) -> None:
 
 def test_redis_without_a_log_loses_everything(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
     with proof(engine, "redis") as (redis, system):
-        verdict = redis.crash(running, system)
+        verdict = redis.crash(running, system.running)
     lost, read = verdict.output["lost"], verdict.output["read"]
     # Its guarantee is that nothing survives.
     assert (verdict.code, lost["allowed"], lost["window_ms"]) == (0, lost["writes"], None)
@@ -151,7 +151,7 @@ def test_redis_with_a_log_survives_a_kill(
     engine: Engine, running: list[subprocess.Popen[str]], appendfsync: str
 ) -> None:
     with proof(engine, "redis", appendonly="yes", appendfsync=appendfsync) as (redis, system):
-        verdict = redis.crash(running, system)
+        verdict = redis.crash(running, system.running)
     assert verdict.sound, verdict
 
 
@@ -159,10 +159,10 @@ def test_postgres_without_synchronous_commit_loses_the_last_writes(
     engine: Engine, running: list[subprocess.Popen[str]]
 ) -> None:
     with proof(engine, "postgres", synchronous_commit="off") as (postgres, system):
-        verdict = postgres.crash(running, system)
+        verdict = postgres.crash(running, system.running)
         while not verdict.output["lost"]["writes"] and len(postgres.runs) < KILLS_MAX:
             assert verdict.sound, verdict
-            verdict = postgres.crash(running, system)
+            verdict = postgres.crash(running, system.running)
     print(f"lost after {len(postgres.runs)} kills")
     output, lost = verdict.output, verdict.output["lost"]
     assert 0 < lost["writes"] < output["writes"]["acknowledged"], f"nothing was lost in {KILLS_MAX} kills"
@@ -175,7 +175,7 @@ def test_postgres_without_synchronous_commit_loses_the_last_writes(
 
 def test_postgres_that_waits_for_its_log_loses_nothing(engine: Engine, running: list[subprocess.Popen[str]]) -> None:
     with proof(engine, "postgres", synchronous_commit="on") as (postgres, system):
-        verdict = postgres.crash(running, system)
+        verdict = postgres.crash(running, system.running)
     assert verdict.sound, verdict
 
 

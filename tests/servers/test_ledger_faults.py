@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from conftest import Engine
+from hadoop_support import hbase_ports, hdfs_ports
 from ledger_support import PATIENT, Proof, await_start, proof
 from loadstone.runner.settling import await_replication
 from loadstone.systems.base.running_system import RunningSystem
@@ -65,6 +68,7 @@ def test_paused_node_loses_no_writes(
     [
         ("redis", {"appendonly": "yes", "appendfsync": "everysec"}, 2000),
         ("postgres", {"synchronous_commit": "off"}, 600),
+        pytest.param("postgres", {"synchronous_commit": "on"}, 0, marks=pytest.mark.soak),
     ],
 )
 def test_killed_server_loses_what_its_guarantee_allows(
@@ -73,12 +77,74 @@ def test_killed_server_loses_what_its_guarantee_allows(
     with proof(engine, system, **settings) as (store, at):
         lost = []
         for _ in range(KILLS):
-            verdict = store.crash(running, at)
+            verdict = store.crash(running, at.running)
             assert verdict.is_proven, verdict
             assert verdict.output["lost"]["window_ms"] == window_ms
             assert verdict.output["lost"]["allowed"] == verdict.output["lost"]["writes"]
             lost.append(verdict.output["lost"]["writes"])
     print(f"{KILLS} kills of {system}: {lost} acknowledged writes lost, all as allowed")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("nodes", "level", "window_ms"), [(1, "ONE", 100), (3, "QUORUM", 0)])
+def test_killed_cassandra_node_loses_what_is_allowed(
+    engine: Engine,
+    running: list[subprocess.Popen[str]],
+    tmp_path_factory: pytest.TempPathFactory,
+    nodes: int,
+    level: str,
+    window_ms: float,
+) -> None:
+    cluster = RunningSystem("cassandra", tmp_path_factory.mktemp("cluster"))
+    try:
+        cluster.up(nodes, free_ports(nodes) | {"heap": "512M"})
+        properties = [f"{name}={text}" for name, text in cluster.store_properties().items()]
+        store = Proof(engine, "cassandra", (*properties, *PATIENT, f"cassandra.writeconsistencylevel={level}"))
+        table = TABLE | {"replication_factor": str(nodes)}
+        require_allowed_losses(
+            store, running, cluster, [f"cassandra-{node + 1}" for node in range(nodes)], table, window_ms
+        )
+    finally:
+        cluster.down()
+
+
+@pytest.mark.soak
+def test_killed_region_server_loses_no_synced_write(
+    engine: Engine, running: list[subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    hdfs, hbase = RunningSystem("hdfs", tmp_path), RunningSystem("hbase", tmp_path)
+    try:
+        hdfs.up(3, hdfs_ports(3))
+        hbase.up(2, hbase_ports(2) | {"heap": "512m"})
+        conf = hbase.store_properties()["hbase.conf"]
+        patient = ("hbase.client.operation.timeout=30000", "hbase.client.retries.number=30")
+        durable = (f"hbase.conf={conf}", "columnfamily=cf", "durability=SYNC_WAL")
+        store = Proof(engine, "hbase", (*durable, *patient), closes=False)
+        servers = ["region-server-1", "region-server-2"]
+        require_allowed_losses(store, running, hbase, servers, {"family": "cf", "splits": "5"}, 0)
+    finally:
+        hbase.down()
+        hdfs.down()
+
+
+def require_allowed_losses(
+    store: Proof,
+    running: list[subprocess.Popen[str]],
+    system: RunningSystem,
+    servers: Sequence[str],
+    table: Mapping[str, str],
+    window_ms: float,
+) -> None:
+    """Kills the servers in turn; every loss must be allowed by the guarantee. All kills run before the verdict."""
+    losses = []
+    for kill in range(KILLS):
+        verdict = store.crash(running, system, servers[kill % len(servers)], table)
+        assert verdict.has_proof, verdict
+        lost = verdict.output["lost"]
+        assert lost["window_ms"] == window_ms
+        losses.append((lost["writes"], lost["allowed"]))
+    print(f"{KILLS} kills of {system.name}: {losses} acknowledged writes lost, and allowed to be lost")
+    assert all(writes == allowed for writes, allowed in losses), losses
 
 
 class Backlogs:
@@ -110,3 +176,9 @@ def test_read_back_waits_for_replication(backlogs: tuple[str | None, ...], secon
     script = Backlogs(*backlogs)
     waited = await_replication(script.find, Cassandra.unseen_s, script.sleep, lambda: script.now)
     assert (waited.seconds, waited.backlog) == (seconds, last)
+
+
+def test_read_back_of_one_node_waits_for_compactions() -> None:
+    script = Backlogs("compactions", "compactions", None)
+    waited = await_replication(script.find, 0.0, script.sleep, lambda: script.now)
+    assert (waited.seconds, waited.backlog) == (2.0, None)

@@ -125,7 +125,7 @@ def test_other_settings_are_refused(tiny: Tiny) -> None:
     tiny("up", "--set", "tiny.a=1")
     before = tiny.states()
     stderr = tiny("up", "--set", "tiny.a=2", "--nodes", "2", "--set", "password=secret", code=1).stderr
-    assert "error: tiny is up with other settings: 1 nodes, not 2; password; tiny.a=1, not 2\n" in stderr
+    assert "error: tiny is up with other settings: 1 node, not 2; password; tiny.a=1, not 2\n" in stderr
     assert "`loadstone systems down tiny` deletes it and its data" in stderr
     assert "secret" not in stderr
     assert tiny.states() == before

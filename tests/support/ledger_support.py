@@ -12,11 +12,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import pytest
 
 from conftest import Engine
+from loadstone.runner.settling import await_replication
+from loadstone.systems.base.process import process_tree, send_signal
+from loadstone.systems.base.running_system import RunningSystem
 from systems_support import Up, up
 
 RECORDS = 1_000
@@ -44,9 +48,13 @@ class Verdict:
 
     @property
     def is_proven(self) -> bool:
-        """The checker found and repaired its planted faults, and proved enough writes for exit status 0."""
-        proof = self.output.get("proof")
-        return self.code == 0 and proof == {"corrupted": True, "removed": True, "restored": True}
+        """The checker proved enough writes for exit status 0."""
+        return self.code == 0 and self.has_proof
+
+    @property
+    def has_proof(self) -> bool:
+        """The checker found and repaired its planted faults."""
+        return bool(self.output.get("proof") == {"corrupted": True, "removed": True, "restored": True})
 
     @property
     def writes(self) -> dict[str, int]:
@@ -62,6 +70,8 @@ class Proof:
     store: str
     properties: tuple[str, ...]
     runs: list[str] = field(default_factory=list)
+    # False: clients may be blocked in a library when a run is ended, and its last notes are then missing.
+    closes: bool = True
 
     def load(self) -> None:
         """Loads records whose values name their writes."""
@@ -88,24 +98,37 @@ class Proof:
         assert done.stdout, done.stderr
         return Verdict(done.returncode, json.loads(done.stdout), done.stderr)
 
-    def crash(self, running: list[subprocess.Popen[str]], system: Up) -> Verdict:
-        """Loads, kills the server under load, starts it again over its data and reads back."""
-        system.running.recreate_table("usertable")
+    def crash(
+        self,
+        running: list[subprocess.Popen[str]],
+        system: RunningSystem,
+        server: str | None = None,
+        table: Mapping[str, str] | None = None,
+    ) -> Verdict:
+        """Loads, kills a server (or all) at a drawn instant, starts it again and reads back."""
+        system.recreate_table("usertable", table)
         self.load()
         line = self.line("operationcount=0", "maxexecutiontime=60")
         process = self.engine.start(*line)
         running.append(process)
         await_start(process)
-        time.sleep(1.5)
-        system.running.kill()
+        time.sleep(1 + Random(len(self.runs)).random())
+        victims = [victim for victim in system.running_processes() if server in (None, victim.name)]
+        members = [member for victim in victims for member in process_tree(victim)]
+        # As the lab's fault does: on a busy host, finding all processes and waiting for their end takes seconds.
         crashed = time.time_ns()
+        for member in members:
+            send_signal(member, signal.SIGKILL)
+        system.kill(server)
         process.send_signal(signal.SIGINT)
         process.wait(60)
-        system.running.restart()
+        system.restart(server)
+        waited = await_replication(system.find_backlog, system.unseen_s)
+        assert waited.backlog is None, waited
         verdict = self.judge(line, "--crash", str(crashed), "--loaded")
         assert verdict.output["writes"]["acknowledged"] > 100
-        facts = {"closed": True, "beyond": 0, "ticks_lost": 0, "exceptions_lost": 0}
-        assert verdict.output["ledger"].items() >= facts.items()
+        facts = {"beyond": 0, "ticks_lost": 0, "exceptions_lost": 0} | ({"closed": True} if self.closes else {})
+        assert verdict.output["ledger"].items() >= facts.items(), verdict
         print(json.dumps({name: verdict.output[name] for name in ("writes", "found", "lost")}))
         return verdict
 

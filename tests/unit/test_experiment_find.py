@@ -64,7 +64,7 @@ def test_a_search_is_planned_with_its_first_load(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("find: {to: 1}", "find.to is 1, less than twice find.from, 1"),
-        ("find: {from: 1.5}", "find.from is 1.5 clients"),
+        ("find: {from: 1.5}", "find.from must be a whole number of clients, got 1.5"),
         ("find: {}\nvary: {clients: [1, 2]}", "`find` searches over clients, and vary.clients varies it"),
         ("find: {}\nrate: 10", "`find` searches over clients, but a rate is set"),
         ("find: {over: rate}\nvary: {rate: [1, 2]}", "`find` searches over rate, and vary.rate varies it"),

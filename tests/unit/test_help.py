@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from lab_support import ROOT, loadstone
 from loadstone.cli import commands
+from loadstone.commands.completion import FORMS
 from loadstone.commands.systems import VERBS
 
 ENGINE = ROOT / ".venv/bin/loadstone-engine"
@@ -44,14 +46,44 @@ def test_unknown_store_names_jvm_host(tmp_path: Path) -> None:
 
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     (tmp_path / "script").write_text(loadstone(tmp_path, "completion", "bash").stdout)
-    completions = {"loadstone do": "doctor", "loadstone run --dry": "--dry-run", "loadstone ycsb -thr": "-threads"}
+    completions = {
+        "loadstone do": "doctor",
+        "loadstone run --dry": "--dry-run",
+        "loadstone ycsb -thr": "-threads",
+        "loadstone systems upp": "",
+        "loadstone systems sta": "status",
+        "loadstone systems up --tl": "--tls",
+        "loadstone systems up redis --clu": "--cluster",
+        "loadstone systems hbase create-table --sp": "--splits",
+        "loadstone fleet ch": "check",
+        "loadstone show --tl": "",
+    }
     for line, expected in completions.items():
         fill = f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}; _loadstone; echo ${{COMPREPLY[*]}}"
         done = subprocess.run(["bash", "-c", f". ./script; {fill}"], cwd=tmp_path, capture_output=True, text=True)
         assert (done.stdout, done.stderr) == (f"{expected}\n", ""), line
 
 
-@pytest.mark.parametrize("form", ["zsh", "fish", "man"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_valid_in_its_shell(tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    (tmp_path / "script").write_text(loadstone(tmp_path, "completion", shell).stdout)
+    done = subprocess.run([shell, "-n", "script"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_man_page_renders_without_warning(tmp_path: Path) -> None:
+    if shutil.which("groff") is None:
+        pytest.skip("groff is not installed")
+    page = loadstone(tmp_path, "completion", "man").stdout
+    done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=page, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    for word in ("--dry-run", "systems up", "'COMMAND A'"):
+        assert word in done.stdout.replace("\N{HYPHEN}", "-")
+
+
+@pytest.mark.parametrize("form", sorted({*FORMS} - {"bash"}))
 def test_every_form_names_every_command(tmp_path: Path, form: str) -> None:
     text = loadstone(tmp_path, "completion", form).stdout
     for name in commands():

@@ -488,7 +488,32 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
     reading.read_source(source, chosen)
     assert len(source.unread) + len(source.used) >= sum(bool(line.strip()) for line in source.lines)
     assert source.used
-    assert f"not read, as they have no figure or fact: {len(source.unread)}" in text
+    assert f"not read, as they have no figure or fact of a result: {len(source.unread)}" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "omitted"),
+    [
+        ("cassandra-stress-write.txt", "avg gc time"),
+        ("memtier.txt", "Hits/sec"),
+        ("sysbench-oltp.txt", "sum"),
+        ("hbase-pe-1.1.txt", "StdDev"),
+        ("../ycsb/run_a.out", "[CLEANUP]"),
+        ("ycsb-timeseries.txt", "[READ], points of its time series"),
+        ("ycsb-0.1.4.txt", "[READ], points of its time series or buckets of 1 ms"),
+    ],
+)
+def test_known_figures_without_a_name_are_listed(name: str, omitted: str) -> None:
+    lines = [line for line in explain_file(FIXTURES / name, {}) if "omitted, as results have no such figure" in line]
+    assert lines
+    assert all(omitted in line for line in lines)
+
+
+def test_keys_read_in_one_document_are_not_omitted() -> None:
+    text = "\n".join(explain_file(FIXTURES / "fio-status.json", {}))
+    assert "jobs[…].read.clat_ns.stddev" in text
+    assert "    jobs[…].read.clat_ns.mean\n" not in text
+    assert "job options.rw\n" not in text
 
 
 def test_ignored_json_keys_are_listed() -> None:

@@ -125,15 +125,15 @@ impl<'a> Setting<'a> {
     }
 
     fn borders(&self, operations: Option<u64>) -> Borders {
-        let timed = self.window_ns != NEVER;
-        let end_ns = if timed { self.warmup_ns + self.window_ns } else { NEVER };
+        let has_window = self.window_ns != NEVER;
+        let end_ns = if has_window { self.warmup_ns + self.window_ns } else { NEVER };
         let first_index = self.pace.map_or(0, |pace| pace.first_due_at(self.warmup_ns));
         let steps = operations.map_or(NEVER, |n| self.segment.share(n + first_index));
         Borders {
             start_ns: 0,
             first_ns: self.warmup_ns,
             end_ns,
-            cutoff_ns: if timed { end_ns + (self.window_ns / 10).min(5_000 * MS) } else { NEVER },
+            cutoff_ns: if has_window { end_ns + (self.window_ns / 10).min(5_000 * MS) } else { NEVER },
             interval_ns: self.interval_ns,
             first_index,
             steps,
@@ -194,8 +194,8 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
     setting: &Setting<'_>,
     script: &Script,
 ) -> Simulated<W> {
-    let timed = setting.window_ns != NEVER;
-    let borders = setting.borders(if timed { None } else { workload.operations() });
+    let has_window = setting.window_ns != NEVER;
+    let borders = setting.borders(if has_window { None } else { workload.operations() });
     let task = task_of(workload, setting.pace, &borders, setting);
     let clock = timer.waking_late(setting.late_ns);
     let recorders: Vec<Arc<Recorder>> =
@@ -213,7 +213,7 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
         })
         .collect();
     // As in the conductor.
-    if timed {
+    if has_window {
         let (reader, additions) = (&mut reader, &mut additions);
         futures.push(Box::pin(pulse.beat(&borders, &clock, || clock.now_ns() > borders.cutoff_ns)));
         futures.push(Box::pin(async move {

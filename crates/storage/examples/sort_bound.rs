@@ -193,7 +193,7 @@ fn main() -> Result<(), SortError> {
         let gathered = start.elapsed().as_secs_f64() - sorted;
         let [filled, merged] = run_engine(&mut to)?;
         let line = format!(
-            "{{\"rdst\": {radix:.4}, \"sort_unstable\": {standard:.4}, \"bound\": [{sorted:.4}, {gathered:.4}], \"engine\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
+            "{{\"rdst\": {radix:.4}, \"sort_unstable\": {standard:.4}, \"bound\": [{sorted:.4}, {gathered:.4}], \"loadstone\": [{filled:.4}, {merged:.4}], \"ratio\": {:.4}}}\n",
             (sorted + gathered) / (filled + merged)
         );
         let _ = std::io::stdout().write_all(line.as_bytes());

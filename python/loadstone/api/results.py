@@ -13,6 +13,7 @@ from loadstone.api.frames import convert_to_pandas, convert_to_polars, format_se
 from loadstone.api.judgement import Judgement
 from loadstone.api.latencies import Latencies
 from loadstone.errors import LoadstoneError
+from loadstone.format import units
 from loadstone.results import export
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
@@ -41,7 +42,7 @@ class Run:
     def __repr__(self) -> str:
         """Name, trials and question."""
         question = f": {self.question}" if self.question else ""
-        return f"<loadstone.Run {self.name}, {len(self.results.trials)} trials{question}>"
+        return f"<loadstone.Run {self.name}, {units.count_noun(len(self.results.trials), 'trial')}{question}>"
 
     @property
     def name(self) -> str:
@@ -149,7 +150,8 @@ class Run:
                 total.add_population(operations[operation])
         if lacking:
             raise LoadstoneError(
-                f"{len(lacking)} of {len(selected.results.trials)} trials have no histograms of the phase {phase}, "
+                f"{len(lacking)} of {units.count_noun(len(selected.results.trials), 'trial')} "
+                f"{'has' if len(lacking) == 1 else 'have'} no histograms of the phase {phase}, "
                 f"such as {lacking[0]}",
                 "exclude them by `filter`; imported reports have percentiles only, in `figures`",
             )

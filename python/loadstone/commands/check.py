@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         console.print(Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     for line in tables.findings(judgement, whole=options.verbose):
         console.print(line, soft_wrap=True)
-    console.print(f"{results.name}: {units.format_count(len(results.trials))} trials, {judgement.trust}", markup=False)
+    console.print(f"{results.name}: {units.count_noun(len(results.trials), 'trial')}, {judgement.trust}", markup=False)
     for line in tables.expectations(judgement):
         console.print(line, soft_wrap=True)
     if options.junit or options.summary:

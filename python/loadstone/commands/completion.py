@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -14,6 +14,7 @@ from loadstone.commands.parser import CommandParser, guard_command
 from loadstone.engine import program
 
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-zA-Z-]*")
+VERB = re.compile(r"^  ([a-z-]+) ", re.MULTILINE)
 HELP_SECONDS = 30
 PLACES = """\
 bash: loadstone completion bash > ~/.local/share/bash-completion/completions/loadstone
@@ -51,11 +52,29 @@ def create_main(catalogue: CommandCatalogue) -> Callable[[list[str]], int]:
 
 
 def read_help(catalogue: CommandCatalogue) -> dict[str, str]:
-    """The help text of every command."""
-    return {
-        name: engine_help(name) if name in catalogue.engine else lab_help(catalogue, name)
-        for name in catalogue.commands
-    }
+    """The help text of every command, and of every verb of a command: `systems up`."""
+    texts: dict[str, str] = {}
+    pending = [*catalogue.commands]
+    while pending:
+        path = pending.pop(0)
+        name, *verbs = path.split()
+        texts[path] = engine_help(name) if name in catalogue.engine else lab_help(catalogue, name, verbs)
+        # The verbs of some commands have no separate help.
+        if texts[path] != texts.get(path.rpartition(" ")[0]):
+            pending = [*(f"{path} {verb}" for verb in list_verbs(texts[path])), *pending]
+    return texts
+
+
+def list_verbs(text: str) -> list[str]:
+    """The verbs that a help text lists below `verbs:`."""
+    _, _, listed = text.partition("\nverbs:\n")
+    return VERB.findall(listed.partition("\n\n")[0])
+
+
+def list_next_words(texts: Mapping[str, str], path: str) -> list[str]:
+    """The verbs and options that may follow a command."""
+    verbs = [name.rpartition(" ")[2] for name in texts if name.rpartition(" ")[0] == path]
+    return verbs + list_options(texts[path])
 
 
 def engine_help(name: str) -> str:
@@ -64,36 +83,39 @@ def engine_help(name: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, timeout=HELP_SECONDS, check=True).stdout
 
 
-def lab_help(catalogue: CommandCatalogue, name: str) -> str:
-    """The help of a command of the lab."""
+def lab_help(catalogue: CommandCatalogue, name: str, verbs: Sequence[str] = ()) -> str:
+    """The help of a command of the lab, or of one of its verbs."""
     printed = StringIO()
     with redirect_stdout(printed), suppress(SystemExit):
-        catalogue.run(name, ["--help"])
+        catalogue.run(name, [*verbs, "--help"])
     return printed.getvalue()
 
 
-def help_options(text: str) -> list[str]:
+def list_options(text: str) -> list[str]:
     """The options that a help text lists at the start of a line."""
     lines = [line.strip().partition("   ")[0] for line in text.splitlines() if line.strip().startswith("-")]
     return list(dict.fromkeys(option for line in lines for option in OPTION.findall(line)))
 
 
 def bash_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
-    """Completion for bash: commands, then options or files."""
-    cases = "\n".join(f'        {name}) words="{" ".join(help_options(text))}" ;;' for name, text in texts.items())
+    """Completion for bash: commands, then verbs, options or files."""
+    cases = "\n".join(f'        " {path}") words="{" ".join(list_next_words(texts, path))}" ;;' for path in texts)
+    paths = "|".join(f'" {path}"' for path in texts)
     return f"""\
 # bash completion for loadstone {__version__}, made by `loadstone completion bash`
 _loadstone() {{
-    local words word=${{COMP_WORDS[COMP_CWORD]}}
-    if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "{" ".join(texts)}" -- "$word"))
-        return
-    fi
-    case ${{COMP_WORDS[1]}} in
+    local words="{" ".join(catalogue.commands)}" word=${{COMP_WORDS[COMP_CWORD]}} path="" i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case "$path ${{COMP_WORDS[i]}}" in
+            {paths}) path+=" ${{COMP_WORDS[i]}}" ;;
+            *) break ;;
+        esac
+    done
+    case $path in
 {cases}
     esac
     COMPREPLY=($(compgen -W "$words" -- "$word"))
-    if [[ $word != -* ]]; then COMPREPLY+=($(compgen -f -- "$word")); fi
+    if [[ -n $path && $word != -* ]]; then COMPREPLY+=($(compgen -f -- "$word")); fi
 }}
 complete -o filenames -F _loadstone loadstone
 """
@@ -101,12 +123,14 @@ complete -o filenames -F _loadstone loadstone
 
 def zsh_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """Completion for zsh."""
-    cases = "\n".join(f"    {name}) compadd -- {' '.join(help_options(text))} ;;" for name, text in texts.items())
-    listed = "\n".join(f"    '{name}:{quote_text(command_summary(catalogue, name))}'" for name in texts)
+    listed = "\n".join(f"    '{name}:{quote_text(command_summary(catalogue, name))}'" for name in catalogue.commands)
+    cases = "\n".join(f"    ' {path}') following=({' '.join(list_next_words(texts, path))}) ;;" for path in texts)
+    paths = "|".join(f"' {path}'" for path in texts)
     return f"""\
 #compdef loadstone
 # zsh completion for loadstone {__version__}, made by `loadstone completion zsh`
-local -a commands
+local -a commands following
+local line="" i
 commands=(
 {listed}
 )
@@ -114,28 +138,45 @@ if ((CURRENT == 2)); then
   _describe command commands
   return
 fi
-if [[ $PREFIX == -* ]]; then
-  case $words[2] in
-{cases}
+for ((i = 2; i < CURRENT; i++)); do
+  case "$line $words[i]" in
+    {paths}) line+=" $words[i]" ;;
+    *) break ;;
   esac
-else
-  _files
-fi
+done
+case $line in
+{cases}
+esac
+compadd -- $following
+[[ $PREFIX == -* ]] || _files
 """
 
 
 def fish_completion(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:
     """Completion for fish."""
     lines = [f"# fish completion for loadstone {__version__}, made by `loadstone completion fish`"]
-    for name, text in texts.items():
-        lines += [
-            f"complete -c loadstone -n __fish_use_subcommand -f -a {name} -d "
-            f"'{quote_text(command_summary(catalogue, name))}'"
-        ]
-        for option in help_options(text):
-            flag = f"-l {option[2:]}" if option.startswith("--") else f"-o {option[1:]}"
-            lines.append(f"complete -c loadstone -n '__fish_seen_subcommand_from {name}' {flag}")
+    for path, text in texts.items():
+        *above, name = path.split()
+        verbs = list_verbs(text)
+        here = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in path.split())
+        without = f"; and not __fish_seen_subcommand_from {' '.join(verbs)}" if verbs else ""
+        summary = quote_text(command_summary(catalogue, path) if not above else verb_summary(texts, path))
+        before = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in above)
+        siblings = list_verbs(texts[" ".join(above)]) if above else []
+        if above:
+            before += f"; and not __fish_seen_subcommand_from {' '.join(siblings)}"
+        lines += [f"complete -c loadstone -n '{before or '__fish_use_subcommand'}' -f -a {name} -d '{summary}'"]
+        for option in list_options(text):
+            kind = "-l" if option.startswith("--") else "-s" if len(option) == 2 else "-o"
+            lines.append(f"complete -c loadstone -n '{here}{without}' {kind} {option.lstrip('-')}")
     return "\n".join(lines) + "\n"
+
+
+def verb_summary(texts: Mapping[str, str], path: str) -> str:
+    """The description of a verb in the help of its command."""
+    above, _, verb = path.rpartition(" ")
+    match = re.search(rf"^  {verb} +(.*)$", texts[above], re.MULTILINE)
+    return match[1] if match else ""
 
 
 def man_page(catalogue: CommandCatalogue, texts: Mapping[str, str]) -> str:

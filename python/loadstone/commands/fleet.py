@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 VERBS = {
     "status": "print every host: address, labels, processors, memory, kernel, clock",
     "check": "also compare versions and engines, and run `doctor` on every host; exit status 1 if a host is unfit",
-    "stop": "end every agent of the cluster, and with it every engine, whichever lab started them",
+    "stop": "end every agent and engine of the cluster, whichever lab started them",
 }
 # Clocks of hosts must be known within a tenth of an interval, which is 1 s unless a window is short.
 BOUND_NS_MAX = 100_000_000
@@ -25,8 +25,8 @@ BOUND_NS_MAX = 100_000_000
 @guard_command
 def main(arguments: list[str]) -> int:
     """Runs one verb; exit status 0 if every host is fit."""
-    verbs = "; ".join(f"{verb}: {text}" for verb, text in VERBS.items())
-    parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs: {verbs}.")
+    verbs = "\n".join(f"  {verb:<8}{text}" for verb, text in VERBS.items())
+    parser = CommandParser("fleet", "Show, check or stop the hosts of a Ray cluster.", f"verbs:\n{verbs}")
     parser.add_argument("verb", metavar="VERB", choices=VERBS, help=", ".join(VERBS))
     parser.add_argument(
         "--address", metavar="HOST:PORT", default="auto", help="the cluster's head (default: on this machine)"
@@ -121,7 +121,8 @@ def render_row(row: dict[str, Any]) -> str:
     if row["head"]:
         parts.append("head")
     if "kernel" in row:
-        parts += [f"{row['processors']} processors", units.format_size(row["memory_bytes"]), f"Linux {row['kernel']}"]
+        parts += [units.count_noun(row["processors"], "processor"), units.format_size(row["memory_bytes"])]
+        parts.append(f"Linux {row['kernel']}")
     if "clock_offset_ns" in row:
         offset, bound = row["clock_offset_ns"] / 1e6, row["clock_bound_ns"] / 1e6
         parts.append(f"clock {offset:+.2f} ± {bound:.2f} ms")

@@ -8,7 +8,7 @@ from loadstone.commands.parser import CommandParser, UsageError, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.results.folder import ROOT
 
-MISSING = "install what the page needs: pip install 'loadstone[live]'"
+MISSING = "install what the page needs: pip install starlette uvicorn"
 
 
 @guard_command

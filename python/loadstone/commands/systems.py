@@ -176,11 +176,12 @@ usage: loadstone systems VERB NAME [SERVER] [options]
 
 verbs:
 {verbs}
+  hbase       manage tables and regions of HBase
 
 systems:
 {systems}
 
-`loadstone systems up NAME --help` lists a system's settings, `loadstone systems hbase --help` HBase's additional verbs.
+`loadstone systems up NAME --help` lists a system's settings.
 State and logs are below $LOADSTONE_SYSTEMS (default ~/.local/state/loadstone/systems), downloaded files below
 $LOADSTONE_CACHE (default ~/.cache/loadstone)."""
 

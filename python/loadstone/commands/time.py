@@ -170,12 +170,12 @@ def parse_option(read: Any, text: str, name: str) -> float:
 
 def create_commands(texts: Sequence[str], prepares: Sequence[str], names: Sequence[str]) -> list[Timed]:
     """The commands, each with a distinct name. Raises UsageError."""
+    total = units.count_noun(len(texts), "command")
     if len(prepares) not in (0, 1, len(texts)):
-        raise UsageError(
-            f"there are {len(texts)} commands and {len(prepares)} times --prepare", "give it once, or for each command"
-        )
+        message = f"--prepare is given {units.count_noun(len(prepares), 'time')}, for {total}"
+        raise UsageError(message, "give it once, or once for each command")
     if len(names) > len(texts):
-        raise UsageError(f"there are {len(texts)} commands and {len(names)} names", "give a name for each command")
+        raise UsageError(f"there are {len(names)} names for {total}", "give a name for each command")
     if empty := next((text for text in texts if not text.strip()), None):
         raise UsageError(f'a command is empty: "{empty}"', "write a shell command")
     each_prepare = prepares if len(prepares) > 1 else [*prepares, *[""]][:1] * len(texts)

@@ -6,6 +6,7 @@ The limits on files and mappings are the engine's (crates/measure/src/limits.rs)
 from __future__ import annotations
 
 from loadstone.doctor.check import Check, CheckResult, Machine, unknown_result
+from loadstone.format import units
 from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
@@ -38,7 +39,7 @@ QUEUE = 4096
 def open_files(machine: Machine, clients: int) -> CheckResult:
     """Each client of a networked store has a connection, and a connection is an open file."""
     limit, needed = machine.open_files, clients + FILES_BESIDE
-    text = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {clients:,} clients need {needed:,}"
+    text = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {format_need(clients)} {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
     if limit.hard is not None and limit.hard < needed:
         return CheckResult("fail", text, raise_hard_limit("nofile", wish))
@@ -46,6 +47,11 @@ def open_files(machine: Machine, clients: int) -> CheckResult:
         fits = wish if limit.hard is None else min(wish, limit.hard)
         return CheckResult("warn", text, f"ulimit -n {fits}")
     return CheckResult("ok", text)
+
+
+def format_need(clients: int, kind: str = "") -> str:
+    """The clients as the beginning of a sentence: `1 client needs`, `10,000 clients in threads need`."""
+    return f"{units.count_noun(clients, 'client')}{kind} {'needs' if clients == 1 else 'need'}"
 
 
 def check_processes(machine: Machine, clients: int) -> CheckResult:
@@ -67,7 +73,7 @@ def check_processes(machine: Machine, clients: int) -> CheckResult:
     if not known:
         return CheckResult("ok", "unlimited")
     most, name, fix = min(known)
-    text = f"{most:,} by {name}; {clients:,} clients in threads need {needed:,}"
+    text = f"{most:,} by {name}; {format_need(clients, ' in threads')} {needed:,}"
     return CheckResult("ok", text) if most >= needed else CheckResult("warn", text, fix)
 
 
@@ -75,7 +81,7 @@ def raise_group_limit(unit: str, needed: int) -> str:
     """The command that allows a control group more threads: a systemd unit, else a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
-    return f"docker update --pids-limit {needed} CONTAINER   # or restart it with --pids-limit"
+    return f"docker update --pids-limit {needed} CONTAINER   # or restart it again with --pids-limit"
 
 
 def check_mappings(machine: Machine, clients: int) -> CheckResult:
@@ -107,7 +113,7 @@ def check_ephemeral_ports(machine: Machine, clients: int) -> CheckResult:
         return unknown_result()
     first, last = machine.ephemeral_ports
     count = last - first + 1
-    text = f"{first} to {last}: {count:,} connections to one server; {clients:,} clients need {clients:,}"
+    text = f"{first} to {last}: {count:,} connections to one server; {format_need(clients)} {clients:,}"
     known_ports = [port for port in KNOWN_PORTS if first <= port <= last]
     wide = WIDE_RANGE[1] - WIDE_RANGE[0] + 1
     low = WIDE_RANGE[0] if clients * 2 <= wide else FIRST_PORT

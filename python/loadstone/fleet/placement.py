@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.transport import Host
+from loadstone.format import units
 
 APART, NEXT_TO_SERVERS = "apart", "beside"
 
@@ -49,7 +50,8 @@ def select_servers(hosts: Sequence[Host], label: str | None, nodes: int) -> list
     chosen = [place for place, host in enumerate(hosts) if label is not None and has_label(host, label)]
     if len(chosen) < nodes:
         raise LoadstoneError(
-            f"the servers have {nodes} nodes, but the cluster has {len(chosen)} hosts with the label {label}",
+            f"the servers need {units.count_noun(nodes, 'host')}, "
+            f"but the cluster has {len(chosen)} with the label {label}",
             "give more hosts the label, or start fewer nodes: each host has one",
         )
     return chosen[:nodes]

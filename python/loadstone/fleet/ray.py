@@ -31,7 +31,7 @@ PORT = 6379
 CONNECT_SECONDS = 120.0
 # A shifted clock of the agents, for tests and demonstrations: `{"host2": {"offset_ns": 80000000, "drift": 0.0002}}`.
 CLOCKS = "LOADSTONE_FLEET_CLOCKS"
-INSTALL = "install it on this machine and on every host: pip install 'loadstone[ray]'"
+INSTALL = "install it on this machine and on every host: pip install 'ray>=2.60,<3'"
 AGENT = "loadstone-agent-"
 # Calls of an agent at the same time: a poll, commands, signs of life, and operations on servers.
 CALLS_MAX = 16

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from loadstone.errors import LoadstoneError
 from loadstone.fleet.transport import Link
+from loadstone.format import units
 from loadstone.results.value import Value
 from loadstone.systems import registry
 from loadstone.systems.base.activity import PERIOD
@@ -75,7 +76,7 @@ class SpreadSystem:
         numbers = self.hosts.servers[:nodes]
         if len(numbers) < nodes:
             raise SystemsError(
-                f"{self.name} has {nodes} nodes, but the cluster has {len(numbers)} hosts for servers",
+                f"{self.name} needs {units.count_noun(nodes, 'host')}, but the cluster has {len(numbers)} for servers",
                 "give more hosts the label of `fleet.hosts.servers`, or use fewer nodes",
             )
         addresses = tuple(self.hosts.links[number].host.address for number in numbers)

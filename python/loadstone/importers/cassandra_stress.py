@@ -237,8 +237,8 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
         match = PERCENTILE.fullmatch(known)
         statistic = STATISTICS.get(known) or (f"p{match[1]}" if match else None)
         if not label.startswith(LATENCY) or statistic is None:
-            if label not in (*WANTED, *COUNTS, ERRORS) and not NOT_READ.fullmatch(label):
-                result.unknown[label] = None
+            if label not in (*WANTED, *COUNTS, ERRORS):
+                (result.omitted if NOT_READ.fullmatch(label) else result.unknown)[label] = None
             continue
         result.add_figure(f"{ALL}.{statistic}", parse_latency_ns(number_before_unit(text)), "ns", n, 0.1 * MS)
         for name, part in parts.items():

@@ -9,6 +9,7 @@ from loadstone.format import units
 from loadstone.importers.read import Imported, name_runs, open_source, read_source
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
+from loadstone.results.value import Value
 
 # The maximum number of listed lines, and of characters in a line.
 LISTED_MAX, LINE_MAX = 1000, 100
@@ -17,10 +18,13 @@ LISTED_MAX, LINE_MAX = 1000, 100
 def explain_file(path: Path, facts: Mapping[str, Scalar], format: str | None = None) -> Iterator[str]:  # noqa: A002
     """Lines of text. Raises LoadstoneError if the file cannot be read."""
     source, chosen, written = open_source(path, facts, format)
-    runs = name_runs(path, read_source(source, chosen), written, facts)
+    unnamed = read_source(source, chosen)
+    runs = name_runs(path, unnamed, written, facts)
     yield f"{path.name}: {chosen.TITLE}, {units.count_noun(len(runs), 'run')}"
-    for imported in runs:
+    for imported, run in zip(runs, unnamed, strict=True):
         yield from explain_run(imported)
+        if run.omitted:
+            yield f"    omitted, as results have no such figure: {', '.join(run.omitted)}"
     yield from explain_source(source)
 
 
@@ -30,11 +34,16 @@ def explain_run(imported: Imported) -> Iterator[str]:
     yield f"  {result.trial}: {', '.join(f'{name}={value}' for name, value in result.config.items())}"
     if result.clients:
         yield f"    clients: {result.clients}, {result.loop} loop"
-    yield f"    figures: {', '.join(result.values) or 'none'}"
+    yield f"    figures: {', '.join(map(format_figure, result.values.values())) or 'none'}"
     yield f"    facts: {', '.join(f'{name}={value}' for name, value in result.facts.items()) or 'none'}"
     yield f"    series: {len(imported.series.throughput) if imported.series else 'no'} intervals"
     for note in result.notes:
         yield f"    {note.name}: {note.message}"
+
+
+def format_figure(value: Value) -> str:
+    """A figure with its unit, as in tables."""
+    return f"{value.metric} {units.format_figure(value.value, value.unit)}"
 
 
 def explain_source(source: Source) -> Iterator[str]:
@@ -42,12 +51,16 @@ def explain_source(source: Source) -> Iterator[str]:
     ignored = source.unread
     yield (
         f"  lines read: {units.format_count(len(source.used))}; not read, as "
-        f"they have no figure or fact: {len(ignored)}"
+        f"they have no figure or fact of a result: {len(ignored)}"
     )
     yield from limit_lines(
         [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX
     )
-    keys = dict.fromkeys(key for document in source.documents for key in document.list_ignored())
+    keys: dict[str, bool] = {}
+    for document in source.documents:
+        for key, is_read in document.list_keys():
+            keys[key] = keys.get(key, False) or is_read
+    keys = {key: is_read for key, is_read in keys.items() if not is_read}
     if keys:
         yield f"  keys of JSON not read: {len(keys)}"
         yield from limit_lines([f"    {key}" for key in keys], LISTED_MAX)

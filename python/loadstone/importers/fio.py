@@ -7,6 +7,7 @@ total latency with `lat_percentiles=1`.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from typing import Any
@@ -118,7 +119,7 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         jobs.setdefault(job_key(job), []).append(job)
     if not jobs:
         raise KeyError("jobs")
-    options = dict(document.get("global options", {}))
+    options = document.get("global options", {})
     names = number_names((name for name, _ in jobs), "-")
     result = [
         read_run(name if len(jobs) > 1 else None, group, options)
@@ -158,15 +159,16 @@ def number_names(names: Iterable[str], separator: str) -> list[str]:
     return list(taken)
 
 
-def read_run(name: str | None, jobs: Sequence[Job], shared: Mapping[str, Any]) -> ImportedRun:
+def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> ImportedRun:
     """The figures of jobs of one name and group."""
-    options = {**shared, **jobs[0].get("job options", {})}
+    # Reading a key marks it as read.
+    options = ChainMap(jobs[0].get("job options", {}), shared)
     run = ImportedRun(variant=name, facts={"tool": NAME, "jobs": len(jobs)})
     for job in jobs:
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
-    rates = {name: value for name, value in options.items() if name == "rate" or name.startswith("rate_iops")}
+    rates = {name: options[name] for name in options if name == "rate" or name.startswith("rate_iops")}
     if rates:
         run.loop = "open"
         run.facts |= {name: str(value) for name, value in rates.items()}

@@ -163,7 +163,9 @@ def add_latencies(log: TestLog, test: str, found: ImportedRun, source: Source) -
     if not n:
         return
     for name in dict.fromkeys(name for figures, _ in each for name in figures):
-        if name not in ("mean", "min", "max", "stdDev", "StdDev") and not name.endswith("th"):
+        if name in ("stdDev", "StdDev"):
+            found.omitted[name] = None
+        elif name not in ("mean", "min", "max") and not name.endswith("th"):
             found.unknown[name] = None
     mean = sum((figures["mean"] or 0.0) * count for figures, count in each) / n
     found.add_figure(f"{test}.count", n, OPERATIONS, n)

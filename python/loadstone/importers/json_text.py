@@ -45,16 +45,16 @@ class Document(dict[str, Any]):
         self.used.update(self)
         return super().items()
 
-    def list_ignored(self, prefix: str = "") -> Iterator[str]:
-        """The paths of the keys that were not read."""
+    def list_keys(self, prefix: str = "") -> Iterator[tuple[str, bool]]:
+        """The paths of the keys, and whether they were read; keys below an unread key are not listed."""
         for key, value in super().items():
             path = f"{prefix}{key}"
+            yield path, key in self.used
             if key not in self.used:
-                yield path
                 continue
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, Document):
-                    yield from part.list_ignored(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
+                    yield from part.list_keys(f"{path}{ELEMENTS if isinstance(value, list) else ''}.")
 
 
 def read_documents(source: Source, sign: str, hint: str, read: Callable[[Document], None], title: str) -> None:

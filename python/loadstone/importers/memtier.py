@@ -32,10 +32,9 @@ COLUMNS = {
 }
 PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
 # Lines that correspond to no figure of a result.
-NOT_READ = re.compile(
-    r"Count|(Ops|Hits|Misses|MOVED|ASK)/sec|Type|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie"
-    r"|Percentile Latencies"
-)
+NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie")
+# Columns that are read elsewhere.
+READ = ("Type", "Count", "Ops/sec", "Percentile Latencies")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
 CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
 
@@ -181,8 +180,8 @@ def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) 
         match = PERCENTILE.fullmatch(label)
         statistic = COLUMNS.get(label) or (f"p{float(match[1]):g}" if match else None)
         if statistic is None:
-            if not NOT_READ.fullmatch(label):
-                run.unknown[label] = None
+            if label not in READ:
+                (run.omitted if NOT_READ.fullmatch(label) else run.unknown)[label] = None
         elif not any(known.metric == f"{name}.{statistic}" for known in run.values):
             text = value if isinstance(value, str) else f"{value:.3f}"
             run.add_text(f"{name}.{statistic}", text, MS, "ns", n)

@@ -61,6 +61,8 @@ class ImportedRun:
     of_all: bool = False
     # Names in the file that this importer does not know; their figures are omitted.
     unknown: dict[str, None] = field(default_factory=dict)
+    # Names that it knows and omits, as results have no such figure.
+    omitted: dict[str, None] = field(default_factory=dict)
 
     def figures_with_bounds(self) -> list[Value]:
         """The figures with information that the tool omits: the step of its latencies, and bounds due to failures.

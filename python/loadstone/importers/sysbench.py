@@ -152,5 +152,7 @@ def add_latency(run: ImportedRun, name: str, text: str, events: int) -> None:
     statistic = FIGURES.get(name) or (f"p{match[1]}" if match else None)
     if statistic is not None:
         run.add_text(f"{ALL}.{statistic}", text, MS, "ns", events)
-    elif name not in ("sum", "total time", "total number of events", "total time taken by event execution"):
+    elif name in ("sum", "total time taken by event execution"):
+        run.omitted[name] = None
+    elif name not in ("total time", "total number of events"):
         run.unknown[name] = None

@@ -122,6 +122,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
         beside = ".service" if INTENDED + name in responses else ""
         add_latencies(name.removeprefix(INTENDED), beside, block, found)
     found.unknown |= dict.fromkeys(unknown_names(operations))
+    found.omitted |= dict.fromkeys(list_omissions(blocks, operations))
     if any(map(is_coarse, operations.values())):
         found.add_note(
             "coarse", "its percentiles are rounded down to 1 ms", "run YCSB with measurementtype=hdrhistogram"
@@ -215,6 +216,15 @@ def unknown_names(operations: Blocks) -> Iterator[str]:
             known = LATENCY.fullmatch(key) or key in RAW or key in ("Operations", "Total Operations", VARIANCE)
             if not known and not re.match(r"Return=|>?\d|p\d", key):
                 yield f"[{name}], {key}"
+
+
+def list_omissions(blocks: Blocks, operations: Blocks) -> Iterator[str]:
+    """Blocks that are not operations or repeat them by another measurement type, and points that are not histograms."""
+    for name, block in blocks.items():
+        if name not in operations and name.removeprefix("Hdr") not in operations:
+            yield f"[{name}]"
+        elif any(key.isdigit() for key in block) and not verbose_histogram(block, count_measured(block) or 0):
+            yield f"[{name}], points of its time series or buckets of 1 ms"
 
 
 def count_excess(operations: Blocks, run: ImportedRun, done: int) -> float:

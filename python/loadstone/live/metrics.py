@@ -89,10 +89,14 @@ def describe_attempts(attempts: Sequence[Attempt]) -> Iterator[tuple[str, str, s
 
 def labels_of(attempt: Attempt) -> dict[str, object]:
     """A trial's variant, repeat and block as labels. Repeats with the same number form a block."""
-    config = {
-        (f"vary_{name}" if name in RESERVED else name): value
-        for name, value in sorted((label_name(key), value) for key, value in attempt.config.items())
-    }
+    config: dict[str, object] = {}
+    for key in sorted(attempt.config):
+        name = label_name(key)
+        # Labels that begin with two underscores are Prometheus's.
+        name = f"vary_{name}" if name in RESERVED or name.startswith("__") else name
+        while name in config:
+            name += "_"
+        config[name] = attempt.config[key]
     return {**config, "repeat": attempt.repeat, "block": attempt.repeat, "trial": attempt.trial}
 
 

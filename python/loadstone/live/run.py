@@ -48,9 +48,10 @@ class FollowedRun:
     def read_new(self) -> None:
         """Reads new lines."""
         for document in self._plan.read_new():
-            for trial in document.get("trials") or ():
+            trials = document.get("trials")
+            for trial in trials if isinstance(trials, list) else ():
                 if isinstance(trial, dict) and isinstance(trial.get("trial"), str):
-                    self.planned[trial["trial"]] = {**(trial.get("config") or {})}
+                    self.planned[trial["trial"]] = mapping_of(trial.get("config"))
                     self.version += 1
         for document in self._values.read_new():
             try:
@@ -78,7 +79,7 @@ class FollowedRun:
         parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{BEGUN}"))
         last = next(reversed(self.results.values()), None)
         if parts:
-            directory, line = parts[-1].parent, read_json(parts[-1]).get("line") or {}
+            directory, line = parts[-1].parent, mapping_of(read_json(parts[-1]).get("line"))
         elif last is not None:
             directory, line = self.folder.files_of(last.trial, last.attempt), {}
             line = {"trial": last.trial, "config": last.config, "repeat": last.repeat}
@@ -92,7 +93,10 @@ class FollowedRun:
             # The attempt has just ended, and its directory has its final name.
             self.current.follow_rename(directory)
         else:
-            self.current = Attempt(directory, trial, line.get("config") or {}, int(line.get("repeat") or 0))
+            repeat = line.get("repeat")
+            self.current = Attempt(
+                directory, trial, mapping_of(line.get("config")), repeat if isinstance(repeat, int) else 0
+            )
 
     @property
     def is_running(self) -> bool:
@@ -192,6 +196,11 @@ class FollowedRun:
             "durability": attempt.ready.get("durability"),
             "faults": [*attempt.faults.values()] if is_part or result is None else describe_faults(result),
         }
+
+
+def mapping_of(part: Any) -> dict[str, Any]:
+    """A part of a document; empty if it is damaged."""
+    return dict(part) if isinstance(part, dict) else {}
 
 
 def describe_faults(result: TrialResult) -> list[dict[str, Any]]:

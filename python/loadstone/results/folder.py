@@ -33,6 +33,7 @@ from typing import Any
 
 from loadstone.engine.document import read_document
 from loadstone.errors import LoadstoneError
+from loadstone.format import units
 from loadstone.results import lines
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, Series, TrialResult
@@ -278,7 +279,8 @@ class Folder:
             trials[result.trial] = replace(result, failures=failures, interruptions=interrupted[result.trial])
         planned = {trial: config for _, block in self._read_plan() for trial, config in block.items()}
         if strange := [name for name, trial in trials.items() if planned and trial.config != planned.get(name)]:
-            warnings.append(f"{len(strange)} trials are not in plan.jsonl, such as {strange[0]}: another run's?")
+            number = units.count_noun(len(strange), "trial")
+            warnings.append(f"plan.jsonl lacks {number}, such as {strange[0]}: another run's?")
 
         def files_of(trial: str) -> Path:
             return self.files_of(trial, trials[trial].attempt if trial in trials else 1)

@@ -195,7 +195,8 @@ def notes_of(runs: Sequence[Finished]) -> Iterator[Note]:
         yield from run.result.notes
         yield from run.observations.notes
         if saturated := run.result.summary.saturated_values:
-            message = f"{saturated:,} latencies exceeded a histogram's range and count as its maximum"
+            latencies = units.count_noun(saturated, "latency", "latencies")
+            message = f"{latencies} exceeded a histogram's range; each counts as its maximum"
             yield Note("saturated", message, "read the highest percentiles and the maximum as lower bounds")
         if reason := run.result.summary.reason:
             yield Note("incomplete", f"it ended early: {reason}", ENDED_EARLY_HINT)

@@ -164,7 +164,8 @@ class ExperimentRun:
         done, every = {variant_key(trial.config) for trial in self.done.values()}, len(self.plan.variants)
         lacking = sum(variant_key(variant.config) not in done for variant in self.plan.variants)
         have = "has" if lacking == 1 else "have"
-        return STOPS[reason] + (f", but {lacking} of {every} variants {have} no figure" if lacking else "")
+        variants = units.count_noun(every, "variant")
+        return STOPS[reason] + (f", but {lacking} of {variants} {have} no figure" if lacking else "")
 
     def samples(self) -> list[tuple[VariantKey, float, list[float]]]:
         """For each variant: the required width of the interval as a share of the figure, and each repeat's figure.
@@ -233,6 +234,6 @@ def line(result: TrialResult) -> str:
         f"p99 {units.format_bound(units.format_duration(p99.value), p99.bound)}" if p99 else "",
     ]
     errors = result.value("errors") or 0
-    parts.append(f"{units.format_count(errors)} errors" if errors else "")
+    parts.append(units.count_noun(round(errors), "error") if errors else "")
     mark = "✓" if result.end == "done" else f"✗ {result.end}"
     return f"{mark} {result.trial}: {', '.join(part for part in parts if part)}"

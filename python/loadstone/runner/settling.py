@@ -46,7 +46,7 @@ def await_replication(
         now = clock()
         if backlog is not None:
             busy = now
-        if now - busy >= clear_s or now - begin >= LONGEST_S:
+        if (backlog is None and now - busy >= clear_s) or now - begin >= LONGEST_S:
             return Replicated(now - begin, backlog)
         sleep(LOOK_S)
 

@@ -58,9 +58,8 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
             // a different code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
             Err(refusal) => {
-                let Failure { message, .. } = refusal.failure();
-                let hint = format!("correct the options of the statement: {}", text.trim());
-                return Err(EngineError::failed(message).hint(hint));
+                let Failure { message, status, .. } = refusal.failure();
+                return Err(EngineError::failed(message).hint(remedy(status, text.trim())));
             }
             Ok(_) => {}
         }
@@ -73,6 +72,15 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let name = link.query("SELECT cluster_name FROM system.local").await.map_err(|refusal| refused(refusal.message))?;
     let name = name.into_iter().flatten().next().flatten().unwrap_or_default();
     Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes })
+}
+
+/// The next step after a refusal: only an invalid statement is mended by a correction.
+fn remedy(status: Status, statement: &str) -> String {
+    match status {
+        Status::BadRequest => format!("correct the statement: {statement}"),
+        Status::Forbidden => format!("grant the user the permission for the statement: {statement}"),
+        _ => format!("check that all nodes are up (`nodetool status`); the statement: {statement}"),
+    }
 }
 
 /// Waits until all nodes have the same version of the schema.
@@ -93,5 +101,20 @@ async fn wait_for_agreement(link: &Link) -> Result<(), EngineError> {
             return Err(EngineError::failed(message).hint("a node may be down; check `nodetool describecluster`"));
         }
         tokio::time::sleep(STEP).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedy_fits_the_refusal() {
+        let statement = "DROP KEYSPACE IF EXISTS ks";
+        assert_eq!(remedy(Status::BadRequest, statement), "correct the statement: DROP KEYSPACE IF EXISTS ks");
+        assert!(remedy(Status::Forbidden, statement).starts_with("grant the user"));
+        for status in [Status::Error, Status::Timeout, Status::ServiceUnavailable] {
+            assert!(remedy(status, statement).starts_with("check that all nodes are up"));
+        }
     }
 }

@@ -175,7 +175,7 @@ class FleetKeys(FilePart):
     """The place and number of engines."""
 
     on: Literal["local", "ray"] = Field(default="local", examples=["ray"])
-    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'loadstone[ray]'`)."""
+    """local: this machine. ray: the hosts of a Ray cluster, for networked stores (`pip install 'ray>=2.60,<3'`)."""
 
     address: Text = Field(default="auto", examples=["10.0.0.1:6379"])
     """The head of the Ray cluster; `auto`: on this machine."""

@@ -115,11 +115,11 @@ def number_validator(least: int, hint: str = "write digits only, like 12") -> Pl
     """An integer of at least this value."""
 
     def check_number(value: Any) -> int:
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or value < least:
-            remedy = f"write {least} or more" if is_whole else hint
-            refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", remedy)
-        return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value >= least:
+                return value
+            refuse_value(f"must be a whole number of at least {least}, got {value}", f"write {least} or more")
+        refuse_value(f"must be a whole number of at least {least}, got {quote_value(value)}", hint)
 
     return PlainValidator(check_number)
 

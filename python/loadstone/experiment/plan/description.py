@@ -61,7 +61,8 @@ def describe_trials(plan: Plan) -> str:
         return f"{count} for {describe_rule(rule)}: {most}"
     count = units.count_noun(len(plan.variants), "variant")
     if repeats.until is None or plan.trials_most == plan.trials_least:
-        return f"{count} × {repeats.at_least} repeats = {units.format_count(plan.trials_least)} trials"
+        number = units.count_noun(repeats.at_least, "repeat")
+        return f"{count} × {number} = {units.count_noun(plan.trials_least, 'trial')}"
     limits = repeats.until if isinstance(repeats.until, dict) else {deciding_metric(plan): repeats.until}
     widths = [f"{quantity.share_written(share)} of {metric}" for metric, share in limits.items()]
     until = f"until the interval is at most {units.list_items(widths, len(widths))}"

@@ -46,7 +46,8 @@ def check_bounds(context: Context, find: FindKeys) -> None:
     high = max(last, low * 2) if ends["to"] is None else ends["to"]
     for key, value in ends.items():
         if find.over == "clients" and value is not None and not isinstance(value, int):
-            context.add_mistake(("find", key), f"find.{key} is {value} clients", "write a whole number")
+            message = f"find.{key} must be a whole number of clients, got {value}"
+            context.add_mistake(("find", key), message, f"write {round(value)}")
     if high < low * 2 and context.is_valid("find"):
         message = f"find.to is {units.format_load(high)}, less than twice find.from, {units.format_load(low)}"
         context.add_mistake(

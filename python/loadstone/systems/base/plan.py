@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from loadstone.engine.describe import SECRET_NAME
+from loadstone.format import units
 from loadstone.format.suggestion import did_you_mean
 from loadstone.systems.base.system import System, SystemPlan, SystemsError
 
@@ -29,7 +30,8 @@ def plan_of(
             raise SystemsError(f'{system.name} has no setting "{name}"', f"{did_you_mean(name, known)}it has {listed}")
     nodes = system.nodes[0] if nodes is None else nodes
     if nodes not in system.nodes:
-        raise SystemsError(f"{system.name} cannot have {nodes} nodes", f"it can have {list_nodes(system.nodes)}")
+        number = units.count_noun(nodes, "node")
+        raise SystemsError(f"{system.name} cannot have {number}", f"it can have {list_nodes(system.nodes)}")
     plan = SystemPlan(nodes, {**known, **settings}, file_system_bytes, network)
     for setting in system.settings:
         if setting.check is not None:
@@ -76,7 +78,7 @@ def read_choice(plan: SystemPlan, name: str, choices: Iterable[str]) -> str:
 
 def plan_differences(old: SystemPlan, new: SystemPlan) -> str:
     """The differences of two plans, for a message: `port=7000, not 6379`."""
-    differences = [f"{old.nodes} nodes, not {new.nodes}"] if old.nodes != new.nodes else []
+    differences = [f"{units.count_noun(old.nodes, 'node')}, not {new.nodes}"] if old.nodes != new.nodes else []
     if old.file_system_bytes != new.file_system_bytes:
         differences.append(f"file systems of {old.file_system_bytes} bytes, not {new.file_system_bytes}")
     if old.network != new.network:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+from loadstone.format import units
 from loadstone.observe.server_usage import file_size
 from loadstone.systems.base import tls
 from loadstone.systems.base.jvm import live_heap_bytes
@@ -173,14 +174,14 @@ class Cassandra(System):
             try:
                 with connect_node(plan, node, ONLY_LOOK_S) as cql:
                     if hints := sum(int(str(row["files"])) for row in cql.run_query(HINTS)):
-                        return f"{server_name(node)} has {hints} files of hints for other nodes"
+                        return f"{server_name(node)} has {units.count_noun(hints, 'file')} of hints for other nodes"
             except UnreachableError as error:
                 return str(error.args[0])
             except RefusedError as error:
                 # Versions before 4.1 do not have this table.
                 return f"the hints of {server_name(node)} are not known: {error.args[0]}"
             if tasks := sum(count_compactions(plan, node).values()):
-                return f"{server_name(node)} has {tasks} compactions to do"
+                return f"{server_name(node)} has {units.count_noun(tasks, 'compaction')} to do"
         return None
 
     def create_table(

@@ -94,7 +94,7 @@ class HBase(System):
             return str(error.args[0])
         if len(serving.servers) < plan.nodes:
             return f"{len(serving.servers)} of {plan.nodes} region servers are ready"
-        return f"{serving.waiting} regions are not open" if serving.waiting else None
+        return f"regions not open: {serving.waiting}" if serving.waiting else None
 
     def store_properties(self, place: Place, plan: SystemPlan) -> Mapping[str, str]:
         """The directory with the site files, for `-cp`; and ZooKeeper's address, for stores without a class path."""
