@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def count_lines(text: str) -> int:
-    """The lines of a source file up to its module of tests that are neither blank nor comments."""
+    """The lines of code of a source file, without blank lines, comments and its module of tests."""
     lines = text.split("#[cfg(test)]\nmod tests {")[0].splitlines()
     return sum(1 for line in lines if line.strip() and not line.lstrip().startswith("//"))
 

@@ -63,7 +63,7 @@ def test_killed_job_leaves_no_output_for_the_next(program: Path, tmp_path: Path,
         # It ended before its message was read.
         shutil.rmtree(out)
     else:
-        pytest.fail("it was never killed in time")
+        pytest.fail("no kill reached the stage in time")
     assert [path.name for path in tmp_path.iterdir()] == [".out.loadstone"]
     tera(program, *line)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
@@ -89,7 +89,7 @@ def test_a_signal_leaves_nothing(
             break
         shutil.rmtree(out)
     else:
-        pytest.fail("it was never interrupted in time")
+        pytest.fail("no signal reached the stage in time")
     assert "was interrupted; its files were removed" in stderr
     assert [*tmp_path.iterdir()] == []
 

@@ -29,7 +29,7 @@ def wait_for_load(process: subprocess.Popen[str]) -> str:
         text += line
         if line == "Starting test.\n":
             return text
-    raise AssertionError(f"it ended before it began:\n{text}")
+    raise AssertionError(f"the process exited before its load began:\n{text}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -1,4 +1,4 @@
-"""The rows of the comparison, on judged results: replacements of a ratio, and verdicts."""
+"""The rows of the comparison for judged results: ratios, texts in place of a ratio, and verdicts."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ CASES = [
         "one field",
         experiment(ledger(corrupt=1)),
         INVALID,
-        "1 fields contain a value from no write of the trial (of 50,000 writes)",
+        "1 fields contain a value that no write of the trial wrote (of 50,000 writes)",
     ),
     Case(
         "errors",

@@ -24,7 +24,7 @@ def run_at_rate(*changes: Change) -> ResultSet:
 
 
 def count_by_statuses(trial: TrialResult) -> TrialResult:
-    """By statuses alone; a composed operation has been counted by its parts, unless it never ended."""
+    """Counts by status only. The parts of a composed operation are counted, unless it never ended."""
     statuses = {
         "READ": {"OK": 95_000, "ERROR": 4_000, "CENSORED": 100},
         "READ-MODIFY-WRITE": {"OK": 5_000, "CENSORED": 10},

@@ -131,7 +131,7 @@ def make_series(rates: tuple[float, ...], failed: tuple[int, ...] = (), length: 
 def experiment(
     change: Change | None = None, repeats: int = REPEATS, rates: tuple[float, ...] = STEADY, **fields: Any
 ) -> ResultSet:
-    """Two interleaved systems, lmdb a third faster than rocksdb, with each trial changed; fields as in a ResultSet."""
+    """Two interleaved systems, lmdb a third faster, with a change of each trial; `fields` of the ResultSet."""
     trials = [
         sound(system, repeat, factor)
         for repeat in range(1, repeats + 1)

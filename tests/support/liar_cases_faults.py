@@ -234,7 +234,7 @@ FAULTS = [
         expect_refusal("phantom"),
     ),
     fault_case(
-        "a value from no write of the trial",
+        "a value from outside the trial",
         lambda: change_trials(alter_figures(ledger__corrupt=1)),
         expect_refusal("corrupt"),
     ),

@@ -36,7 +36,7 @@ class Networked:
     nodes: int | None = None
     # Required properties in addition to the server's address.
     more_properties: Mapping[str, str] = field(default_factory=dict)
-    # The maximum number of clients of a server; if each is a thread of a JVM, also of this machine.
+    # The maximum number of clients; limited by this machine if each client is a thread of a JVM.
     many_clients: int = 1000
     # Messages about a killed server, about a server beyond a limit of 1,500 ms, and about table creation.
     killed: tuple[str, ...] = ("SERVICE_UNAVAILABLE",)

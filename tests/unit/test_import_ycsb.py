@@ -196,7 +196,7 @@ def test_histogram_type_has_coarse_percentiles_with_a_note() -> None:
         "read.p95": (8_000_000, "ns", 290),
         "update.p99": (10_000_000, "ns", 310),
     }
-    # It was in the overflow, so YCSB printed no line.
+    # The percentile was in the overflow, so YCSB printed no line.
     assert "read.p99" not in run.result.values
     assert [note.name for note in run.result.notes] == ["coarse"]
 

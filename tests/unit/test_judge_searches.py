@@ -136,7 +136,7 @@ def test_two_conditions_on_errors_have_a_figure_each() -> None:
 
 
 def test_an_impossible_search_is_noted() -> None:
-    # Earlier versions accepted it.
+    # Earlier versions accepted this form.
     find: dict[str, Scalar | None] = {"such_that": "throughput > 10", "over": "clients", "from": 1, "to": 4}
     judgement = judge_results(ResultSet("old", [sound()], Question(find=find)))
     assert judgement.searches == []

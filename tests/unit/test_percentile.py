@@ -59,7 +59,7 @@ def test_failures_are_beyond_every_number(failed: int, share: float, expected: t
 @pytest.mark.parametrize(
     ("censored", "bound", "share", "expected"),
     [
-        # All of them are above the rank, so their latencies do not matter.
+        # All unanswered operations are above the rank, so their latencies do not matter.
         (10, 5_000, 0.99, (1_000, None)),
         (11, 5_000, 0.99, (5_003, "at_least")),
         # A bound below the rank's value may hide any latency.

@@ -1,4 +1,4 @@
-"""Objectives in their written forms: accepted and refused ones."""
+"""The accepted and refused forms of an objective."""
 
 from __future__ import annotations
 

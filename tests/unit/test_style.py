@@ -23,7 +23,7 @@ HEADER = """\
 SUFFIXES = {".py", ".rs", ".md", ".java", ".yaml"}
 TOPS = ("python", "crates", "java/src", "tests", "docs", "experiments", "benchmarks", "scripts")
 # Output of older tools, and data.
-# The texts of the generated types are those of the Rust types.
+# The generated types repeat the texts of the Rust types.
 EXCLUDED = ("tests/fixtures/", "tests/unit/test_style.py", "python/loadstone/engine/event_types.py")
 TEST_WORDS_MAX = 8
 # Of the names of the lab's functions.

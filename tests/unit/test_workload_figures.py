@@ -106,7 +106,7 @@ def test_without_a_completed_file_there_is_no_throughput() -> None:
 def test_files_without_marks_are_wrong_among_marked_files(
     foreign: int, unverified: int, failed: int, wrong: int | None
 ) -> None:
-    # The last: Hadoop's files, with one missing.
+    # In the last case one of Hadoop's files is missing.
     figures = file_figures(files(SIZES, SPANS, foreign=foreign, unverified=unverified, failed=failed), "read")
     assert (figures["wrong"].value if "wrong" in figures else None) == wrong
 
