@@ -117,7 +117,7 @@ def test_cassandra_report_gives_estimates_without_its_percentiles() -> None:
     # One run per load: the lowest load that reaches 95 % is an estimate, and no bracket is claimed.
     assert list(knees["1 dedicated", "write", 1, "LOCAL_ONE"]) == [800, "few-repeats"]
     assert {str(reason) for _, reason in knees.values()} == {"few-repeats"}
-    assert "that takes 3 repeats of each load" in judgement.answer
+    assert "it requires 3 repeats of each load" in judgement.answer
     assert "95 % of it first reached between 400 and 800 clients, as an estimate" in judgement.answer
     curve = judgement_document(judgement)["curves"][0]
     assert (curve["reached"], curve["lower"], curve["unclaimed"]) == (800, None, "few-repeats")

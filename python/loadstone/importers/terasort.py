@@ -107,7 +107,10 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     counters: dict[str, int] = {}
     for name, value in job.counters:
         counters.setdefault(name, value)
-    rows = counters.get("Map output records" if job.stage == "TeraGen" else "Map input records", 0)
+    records = f"Map {'output' if job.stage == 'TeraGen' else 'input'} records"
+    if records not in counters:
+        raise source.error_at(f'the counters of {job.name} have no "{records}"', CUT, job.line)
+    rows = counters[records]
     run.facts["rows"] = rows
     if "CHECKSUM" in counters:
         run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
