@@ -75,7 +75,7 @@ def test_a_wrong_until_is_one_mistake(tmp_path: Path, until: str, mistake: str) 
     ("text", "hint"),
     [
         ("rate: {stages: [{for: 1s, rate: 5}]}\n", 'did you mean "at"? The keys are for, at, to, from'),
-        ("workload: {file: WORKLOADS/workloada, clients: 5}\n", "did you mean `clients`?"),
+        ("workload: {file: WORKLOADS/workloada, clients: 5}\n", "did you mean `clients` at the top of the file?"),
     ],
 )
 def test_misplaced_key_has_useful_hint(tmp_path: Path, text: str, hint: str) -> None:
