@@ -107,7 +107,11 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     counters: dict[str, int] = {}
     for name, value in job.counters:
         counters.setdefault(name, value)
-    rows = counters.get("Map output records" if job.stage == "TeraGen" else "Map input records", 0)
+    counted = "Map output records" if job.stage == "TeraGen" else "Map input records"
+    if counted not in counters:
+        # A repeated line takes the place of another.
+        raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
+    rows = counters[counted]
     run.facts["rows"] = rows
     if "CHECKSUM" in counters:
         run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
