@@ -107,10 +107,13 @@ def read_job(job: Job, source: Source) -> ImportedRun:
     counters: dict[str, int] = {}
     for name, value in job.counters:
         counters.setdefault(name, value)
-    records = f"Map {'output' if job.stage == 'TeraGen' else 'input'} records"
+    counted = "Map {'output' if job.stage == 'TeraGen' else 'input'} records"
     if records not in counters:
-        raise source.error_at(f'the counters of {job.name} have no "{records}"', CUT, job.line)
-    rows = counters[records]
+        raise source.error_at(f'the counters of {job.name} have no "{records}"
+    if counted not in counters:
+        # A repeated line takes the place of another.
+        raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
+    rows = counters[counted]
     run.facts["rows"] = rows
     if "CHECKSUM" in counters:
         run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
