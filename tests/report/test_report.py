@@ -168,7 +168,7 @@ def test_messages_differing_only_in_numbers_are_merged() -> None:
 
 
 def test_guarantees_are_aligned_and_differences_marked() -> None:
-    lines = rows(report_support.usual(), "## What each guarantees")
+    lines = rows(report_support.usual(), "## Guarantees")
     assert "| cache (known of some) | 33.6 MB | 33.6 MB | – |" in lines
     survive = "the end of the process (durability os)"
     assert f"| writes survive | {survive} | {survive} | {survive} |" in lines

@@ -116,6 +116,19 @@ def test_closed_loop_answers_without_an_outage() -> None:
     assert re.search(r"whole window [\d,.]+ op/s, without the fault [\d,.]+ op/s", first)
 
 
+def test_instants_after_the_window_are_in_the_caption() -> None:
+    results = experiment_with_faults()
+    trials = [
+        replace(trial, faults=tuple(replace(fault, ready_ns=int(1e12)) for fault in trial.faults))
+        for trial in results.trials
+    ]
+    view = View(judge_results(replace(results, trials=trials)))
+    chart = charts.timeline(view)
+    assert re.search(r"After the end of the window: .* ready at ", chart.caption)
+    rows = [row for panel in chart.panels for data in panel.spec["datasets"].values() for row in data]
+    assert not any(row.get("label") == "ready" for row in rows)
+
+
 @pytest.mark.parametrize("repeat", [1, 4])
 def test_timeline_has_every_operation(repeat: int) -> None:
     trial, series = trial_of("QUORUM", "kill", repeat)

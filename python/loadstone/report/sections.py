@@ -84,9 +84,7 @@ def sections(view: View) -> list[Section]:
             Section("hosts", "Hosts", tables=tuple(hosts.tables(view))),
             warnings_section(view),
             compare_guarantees(view),
-            table_section(
-                "host", "What happened on the hosts", "Median over the trials, and the range.", conditions.host(view)
-            ),
+            table_section("host", "Host activity", "Median over the trials, and the range.", conditions.host(view)),
             environment(view),
             again(view),
             every(view),
@@ -244,7 +242,7 @@ def compare_guarantees(view: View) -> Section:
     differing, common = conditions.guarantees(view)
     count = sum(len(group.rows) for group in common.groups)
     if not differing:
-        return Section("promises", "What each guarantees", tables=(common,) if common else ())
+        return Section("promises", "Guarantees", tables=(common,) if common else ())
     total = count + sum(len(group.rows) for group in differing.groups)
     notes = Counter(row[0].note for group in differing.groups for row in group.rows)
     count_unknown = notes["known of some"]
@@ -252,7 +250,7 @@ def compare_guarantees(view: View) -> Section:
     unknown = f"; {count_unknown} {verb} known of some sides only" if count_unknown else ""
     lead = f"{notes['differs']} of {units.count_noun(total, 'fact')} differ{unknown}."
     more, folded = ((common,), f"{count} that are equal on all sides") if common else ((), "")
-    return Section("promises", "What each guarantees", (lead,), (differing,), more=more, folded=folded)
+    return Section("promises", "Guarantees", (lead,), (differing,), more=more, folded=folded)
 
 
 def every(view: View) -> Section:
@@ -317,10 +315,12 @@ def cut(view: View) -> str:
 
 
 def count_warnings(view: View) -> str:
-    """How many checks found something, by how bad it is."""
+    """The number of checks with findings, by severity."""
     counts = Counter(group.label for group in warnings(view.judgement))
-    counted = ", ".join(f"{number} {label}" for label, number in counts.items())
-    return f"warnings: {counted}" if counted else "nothing found by any check"
+    texts = [
+        units.count_noun(number, label) if label == "note" else f"{number} {label}" for label, number in counts.items()
+    ]
+    return f"warnings: {', '.join(texts)}" if texts else "no check found a problem"
 
 
 def meaning(view: View) -> str:
@@ -341,7 +341,10 @@ def reason(view: View) -> str:
     more = f", and {units.count_noun(len(groups) - 1, 'other check')}" if len(groups) > 1 else ""
     # A finding on the whole concerns no trial in particular.
     most = max(groups, key=lambda group: group.trials or math.inf)
-    return f"{most.messages[0]} ({most.check}{more}); "
+    of_check = (finding for finding in view.judgement.all_findings if finding.check == most.check)
+    # A refused comparison has the cause in its answer.
+    is_stated = any(finding.message in view.judgement.answer for finding in of_check if finding.message)
+    return "" if is_stated else f"{most.messages[0]} ({most.check}{more}); "
 
 
 MEANING = {

@@ -90,6 +90,7 @@ def step_of(view: View, trials: Sequence[TrialResult]) -> float:
 def timeline(view: View) -> Figure:
     """What became of the operations of each variant's median trial by outage."""
     panels = []
+    omitted: list[str] = []
     for outage in view.judgement.outages[:PANELS_MAX]:
         trial = typical_trial(outage)
         series = view.results.series(trial.trial) if trial is not None else None
@@ -99,10 +100,15 @@ def timeline(view: View) -> Figure:
         if time_series is not None:
             head = figure.join_title(view.name(outage.variant), view.title(view.context(outage.variant)), trial.trial)
             panels.append(Panel(head, timeline_chart(time_series, trial), 190))
+            end = time_series.seconds[-1] + time_series.step
+            late = [f"{mark['label']} at {mark['at']}" for mark in marks_of(trial) if mark["seconds"] > end]
+            omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
         "Operations by the time at which they were due, in the trial with the median outage. Time 0 is the order of the"
         " fault; the band ends when its lift was verified. Lines mark verified instants."
     )
+    if omitted:
+        caption += f" After the end of the window: {units.list_items(omitted)}."
     legend = tuple((name, PALETTE.index(colour)) for name, colour in OUTCOMES.items())
     alt_text = "operations in time, late, failed and unanswered over time around the fault, a panel for each variant"
     return Figure("fault-timeline", tuple(panels), caption, alt_text, "What became of the operations", legend)
@@ -180,7 +186,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
         # A stroke closes the seams between bars.
         bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
         band_layer(band_of([trial], end), scale, axis),
-        *mark_layers(marks_of(trial), scale, axis),
+        *mark_layers([mark for mark in marks_of(trial) if mark["seconds"] <= end], scale, axis),
     )
 
 

@@ -109,7 +109,7 @@ def mark(view: View, cell: Cell) -> Row:
     estimate = cell.estimate
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld or cell.bound == "failed":
-        return {**name, "value": None, "figure": "withheld" if cell.withheld else "failed"}
+        return {**name, "value": None, "figure": "withheld" if cell.withheld else view.figure(cell)}
     median = view.figure(cell)
     ends = finite(estimate.low, estimate.high)
     invalid = worst_verdict(view.findings_of(cell.variant, cell.metric)) is Verdict.INVALID

@@ -37,6 +37,7 @@ def labels(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
 def figures(field: str, unit: str, top: float) -> alt.X:
     """The axis of a figure, from zero."""
     label = {"ns": TIME_LABEL, **dict.fromkeys(("B", "B/op", "B/s"), SIZE_LABEL)}.get(unit, "format(datum.value, '~s')")
+    label = f"({label}) + '/s'" if unit == "B/s" else label
     zero = f"datum.value == 0 ? '0' : {label}"
     if not top:
         return alt.X(f"{field}:Q", scale=alt.Scale(domain=[0, 1]), axis=None)

@@ -187,14 +187,17 @@ def chart(
         before.mark_line(strokeWidth=2.2, strokeJoin="round").encode(detail="kind:N"),
         plot(columns).mark_rule(strokeWidth=1, style="word").encode(x=x, opacity=near),
         before.mark_point(size=46, filled=True).encode(opacity=near),
-        *figure.draw_text(
-            plot([row for row in strong if "end" in row]).encode(x=x, y=y, text="end:N"),
-            align="right",
-            baseline="bottom",
-            dy=-6,
-            fontWeight=600,
-        ),
+        *label_layers([row for row in strong if "end" in row], x, y),
     )
+
+
+def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+    """The names of several lines at their ends: the lower line's below it, so that close lines stay legible."""
+    lowest = min((row["value"] for row in ends), default=0.0)
+    for row in ends:
+        baseline, dy = ("top", 7) if row["value"] == lowest else ("bottom", -6)
+        base = plot([row]).encode(x=x, y=y, text="end:N")
+        yield from figure.draw_text(base, align="right", baseline=baseline, dy=dy, fontWeight=600)
 
 
 def stage_layers(
