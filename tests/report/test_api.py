@@ -270,7 +270,7 @@ def test_tables_in_batches_equal_the_rows(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(export, "TRIALS_AT_ONCE", 2)
     folder = Folder.create_folder(tmp_path / "many", "many", Question(), interleaved=False)
     for number in range(5):
-        values = values_by_metric(*(Value(f"m{k}", 2**60 + k, "B", k) for k in range(number % 3)))
+        values = values_by_metric(*(Value(f"m{k}", 1e9 + k, "B", k) for k in range(number % 3)))
         folder.append_trial(TrialResult(f"t{number}", {"size": number}, 1, values, facts={"a": 1, "b": "x"}))
     run = loadstone.open(folder.path)
     rows = [[*row.values()] for row in run.figures.to_pylist()]

@@ -25,7 +25,7 @@ def test_two_logs_are_compared(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
     assert "388 op/s" in output
     assert "1,770 op/s" in output
-    assert "4.56× (n=1)" in output
+    assert "4.56× (n=1 repeat)" in output
     assert ("18.751 ms" in output, "3.623 ms" in output) == (True, True)
     assert "n=1: no interval" in output
     assert "order of the runs" in output

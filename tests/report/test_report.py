@@ -74,7 +74,7 @@ def names(judgement: Judgement) -> list[str]:
     return [section.name for section in sections(View(judgement))]
 
 
-@pytest.mark.parametrize("name", ["usual", "scaling", "imported", "hostile", "alone", "nothing"])
+@pytest.mark.parametrize("name", report_support.ALL)
 def test_the_text_is_as_it_was(name: str) -> None:
     text = report_support.pull_request(report_support.ALL[name]())
     path = SNAPSHOTS / f"{name}.md"
@@ -98,7 +98,7 @@ def test_page_shows_question_answer_and_verdict() -> None:
 
 
 def test_throughput_is_unscaled_and_latency_is_scaled() -> None:
-    text = outline(page("imported")).text
+    text = outline(page("import_pair")).text
     assert "1,770.70 op/s" in text
     assert "18.8 ms" in text
     assert "4.56× n=1: no claim possible" in text
@@ -189,12 +189,12 @@ def test_sections_without_anything_to_say_are_not_there() -> None:
 
 
 def test_what_is_missing_is_said_in_a_line() -> None:
-    alone = outline(page("alone")).text
+    alone = outline(page("single_variant")).text
     assert "Nothing is compared: there is one variant only." in alone
     assert "No time series was recorded for these trials." in alone
-    imported = outline(page("imported")).text
+    imported = outline(page("import_pair")).text
     assert "These results were imported: the command that measured them is not known." in imported
-    assert "No answer: there are no trials." in outline(page("nothing")).text
+    assert "No answer: there are no trials." in outline(page("empty_judgement")).text
 
 
 def test_reproduction_has_command_seed_and_file() -> None:

@@ -180,6 +180,8 @@ def test_the_browser_reports_requests_and_errors(browser: Browser, tmp_path: Pat
 
 def test_the_page_forbids_itself_the_network(browser: Browser, pages: dict[str, Path], tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    page.write_text(pages["alone"].read_text().replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">', 1))
+    page.write_text(
+        pages["single_variant"].read_text().replace("<main>", '<main><img src="http://127.0.0.1:9/x.png">', 1)
+    )
     browser.open(page, 360, 800)
     assert any("Content Security Policy" in complaint for complaint in browser.complaints())

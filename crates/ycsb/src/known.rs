@@ -99,7 +99,7 @@ pub const KNOWN: &[Known] = &[
     ycsb("core_workload_insertion_keep_going_on_error", "false", "a load continues after an insert whose last attempt failed"),
     // ConstantOccupancyWorkload
     ycsb("disksize", "100000000", "bytes of storage (ConstantOccupancyWorkload)"),
-    ycsb("storageages", "10", "how often it is overwritten (ConstantOccupancyWorkload)"),
+    ycsb("storageages", "10", "number of overwrites (ConstantOccupancyWorkload)"),
     ycsb("occupancy", "0.9", "share of it in use (ConstantOccupancyWorkload)"),
     // TimeSeriesWorkload
     ycsb("timestampunits", "SECONDS", "unit of timestamps (TimeSeriesWorkload, as all down to downsamplinginterval)"),
@@ -137,7 +137,7 @@ pub const KNOWN: &[Known] = &[
     loadstone("segment", "0/1", "k/n: run the k-th of n shares"),
     loadstone("durability", "os", "what writes survive: none, os (the end of the process) or device (the end of the machine)"),
     loadstone("zipfian.theta", "0.99", "exponent of truezipfian"),
-    loadstone("insertlag", "2 x threadcount", "how far requests stay behind the newest insert, inserts"),
+    loadstone("insertlag", "2 x threadcount", "distance of requests from the newest insert, inserts"),
     loadstone(
         "executors",
         "min(processors, clients / 32)",

@@ -112,7 +112,11 @@ class Comparison:
     @property
     def n_text(self) -> str:
         """`n=6`; between runs with its unit, `n=6 runs`."""
-        return f"n={self.ratio.n} {self.n_unit}".rstrip()
+        return f"n={self.count_samples(self.ratio.n)}"
+
+    def count_samples(self, n: int) -> str:
+        """A number of samples, between runs with its unit."""
+        return units.count_noun(n, self.n_unit.removesuffix("s")) if self.n_unit else f"{n:,}"
 
     @property
     def verdict(self) -> Verdict:

@@ -35,7 +35,7 @@ def table(view: View) -> Table:
     """The scenarios of every comparison that has more than one."""
     open_ones = [comparison for comparison in view.judgement.comparisons if len(comparison.scenarios) > 1]
     groups = tuple(
-        Rows(title(view, comparison), tuple(render_row(row, comparison.n_unit) for row in comparison.scenarios))
+        Rows(title(view, comparison), tuple(render_row(row, comparison) for row in comparison.scenarios))
         for comparison in open_ones[:COMPARISONS_MAX]
     )
     more = len(open_ones) - COMPARISONS_MAX
@@ -50,7 +50,7 @@ def title(view: View, comparison: Comparison) -> str:
     return f"{wording.metric_name(comparison.metric)}: {left} against {right}{f' · {context}' if context else ''}"
 
 
-def render_row(row: ScenarioRow, n_unit: str) -> tuple[TableCell, ...]:
+def render_row(row: ScenarioRow, comparison: Comparison) -> tuple[TableCell, ...]:
     """One scenario; the scenario that decides is marked."""
     ratio = "" if math.isnan(row.ratio.value) else wording.change_text(row.ratio)
     between = wording.change_interval(row.ratio, f" {wording.DASH} ") or wording.DASH
@@ -58,6 +58,6 @@ def render_row(row: ScenarioRow, n_unit: str) -> tuple[TableCell, ...]:
         TableCell(row.name),
         TableCell(ratio),
         TableCell(between),
-        TableCell(f"{row.n} {n_unit}".rstrip()),
+        TableCell(comparison.count_samples(row.n)),
         TableCell(f"{READINGS.get(row.reading, row.reading)}{': decides' if row.decides else ''}"),
     )
