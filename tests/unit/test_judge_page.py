@@ -10,7 +10,7 @@ from rich.console import Console
 from judge_support import asking, both, set_figures
 from known_truth_support import MS, change_system, faster, simulate_results
 from lab_support import ROOT
-from loadstone.judge.claim import TABLE
+from loadstone.judge.decision_table import TABLE
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.terminal.tables import findings, scenario_table

@@ -13,9 +13,9 @@ from loadstone.judge.judgement import Search
 from loadstone.report.search import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
+from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.path import next_step
 from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import outcome_sentence

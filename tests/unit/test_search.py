@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
+from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.path import next_step
 from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import explain_search, outcome_sentence

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.path import next_step
 from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import CONFIDENCE, Rule
 from loadstone.statistics.knee import TOLERANCE

@@ -4,7 +4,7 @@ use std::io::BufRead;
 
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::Event;
-use loadstone_wire::merger::Merger;
+use loadstone_wire::merge_events::Merger;
 use loadstone_wire::output::out;
 
 const USAGE: &str = "\

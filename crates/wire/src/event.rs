@@ -144,7 +144,7 @@ pub struct Additions {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Outcomes are appended, since each contains histograms: see [`crate::merger::add_outcomes`].
+/// Outcomes are appended, since each contains histograms: see [`crate::merge_events::add_outcomes`].
 impl Merge for Additions {
     fn merge(&mut self, other: Self) {
         merge_fields!(self, other: completed, ended, good, late, failed, not_yet);

@@ -4,7 +4,7 @@ pub mod error;
 pub mod event;
 pub mod histogram;
 pub mod merge;
-pub mod merger;
+pub mod merge_events;
 pub mod output;
 pub mod sink;
 pub mod spec;

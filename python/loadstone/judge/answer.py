@@ -9,8 +9,8 @@ from itertools import groupby
 
 from loadstone.format import units, wording
 from loadstone.judge.checks.too_few_samples import too_few
-from loadstone.judge.claim import excludes_one
 from loadstone.judge.curves import CLIENTS
+from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.figures import is_latency, target_rate
 from loadstone.judge.finding import Finding, Severity, Verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, Curve, Judgement, Search, VariantKey

@@ -11,7 +11,7 @@ from loadstone.format import units
 from loadstone.judge import drift
 from loadstone.judge.checks import attempts, errors, faults, rate
 from loadstone.judge.checks.not_steady import Levels
-from loadstone.judge.claim import (
+from loadstone.judge.decision_table import (
     CLAIMS,
     Tested,
     combine_intervals,

@@ -16,8 +16,8 @@ from loadstone.format import units
 from loadstone.judge import figures
 from loadstone.judge.cells import bound_of
 from loadstone.judge.checks import attempts, errors, sides_differ, view
-from loadstone.judge.claim import TABLE
 from loadstone.judge.compare import Comparer
+from loadstone.judge.decision_table import TABLE
 from loadstone.judge.finding import Finding, Severity, concerns_metric
 from loadstone.judge.judgement import Comparison, Expectation, Judgement, VariantKey
 from loadstone.judge.order import DECIDES, list_start_times, order_of

@@ -17,9 +17,9 @@ from loadstone.judge.settings import Settings
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.results.value import THROUGHPUT
+from loadstone.search.next_step import next_step
 from loadstone.search.objective import Objective, Term
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.path import next_step
 from loadstone.search.probe import INVALID_MIN, ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.statistics.percentile import Bound

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from loadstone.format import units
+from loadstone.search.next_step import BEYOND, refusal_reason
 from loadstone.search.objective import ERRORS, Term
 from loadstone.search.outcome import SearchOutcome
-from loadstone.search.path import BEYOND, refusal_reason
 from loadstone.search.probe import Probe
 from loadstone.search.rule import CONFIDENCE, DELIVERED, Over, Rule
 from loadstone.statistics.knee import LOADS_MIN, REPEATS_MIN, TOLERANCE, Knee

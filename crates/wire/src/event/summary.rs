@@ -112,7 +112,7 @@ pub struct Summary {
     pub sections: Sections,
 }
 
-/// The window is as long as the longest segment's. Outcomes are appended; [`crate::merger::Merger`] adds the waits.
+/// The window is as long as the longest segment's. Outcomes are appended; [`crate::merge_events::Merger`] adds the waits.
 impl Merge for Summary {
     fn merge(&mut self, other: Self) {
         self.start_unix_ns = self.start_unix_ns.min(other.start_unix_ns);
