@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 
 OUTPUTS = sorted(path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md")
+# Trials of real runs, after a line with the question.
+KINDS = sorted((Path(__file__).parents[1] / "fixtures/kinds").iterdir())
 VERSIONS = sorted((Path(__file__).parents[1] / "fixtures/results").iterdir())
 
 
@@ -40,6 +43,17 @@ def test_recorded_report_has_one_value_per_figure(path: Path) -> None:
     judgement = judge_results(Folder(path).load_results())
     assert find_conflicts(judgement) == []
     assert count_repeated(judgement) > 0
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda path: path.stem)
+def test_report_of_workload_kind_has_one_value_per_figure(kind: Path) -> None:
+    question, *rows = map(json.loads, kind.read_text().splitlines())
+    trials = [TrialResult.from_json(row) for row in rows]
+    results = ResultSet(kind.stem, trials, Question(**{**question, "metrics": tuple(question["metrics"])}))
+    judgement = judge_results(results)
+    assert find_conflicts(judgement) == []
+    places = {place.where for places in collect_figures(judgement).values() if len(places) > 1 for place in places}
+    assert {"the JSON output", "the CSV export", "terminal's table"} <= places
 
 
 def texts_of(judgement: Judgement, metric: str) -> set[str]:

@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from itertools import combinations
 from typing import Any
 
+from loadstone.commands.show_results import judgement_document
 from loadstone.format import units, wording
 from loadstone.judge.judgement import Judgement
 from loadstone.report import html, markdown, search, stages, sweep, trials
@@ -31,7 +32,7 @@ WORDS = ("withheld", "failed", "unanswered", "no device", "over the network", "n
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
 STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
-SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages"}
+SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages", "Host activity": "host"}
 CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
 
 
@@ -145,6 +146,7 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
         *markdown_figures(markdown.document(view, every)),
         *terminal_figures(judgement),
         *read_export(judgement),
+        *json_figures(judgement),
     ):
         tokens = name_tokens(label, judgement)
         figures.setdefault((tokens, metric_words(metric)), []).append(place)
@@ -261,6 +263,16 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
             number, unit = float(row["value"]), row["unit"]
             bound = {"at_least": "at least ", "failed": "failed "}.get(row["bound"], "")
             yield f"trial={row['trial']}", row["metric"], Place("the CSV export", f"{bound}{number:.9f} {unit}")
+
+
+def json_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+    """The figures of `loadstone show --json`; a search has its own."""
+    for cell in () if judgement.searches else judgement_document(judgement)["cells"]:
+        if cell["withheld"] or not math.isfinite(cell["value"]):
+            continue
+        bound = {"at_least": "at least ", "at_most": "at most ", "failed": "failed "}.get(cell["bound"] or "", "")
+        label = " ".join(f"{name}={value}" for name, value in cell["variant"].items())
+        yield label, cell["metric"], Place("the JSON output", f"{bound}{cell['value']:.9f} {cell['unit']}")
 
 
 def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:

@@ -87,7 +87,8 @@ def judgement_document(judgement: Judgement) -> dict[str, Any]:
                 "variant": dict(cell.variant),
                 **read_attributes(cell, "metric", "unit"),
                 **read_attributes(cell.estimate, "value", "low", "high", "level", "n"),
-                **read_attributes(cell, "withheld", "bound"),
+                "withheld": cell.withheld,
+                "bound": judgement.output_bound(cell),
             }
             for cell in judgement.cells.values()
             if cell.metric in judgement.results.headline_metrics
