@@ -46,7 +46,7 @@ def test_recorded_report_has_one_value_per_figure(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda path: path.stem)
-def test_report_of_workload_kind_has_one_value_per_figure(kind: Path) -> None:
+def test_workload_kinds_have_one_value_per_figure(kind: Path) -> None:
     question, *rows = map(json.loads, kind.read_text().splitlines())
     trials = [TrialResult.from_json(row) for row in rows]
     results = ResultSet(kind.stem, trials, Question(**{**question, "metrics": tuple(question["metrics"])}))
