@@ -128,7 +128,7 @@ def test_knee_is_drawn_where_claimed() -> None:
         )
     assert scaling.sentences(View(judgement)) == [
         "cassandra: throughput peaks at a plateau of 55,600 op/s; 95 % of that is reached between 16 and 32 clients;"
-        " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64",
+        " throughput falls below that again between 32 and 64 clients, to 48,000 op/s at 64 clients",
         "scylla: throughput still rises at 64 clients (195,000 op/s there)",
     ]
 

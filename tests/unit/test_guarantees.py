@@ -84,7 +84,7 @@ def test_loss_is_a_frequency_with_an_interval() -> None:
     assert losses is not None
     assert losses.sentence == (
         "acknowledged writes lost in 3 of 20 kills, 1 to 19 writes, at most 94.0 ms old (as allowed);"
-        " probability per kill 3.2–38 %"
+        " probability of a loss per kill: 3.2–38 %"
     )
     assert losses.probability == clopper_pearson(3, 20)
 
@@ -92,7 +92,7 @@ def test_loss_is_a_frequency_with_an_interval() -> None:
 def test_no_loss_has_an_upper_bound() -> None:
     losses = loss.count_losses(kills(*[0] * 20), Settings())
     assert losses is not None
-    assert losses.sentence == "no acknowledged write lost in 20 kills (probability per kill at most 17 %)"
+    assert losses.sentence == "no acknowledged write lost in 20 kills (probability of a loss per kill: at most 17 %)"
 
 
 def test_loss_beyond_the_guarantee_is_named() -> None:

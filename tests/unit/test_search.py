@@ -122,7 +122,7 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     assert (outcome.load, outcome.low, outcome.high) == (8, 7, 8)
     assert outcome_sentence(outcome).startswith(
         "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
-        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32; "
+        " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32 clients; "
     )
 
 

@@ -107,11 +107,14 @@ def opening(view: View, content: list[Section]) -> tuple[Figure | None, list[Sec
     # Panels of other figures name their metrics themselves; their captions may refer to a figure further down.
     first = figures[names[0]]
     title = "Throughput" if names[0] == "throughput" else ""
-    first = replace(first, title=title, caption=first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ))
+    caption = first.caption.replace(intervals.AS_THROUGHPUT, intervals.TO_READ)
+    if view.judgement.comparisons:
+        caption = caption.replace(intervals.TO_READ, intervals.TO_READ + intervals.RATIOS)
+    first = replace(first, title=title, caption=caption)
     if len(first.panels) > OPENING_PANELS:
         # The complete figure stays where it is.
         panels = choose_panels(first)
-        caption = f"{first.caption} These are {len(panels)} of {len(first.panels)} panels, which are below."
+        caption = f"{first.caption} These are {len(panels)} of {len(first.panels)} panels; all are below."
         return replace(first, name="opening", panels=tuple(panels), caption=caption), content
     rest = [replace(item, figures=item.figures[1:]) if item.name == names[0] else item for item in content]
     return first, [section for section in rest if section]
@@ -160,7 +163,7 @@ def comparison_section(view: View) -> Section:
         why = "the loads of a search are no alternatives" if view.judgement.searches else alone[len(view.variants) > 1]
         lead.append(f"Nothing is compared: {why}.")
     elif view.constants:
-        lead.append("Throughout: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
+        lead.append("All trials: " + ", ".join(f"{name} {value}" for name, value in view.constants.items()) + ".")
     title = "Comparison" if view.judgement.comparisons else "Figures"
     return Section("comparison", title, tuple(lead), tuple(tables))
 

@@ -70,7 +70,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     end = units.format_figure(knee.fit[-1], "op/s", units.digit_carried(knee.fit[-1], knee.fit[-1]))
     where = (
         f"between {units.format_load(high)} and {units.load_over(low, over)}, "
-        f"to {end} at {units.format_load(knee.loads[-1])}"
+        f"to {end} at {units.load_over(knee.loads[-1], over)}"
     )
     return f"{text}; throughput falls below that again {where}"
 

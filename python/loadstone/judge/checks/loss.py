@@ -123,11 +123,13 @@ class Losses:
 
     @property
     def sentence(self) -> str:
-        """`in 3 of 20 kills, 1 to 19 writes, at most 94 ms old; probability per kill 3–38 %`."""
+        """`in 3 of 20 kills, 1 to 19 writes, at most 94 ms old; probability of a loss per kill: 3–38 %`."""
         faults_text = units.count_noun(self.trials, self.kind)
         low, high = (f"{100 * end:.2g}" for end in self.probability)
         if not self.with_loss:
-            return f"no acknowledged write lost in {faults_text} (probability per {self.kind} at most {high} %)"
+            return (
+                f"no acknowledged write lost in {faults_text} (probability of a loss per {self.kind}: at most {high} %)"
+            )
         least, most = min(self.writes), max(self.writes)
         number = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         writes = f"{number} {'write' if most == 1 else 'writes'}"
@@ -135,7 +137,7 @@ class Losses:
         verdict = "beyond the guarantee" if self.broken else "guarantee unknown" if self.unknown else "as allowed"
         return (
             f"acknowledged writes lost in {self.with_loss} of {faults_text}, {writes}{age} ({verdict});"
-            f" probability per {self.kind} {low}–{high} %"
+            f" probability of a loss per {self.kind}: {low}–{high} %"
         )
 
 

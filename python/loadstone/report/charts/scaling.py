@@ -82,9 +82,9 @@ def curves(view: View) -> Figure:
     if any(line.knee is not None and line.knee.upper is not None for lines in grouped.values() for line in lines):
         caption += " The band is the knee: between these loads throughput reaches 95 % of its plateau."
     if any(line.search and line.search.rule.objective for lines in grouped.values() for line in lines):
-        caption += " The dashed line is the objective"
+        caption += " The dashed line is the objective, unless it is far above the points"
         if any(answer_loads(line) for lines in grouped.values() for line in lines):
-            caption += ", the upright line the highest load that holds it"
+            caption += "; the upright line is the highest load that holds it"
         caption += "; at hollow points it does not hold."
     if any(share_failed(view, key) for lines in grouped.values() for line in lines for key in line.variants.values()):
         caption += " ✕: operations failed, by the share next to it; an infinite latency is at the upper edge."
@@ -269,16 +269,12 @@ def median_of_probe(search: Search, load: float, metric: str) -> float | None:
 
 
 def limit_rows(line: Line, metric: str, highest: float) -> list[Row]:
-    """The objective's bounds on a metric; one far above the highest point is above the chart."""
+    """The objective's bounds on a metric, unless far above the highest point."""
     terms = () if line.search is None else objective_terms(line.search)
     return [
-        {
-            "value": min(term.bound, highest * LOGARITHMIC),
-            "text": f"objective {term.sign} {units.format_duration(term.bound)}"
-            + (", above this chart" if term.bound > highest * LOGARITHMIC else ""),
-        }
+        {"value": term.bound, "text": f"objective {term.sign} {units.format_duration(term.bound)}"}
         for term in terms
-        if term.metric == metric and is_latency(metric)
+        if term.metric == metric and is_latency(metric) and term.bound <= highest * LOGARITHMIC
     ]
 
 
