@@ -121,7 +121,7 @@ public final class HBaseTables {
                 waiting += isWaiting(row, live) ? 1 : 0;
             }
         }
-        String servers = live.stream().map(HBaseTables::quoted).collect(Collectors.joining(",", "[", "]"));
+        String servers = live.stream().map(HBaseTables::quote).collect(Collectors.joining(",", "[", "]"));
         return "{\"servers\":" + servers + ",\"waiting\":" + waiting + "}";
     }
 
