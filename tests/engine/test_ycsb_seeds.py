@@ -29,7 +29,7 @@ def tables(module_engine: Engine) -> Engine:
 
 
 def split_line(engine: Engine, line: str, *more: str) -> list[str]:
-    """A line's words as the shell passes them, with the test's additions at the end."""
+    """The arguments of a line as the shell passes them, with the test's additions at the end."""
     return [str(engine.program), "ycsb", *shlex.split(line), *(word for pair in more for word in ("-p", pair))]
 
 
@@ -39,7 +39,7 @@ def test_seed_command_runs_with_rocksdb_instead_of_hbase(
 ) -> None:
     directory = tmp_path / "db" if line.startswith("load") else tables.home / "db"
     arguments = split_line(tables, re.sub(r"hbase1\d", "rocksdb", line), f"rocksdb.dir={directory}", *SMALL)
-    monkeypatch.setattr(tables, "words", lambda *_: arguments)
+    monkeypatch.setattr(tables, "arguments", lambda *_: arguments)
     result = tables(line)
     operations = "Total Operations" if "=raw" in line else "Operations"
     done = sum(result.value(metric, operations) for metric in result.metrics() if metric != "CLEANUP")

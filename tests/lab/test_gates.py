@@ -83,7 +83,7 @@ def test_undecided_comparison_prints_deciding_experiment(tmp_path: Path) -> None
 def test_experiments_that_differ_print_commands(tmp_path: Path) -> None:
     old = EXPERIMENT % 1
     output = compare_builds(tmp_path, old, old.replace("workloada", "workloadb")).stdout
-    assert "six of each, alternately" in output
+    assert "Six alternating runs of " in output
     assert "loadstone compare OLD1,OLD2" in output
 
 
