@@ -15,7 +15,9 @@ RECORDS = 300
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Up]:
-    with up("redis", 3, cluster="yes", port=free_port(offsets=(*range(3), *range(10_000, 10_003))), maxclients=300) as servers:
+    with up(
+        "redis", 3, cluster="yes", port=free_port(offsets=(*range(3), *range(10_000, 10_003))), maxclients=300
+    ) as servers:
         yield servers
 
 
