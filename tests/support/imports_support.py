@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ from loadstone.results.trial_result import Scalar
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"
 YCSB = Path(__file__).parents[1] / "fixtures" / "ycsb"
+OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md"]
+OUTPUTS = sorted([*OWN, *(YCSB / name for name in ("run_a.out", "run_f.out", "json.txt", "hdr_READ.hdr"))])
+# Neither a table nor a histogram log has an end mark: a missing row cannot be detected.
+ENDLESS = {"csv", "hlog"}
+# go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts make up the total.
+# cassandra-stress 2.1 has no total of its rows.
+WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out", "cassandra-stress-2.1.txt"}
 
 
 def read_single(path: Path, **facts: Scalar) -> Imported:
@@ -41,3 +49,20 @@ def refusal(path: Path, facts: Mapping[str, Scalar] | None = None) -> str:
     with pytest.raises(LoadstoneError) as caught:
         read_file(path, facts or {})
     return str(caught.value)
+
+
+@cache
+def read_whole(path: Path) -> list[Imported]:
+    """The runs of an undamaged file."""
+    return read_file(path, {})
+
+
+def try_read(path: Path) -> list[Imported] | None:
+    """The runs of a damaged file, or None for a refusal with a message and a hint."""
+    try:
+        return read_file(path, {})
+    except LoadstoneError as error:
+        refusal = error
+    assert refusal.hint
+    assert "\n" not in refusal.args[0]
+    return None

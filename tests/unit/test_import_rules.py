@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, YCSB, write_file
-from loadstone.errors import LoadstoneError
+from imports_support import ENDLESS, FIXTURES, OUTPUTS, WITHOUT_END, read_whole, try_read, write_file
 from loadstone.importers import read as reading
 from loadstone.importers.explain import explain_file
 from loadstone.importers.read import FORMATS, Imported, detect_format, read_file
 from loadstone.importers.source import text_of
 
-OWN = [path for path in FIXTURES.iterdir() if ".facts." not in path.name and path.name != "README.md"]
-PATHS = sorted([*OWN, *(YCSB / name for name in ("run_a.out", "run_f.out", "json.txt", "hdr_READ.hdr"))])
-# Neither a table nor a histogram log has an end mark: a missing row cannot be detected.
-ENDLESS = {"csv", "hlog"}
-# go-ycsb without TOTAL or intervals, and YCSB's report of an operation whose parts make up the total. ||
-# cassandra-stress 2.1 has no total of its rows.
-WITHOUT_END = {"go-ycsb-runs.md", "go-ycsb-table.txt", "run_f.out", "cassandra-stress-2.1.txt"}
 JSON = {"ycsb-json", "fio", "latte", "hyperfine"}
 CUTS_MAX = 24
-every = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.name)
+every = pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 
 
 @cache
@@ -37,22 +28,6 @@ def format_of(path: Path) -> str:
 
 def is_json(path: Path) -> bool:
     return format_of(path) in JSON or path.suffix == ".json"
-
-
-@cache
-def read_whole(path: Path) -> list[Imported]:
-    return read_file(path, {})
-
-
-def try_read(path: Path) -> list[Imported] | None:
-    """The runs of a damaged file, or None for a refusal with a message and a hint."""
-    try:
-        return read_file(path, {})
-    except LoadstoneError as error:
-        refusal = error
-    assert refusal.hint
-    assert "\n" not in refusal.args[0]
-    return None
 
 
 def assert_figures_are_those_of(runs: list[Imported] | None, whole: list[Imported]) -> None:
@@ -72,7 +47,7 @@ def differences(imported: Imported, whole: Imported) -> list[str]:
 
 
 def test_every_format_has_an_output() -> None:
-    assert {format_of(path) for path in PATHS} == FORMATS.keys() - {"json"}
+    assert {format_of(path) for path in OUTPUTS} == FORMATS.keys() - {"json"}
 
 
 # A run ends at its tool's end mark.
@@ -267,70 +242,6 @@ def test_unknown_figures_are_named(name: str, line: str, more: str, tmp_path: Pa
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole((FIXTURES / name).resolve())]
     notes = [note for run in runs for note in run.result.notes if note.name == "unknown"]
     assert any("spread" in note.message.lower() for note in notes)
-
-
-PREFIXES: dict[str, Callable[[int], str]] = {
-    "compose": lambda number: "stress_1  | ",
-    "kubernetes": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456789Z stdout F ",
-    "docker": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456789Z ",
-    "kubectl": lambda number: "[pod/stress-7d9/stress] ",
-    "syslog": lambda number: f"Nov 26 04:05:{number % 60:02d} host stress[123]: ",
-    "quoted": lambda number: "> ",
-}
-# Tried on every sixth output.
-MORE_PREFIXES: dict[str, Callable[[int], str]] = {
-    "jenkins": lambda number: f"[2026-11-26T04:05:{number % 60:02d}.123Z] ",
-    "avocado": lambda number: f"04:05:{number % 60:02d} DEBUG| [stdout] ",
-    "ts": lambda number: f"Nov 26 04:05:{number % 60:02d} ",
-    "pdsh": lambda number: "node1: ",
-    "indented": lambda number: " " * 6,
-}
-
-
-@pytest.mark.parametrize("collector", PREFIXES)
-@every
-def test_prefixes_of_collectors_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
-    if path.suffix == ".md" or (path.stat().st_size > 20_000 and collector != "compose"):
-        pytest.skip("a long output is read with one prefix, and Markdown has text around it")
-    assert_prefix_is_removed(path, PREFIXES[collector], tmp_path)
-
-
-def assert_prefix_is_removed(path: Path, prefix: Callable[[int], str], folder: Path) -> None:
-    lines = path.read_text().rstrip("\n").split("\n")
-    text = "".join(f"{prefix(number)}{line}\n" for number, line in enumerate(lines))
-    runs = read_file(write_file(folder, text, path.name), {})
-    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
-
-
-@pytest.mark.parametrize("collector", MORE_PREFIXES)
-@pytest.mark.parametrize("path", [path for path in PATHS[::6] if path.suffix != ".md"], ids=lambda path: path.name)
-def test_prefixes_of_programs_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
-    assert_prefix_is_removed(path, MORE_PREFIXES[collector], tmp_path)
-
-
-@pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "fio-normal.txt"])
-def test_json_logs_of_docker_are_read(name: str, tmp_path: Path) -> None:
-    text = "".join(
-        json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2026-11-26T04:05:06.1Z"}) + "\n"
-        for line in (FIXTURES / name).read_text().rstrip("\n").split("\n")
-    )
-    runs = read_file(write_file(tmp_path, text), {})
-    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
-
-
-@pytest.mark.parametrize("name", ["redis-benchmark.txt", "fio-normal.txt", "cassandra-stress-2.1.txt", "memtier.txt"])
-def test_indented_blocks_of_markdown_are_read(name: str, tmp_path: Path) -> None:
-    block = "".join(f"    {line}\n" if line else "\n" for line in (FIXTURES / name).read_text().split("\n"))
-    runs = read_file(write_file(tmp_path, f"# Results\n\nThe output:\n\n{block}\nThat was all.\n", "a.md"), {})
-    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(FIXTURES / name)]
-
-
-def test_containers_of_one_log_stay_apart(tmp_path: Path) -> None:
-    slow, fast = ((FIXTURES / name).read_text().split("\n") for name in ("pgbench-progress.txt", "pgbench-rate.txt"))
-    lines = [f"slow_1 | {line}" for line in slow] + [f"fast_1 | {line}" for line in fast]
-    order = sorted(range(len(lines)), key=lambda index: (index % len(slow), index))
-    runs = read_file(write_file(tmp_path, "\n".join(lines[index] for index in order) + "\n"), {})
-    assert [run.result.value("throughput") for run in runs] == [341.554499, 104.122467]
 
 
 # Precision is part of a figure.
