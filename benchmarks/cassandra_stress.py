@@ -22,13 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from measure import ENGINE, ratio_of, run, verdict
-from servers import up
+from servers import find_stress, up
 
 from loadstone.systems.base.running_system import RunningSystem
-from loadstone.systems.cassandra import files
 from loadstone.systems.cassandra.cql import Cql
 
-ARTIFACT = "org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
 # At the start of a turn the queues fill again.
 SETTLE_S = 1.5
 # Rows of the commands, partitions of a profile.
@@ -111,22 +109,6 @@ class Tool:
         """Kills the tool."""
         self.process.kill()
         self.process.wait()
-
-
-def find_tool(home: str | None, work: Path) -> list[str]:
-    """The command of cassandra-stress, downloaded unless a home is named."""
-    if home is None:
-        run(["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={work}"])
-        (tarball,) = work.glob("apache-cassandra-*.tar.gz")
-        run(["tar", "xzf", str(tarball), "-C", str(work)])
-        tarball.unlink()
-        home = str(next(work.glob("apache-cassandra-*")))
-    java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.module_options()]
-    java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
-    # The tool reads defaults from a cassandra.yaml.
-    java += [f"-Dcassandra.config=file://{home}/conf/cassandra.yaml"]
-    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
-    return [*java, "-cp", jars, "org.apache.cassandra.stress.Stress"]
 
 
 def compare_turns(name: str, tools: dict[str, list[str]], line: list[str], options: argparse.Namespace) -> None:
@@ -218,7 +200,7 @@ def main() -> int:
         port = running.store_properties()["port"]
         where = ["-node", "127.0.0.1", "-port", f"native={port}", "-log", "no-settings"]
         engine = [ENGINE, "cassandra-stress"]
-        tools = {"loadstone": engine, "tool": find_tool(options.home, Path(work))}
+        tools = {"loadstone": engine, "tool": find_stress(options.home, Path(work))}
         print(f"cassandra {running.server_version()}; {shlex.join(tools['tool'][:4])}", flush=True)
         full = ["-pop", f"seq=1..{POPULATION}"]
         if options.what != "profiles":

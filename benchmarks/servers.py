@@ -23,6 +23,7 @@ from loadstone.systems.base.running_system import RunningSystem
 from loadstone.systems.cassandra import files
 from loadstone.systems.hbase import jars, system
 
+STRESS = "org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
 WORKLOAD = ["-P", str(ROOT / "workloads" / "workloada")]
 
 
@@ -71,18 +72,25 @@ def marginal_us(short: tuple[float, float], long: tuple[float, float], more: int
     return (long[0] - short[0]) / more * 1e6
 
 
-def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
-    """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as possible."""
-    artifact = "-Dartifact=org.apache.cassandra:apache-cassandra:4.0-alpha2:tar.gz:bin"
-    run(["mvn", "-B", "-q", "dependency:copy", artifact, f"-DoutputDirectory={work}"])
-    (tarball,) = work.glob("apache-cassandra-*.tar.gz")
-    run(["tar", "xzf", str(tarball), "-C", str(work)])
-    tarball.unlink()
-    home = next(work.glob("apache-cassandra-*"))
-    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
+def find_stress(home: str | None, work: Path) -> list[str]:
+    """The command of cassandra-stress, downloaded unless a home is named."""
+    if home is None:
+        run(["mvn", "-B", "-q", "dependency:copy", f"-Dartifact={STRESS}", f"-DoutputDirectory={work}"])
+        (tarball,) = work.glob("apache-cassandra-*.tar.gz")
+        run(["tar", "xzf", str(tarball), "-C", str(work)])
+        tarball.unlink()
+        home = str(next(work.glob("apache-cassandra-*")))
     java = ["java", "-server", "-Xmx512m", "-XX:+UseParallelGC", *files.module_options()]
     java += [f"-Dcassandra.storagedir={work}/stress", "-Dlogback.configurationFile=logback-tools.xml"]
+    # The tool reads defaults from a cassandra.yaml.
+    java += [f"-Dcassandra.config=file://{home}/conf/cassandra.yaml"]
+    jars = f"{home}/conf:{home}/tools/lib/stress.jar:{home}/lib/*"
+    return [*java, "-cp", jars, "org.apache.cassandra.stress.Stress"]
 
+
+def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) -> None:
+    """(e) Client CPU per operation of writes at CL ONE, 20 clients, one node: at one rate, and as fast as possible."""
+    tool = find_stress(None, work)
     with up("cassandra") as running:
         port = running.store_properties()["port"]
         running.recreate_table("usertable", {"fieldcount": "5"})
@@ -98,9 +106,8 @@ def compare_with_cassandra_stress(work: Path, few: int, many: int, rate: int) ->
             return used.cpu_seconds, throughput(used)
 
         def run_tool(n: int, target: int) -> tuple[float, float]:
-            stress = [*java, "-cp", jars, "org.apache.cassandra.stress.Stress", "write", f"n={n}", "cl=ONE"]
             limits = ["-rate", "threads=20", *([f"throttle={target}/s"] if target else []), "-node", "127.0.0.1"]
-            used = run([*stress, *limits, "-port", f"native={port}"])
+            used = run([*tool, "write", f"n={n}", "cl=ONE", *limits, "-port", f"native={port}"])
             rate = re.search(r"^Op rate\s*:\s*([0-9,]+) op/s", used.stdout, re.MULTILINE)
             if rate is None:
                 raise SystemExit(f"error: no rate in\n{used.stdout}")
