@@ -141,6 +141,11 @@ SIDES = [
         (favours("second"), verdict("suspect"), DIFFER, says("pooler"), says("none")),
     ),
     Case(
+        "a pooler before PostgreSQL's documents on one side only",
+        lambda: plant_difference(1.3, first={"store": "postgrenosql"}, known={"pooler": "shares server connections"}),
+        (favours("second"), verdict("suspect"), DIFFER, says("pooler"), says("none")),
+    ),
+    Case(
         "PostgreSQL with and without a pooler, which are the compared systems",
         lambda: plant_difference(
             1.3, by="system", first={"store": "postgres"}, known={"pooler": "shares server connections"}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from loadstone.judge.figures import COMPOSED, client_count, count_due_operations, count_operations, list_outcomes
+from loadstone.judge.guarantees import POSTGRES
 from loadstone.results.trial_result import Scalar, TrialResult
 
 # The value of a fact that is unknown.
@@ -15,7 +16,7 @@ VOLATILE = frozenset({"address", "checksum", "job_name", "jvm_compiling", "perce
 # The type of operation, by the tool: figures of different operations cannot be compared.
 WORK_OF_TOOL = {"ycsb": "ycsb", "go-ycsb": "ycsb", "loadstone": "ycsb"}
 # Facts that a store records only where they apply, and their value elsewhere.
-ABSENT = {"postgres": {"pooler": "none"}}
+ABSENT = {name: {"pooler": "none"} for name in POSTGRES}
 # The workload kind of a trial of Loadstone, by facts that only this kind has.
 WORK_OF_FACT = {"mix": "ycsb", "file_bytes": "dfsio", "row_bytes": "sort"}
 # Facts of both sides that a comparison needs, by workload kind.
