@@ -21,7 +21,7 @@ from test_expectations import make_run, scatter
 
 LAYOUT = (Path(__file__).parents[1] / "support/browser_layout.js").read_text()
 # Long enough for a kill while a trial runs.
-LONG = SMALL.replace("duration: 200ms", "duration: 2m").replace("clients: 2", "clients: 1\nrate: 500")
+LONG = SMALL.replace("duration: 200ms", "duration: 20m").replace("clients: 2", "clients: 1\nrate: 500")
 HOSTILE = '<img src=x onerror="document.title=1">'
 
 
@@ -54,7 +54,7 @@ def test_run_is_shown_until_its_lab_is_killed(browser: Browser, tmp_path: Path) 
     finally:
         lab.kill()
         lab.communicate()
-    assert len(single_folder(tmp_path).load_results().trials) < 6
+    assert single_folder(tmp_path).load_results().trials == []
 
 
 def free_port() -> int:

@@ -23,6 +23,8 @@ from observe_support import read, window_of
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc to read")
 
+# A busy host may not grant a process enough time at first.
+OBSERVATIONS_MAX = 5
 BURN = "import time\nend = time.monotonic() + 30\nwhile time.monotonic() < end: pass"
 
 
@@ -58,22 +60,30 @@ def observe(observer: Observer, seconds: float = 1.5) -> None:
     observer.begin_phase("after")
 
 
-def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], int], tmp_path: Path) -> None:
-    pid = stranger()
-    with Observer(tmp_path) as observer:
-        start, before = time.monotonic(), read_stat(pid)
-        observe(observer)
-        after, seconds = read_stat(pid), time.monotonic() - start
-        blamed = figures(observer, "measure")["cpu.others"]
-        observer.watch_process("engine", pid)
-        observe(observer)
-        known = figures(observer, "measure")
+def blame_process(observer: Observer, pid: int) -> tuple[float, float]:
+    """A process's use of processors, and the share of all processors that the observer attributes to other work."""
+    start, before = time.monotonic(), read_stat(pid)
+    observe(observer)
+    after, seconds = read_stat(pid), time.monotonic() - start
     assert before is not None
     assert after is not None
     # By the kernel's accounting, because the hypervisor may not grant a whole processor.
     used = (after.cpu_ticks - before.cpu_ticks) / TICKS_PER_SECOND / seconds
+    return used, figures(observer, "measure")["cpu.others"]
+
+
+def test_only_unwatched_processes_count_as_foreign_cpu(stranger: Callable[[], int], tmp_path: Path) -> None:
+    pid = stranger()
+    with Observer(tmp_path) as observer:
+        for _ in range(OBSERVATIONS_MAX):
+            used, blamed = blame_process(observer, pid)
+            if used > 0.2:
+                break
+        observer.watch_process("engine", pid)
+        observe(observer)
+        known = figures(observer, "measure")
     # A lower usage would be within the tolerance.
-    assert used > 0.05
+    assert used > 0.2
     assert blamed > 0.9 * used / (os.cpu_count() or 1) - 0.02
     # The same process as part of the lab: the remainder is other work on this machine, of any amount.
     assert known["engine.cpu"] > 0
