@@ -35,7 +35,7 @@ def dependencies(crate: str) -> set[str]:
 
 
 def modules(crate: str) -> dict[Path, set[Path]]:
-    """The modules that finding module of a crate uses outside tests and comments. A module is a file."""
+    """The modules that each module of a crate uses outside tests and comments. A module is a file."""
     source = CRATES / crate / "src"
     files = [file.relative_to(source) for file in source.glob("**/*.rs")]
     graph: dict[Path, set[Path]] = {file: set() for file in files if "test" not in str(file)}

@@ -81,7 +81,7 @@ def raise_group_limit(unit: str, needed: int) -> str:
     """The command that allows a control group more threads: a systemd unit, else a container."""
     if unit:
         return f"sudo systemctl set-property {unit} TasksMax={needed}"
-    return f"docker update --pids-limit {needed} CONTAINER   # or restart it again with --pids-limit"
+    return f"docker update --pids-limit {needed} CONTAINER   # or restart it with --pids-limit"
 
 
 def check_mappings(machine: Machine, clients: int) -> CheckResult:
