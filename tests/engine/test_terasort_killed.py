@@ -21,7 +21,7 @@ MARKS: dict[str, Mapping[str, str]] = {
     "external": {"prepare": "output", "sample": "sample-0", "sort": "sum-read-0", "merge": "sum-written-0"},
     "teravalidate": {"prepare": "output", "validate": "spans-0"},
 }
-ONE = ["--threads", "1", "--memory", "64MiB"]
+OPTIONS = ["--threads", "1", "--memory", "64MiB"]
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +30,17 @@ def inputs(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("inputs")
     tera(program, "teragen", "--parts", "2", "3000", directory / "few")
     tera(program, "teragen", "--parts", "2", "400k", directory / "many")
-    tera(program, "terasort", *ONE, "--parts", "2", directory / "few", directory / "sorted")
+    tera(program, "terasort", *OPTIONS, "--parts", "2", directory / "few", directory / "sorted")
     return directory
 
 
 def line(job: str, inputs: Path, out: Path) -> list[str | Path]:
     """The command line of a job."""
     lines: dict[str, list[str | Path]] = {
-        "teragen": ["teragen", *ONE, "--parts", "2", "3000", out],
-        "in memory": ["terasort", *ONE, "--parts", "2", inputs / "few", out],
-        "external": ["terasort", *ONE, "--parts", "2", inputs / "many", out],
-        "teravalidate": ["teravalidate", *ONE, inputs / "sorted", out],
+        "teragen": ["teragen", *OPTIONS, "--parts", "2", "3000", out],
+        "in memory": ["terasort", *OPTIONS, "--parts", "2", inputs / "few", out],
+        "external": ["terasort", *OPTIONS, "--parts", "2", inputs / "many", out],
+        "teravalidate": ["teravalidate", *OPTIONS, inputs / "sorted", out],
     }
     return lines[job]
 
@@ -97,7 +97,7 @@ def test_job_killed_at_any_file_change_restarts_cleanly(
 @traced
 def test_killed_validation_without_report_leaves_nothing(program: Path, inputs: Path) -> None:
     before = sorted(inputs.rglob("*"))
-    killed, _ = kill_at(1, "pread64", [program, "teravalidate", *ONE, inputs / "sorted"])
+    killed, _ = kill_at(1, "pread64", [program, "teravalidate", *OPTIONS, inputs / "sorted"])
     assert killed
     assert sorted(inputs.rglob("*")) == before
     tera(program, "teravalidate", inputs / "sorted")

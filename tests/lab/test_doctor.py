@@ -13,7 +13,7 @@ import pytest
 from lab_support import ROOT, loadstone
 from loadstone.doctor.check import CheckResult, Directory, Limit, Machine, Program
 from loadstone.doctor.diagnosis import CHECKS, CLIENTS, examine_machine, is_fit, render_report
-from loadstone.doctor.limits import FILES_BESIDE, KNOWN_PORTS, MAPPINGS_PER_THREAD
+from loadstone.doctor.limits import KNOWN_PORTS, MAPPINGS_PER_THREAD, OTHER_FILES
 from loadstone.doctor.snapshot import take_snapshot
 from loadstone.observe.listeners import Listener
 
@@ -305,7 +305,7 @@ def test_fewer_clients_need_less() -> None:
 def test_the_numbers_are_the_engines() -> None:
     source = (ROOT / "crates/measure/src/limits.rs").read_text()
     constants = dict(re.findall(r"^const (\w+): u64 = (\d+);", source, re.MULTILINE))
-    assert int(constants["FILES_BESIDE"]) == FILES_BESIDE
+    assert int(constants["FILES_BESIDE"]) == OTHER_FILES
     assert int(constants["MAPPINGS_PER_THREAD"]) == MAPPINGS_PER_THREAD
 
 

@@ -17,7 +17,7 @@ from loadstone.judge.findings import judge_trial
 from loadstone.judge.settings import Settings
 from loadstone.runner.progress import RunProgress
 
-ONE = """
+SINGLE_REPEAT = """
 systems: {first: {store: lmdb}, second: {store: lmdb}}
 workload: {properties: {recordcount: 200}}
 rate: 3000 op/s
@@ -27,7 +27,7 @@ repeats: 1
 
 
 def test_one_repeat_claims_nothing(tmp_path: Path) -> None:
-    done = loadstone(tmp_path, "run", experiment(tmp_path, ONE), "--no-report")
+    done = loadstone(tmp_path, "run", experiment(tmp_path, SINGLE_REPEAT), "--no-report")
     assert "warning: 1 repeat is too few for any claim" in done.stderr
     document = loadstone(tmp_path, "show", "small", "--json").stdout
     assert '"claim": "better"' not in document
@@ -40,7 +40,7 @@ def test_one_repeat_claims_nothing(tmp_path: Path) -> None:
     [("3000 op/s", 3000), ("3,000 ops/s", 3000), ("2.5 op/s", 2.5), ("3000", None), ("-1 op/s", None), ("op/s", None)],
 )
 def test_rate_takes_its_unit(tmp_path: Path, text: str, rate: float | None) -> None:
-    path = experiment(tmp_path, ONE.replace("3000 op/s", f"'{text}'"))
+    path = experiment(tmp_path, SINGLE_REPEAT.replace("3000 op/s", f"'{text}'"))
     if rate is None:
         with pytest.raises(ExperimentError, match="rate must be a number of operations per second"):
             load_experiment(path)
@@ -49,12 +49,12 @@ def test_rate_takes_its_unit(tmp_path: Path, text: str, rate: float | None) -> N
 
 
 def test_varied_rate_takes_its_unit(tmp_path: Path) -> None:
-    text = ONE.replace("rate: 3000 op/s", "vary: {rate: [1000 op/s, 2000]}")
+    text = SINGLE_REPEAT.replace("rate: 3000 op/s", "vary: {rate: [1000 op/s, 2000]}")
     assert load_experiment(experiment(tmp_path, text)).experiment.vary.matrix["rate"] == (1000, 2000)
 
 
 def test_workload_without_file_needs_recordcount(tmp_path: Path) -> None:
-    path = experiment(tmp_path, ONE.replace("recordcount: 200", "fieldcount: 2"))
+    path = experiment(tmp_path, SINGLE_REPEAT.replace("recordcount: 200", "fieldcount: 2"))
     with pytest.raises(ExperimentError, match="`workload` sets neither `file` nor recordcount"):
         load_experiment(path)
 
@@ -69,7 +69,9 @@ def test_long_first_trial_corrects_time_left(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_nothing_finished_is_nothing_to_resume(tmp_path: Path) -> None:
-    failing = ONE.replace("rate: 3000 op/s", 'hooks: {before: ["exit 3"]}').replace("repeats: 1", "repeats: 2")
+    failing = SINGLE_REPEAT.replace("rate: 3000 op/s", 'hooks: {before: ["exit 3"]}').replace(
+        "repeats: 1", "repeats: 2"
+    )
     done = loadstone(tmp_path, "run", experiment(tmp_path, failing), code=1)
     assert "error: 3 consecutive trials failed; last error: " in done.stderr
     assert "--resume" not in done.stderr

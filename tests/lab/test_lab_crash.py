@@ -19,7 +19,7 @@ import pytest
 
 from lab_support import command, engines, environment, experiment, kill, loadstone, outline, rows, single_folder, start
 from loadstone.judge.judge import judge_results
-from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder, find_folders
+from loadstone.results.folder import ATTEMPT_START, PILOT_TRIALS, VALUES, Folder, find_folders
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.systems.base.running_system import RunningSystem
 from systems_support import free_port, systems, temporary_root
@@ -107,7 +107,7 @@ def have_engines_ended(home: Path) -> bool:
 
 def list_marked(home: Path) -> Iterator[tuple[str, int]]:
     """The attempts marked as begun. An attempt whose line has just been written may still have its mark."""
-    for mark in home.glob(f"results/*/*/trials/*/{BEGUN}"):
+    for mark in home.glob(f"results/*/*/trials/*/{ATTEMPT_START}"):
         line = TrialResult.from_json(json.loads(mark.read_bytes())["line"])
         yield line.trial, line.attempt
 

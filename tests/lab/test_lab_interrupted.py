@@ -11,7 +11,7 @@ import pytest
 
 from lab_support import experiment, loadstone, rows, single_folder, start, trials
 from loadstone.judge.judge import judge_results
-from loadstone.results.folder import BEGUN, PILOT_TRIALS, VALUES, Folder
+from loadstone.results.folder import ATTEMPT_START, PILOT_TRIALS, VALUES, Folder
 from loadstone.results.result_set import Question
 from loadstone.results.trial_result import TrialResult
 
@@ -61,13 +61,13 @@ def test_attempt_that_ended_before_its_line_is_interrupted(folder: Folder) -> No
 
 def test_attempt_with_a_written_line_is_not_interrupted(folder: Folder) -> None:
     with folder.open_attempt("a", start=interrupt_attempt()) as files:
-        retained = (files / BEGUN).read_bytes()
+        retained = (files / ATTEMPT_START).read_bytes()
     folder.append_trial(TrialResult("a", {"system": "lmdb"}, 1, {}))
     # The lab was killed before it removed this file.
-    (folder.path / "trials" / "a" / BEGUN).write_bytes(retained)
+    (folder.path / "trials" / "a" / ATTEMPT_START).write_bytes(retained)
     folder.repair_lines()
     assert ends(folder) == [(1, "done")]
-    assert not (folder.path / "trials" / "a" / BEGUN).exists()
+    assert not (folder.path / "trials" / "a" / ATTEMPT_START).exists()
 
 
 def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> None:
@@ -82,7 +82,7 @@ def test_interrupted_attempt_neither_hides_nor_is_a_failure(folder: Folder) -> N
 
 def test_file_truncated_by_power_failure_allows_a_resume(folder: Folder) -> None:
     with folder.open_attempt("a", start=interrupt_attempt()) as files:
-        (files / BEGUN).write_text('{"table": "val')
+        (files / ATTEMPT_START).write_text('{"table": "val')
     folder.repair_lines()
     assert ends(folder) == []
 

@@ -21,7 +21,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
 from report_support import page, pull_request
 
-EACH = {
+FIGURES = {
     "cpu": (1.5, "processors"),
     "memory_max": (1e9, "B"),
     "read": (2e6, "B"),
@@ -39,7 +39,7 @@ def add_servers(trial: TrialResult) -> TrialResult:
         return trial
     entries = {}
     for name, factor in (("region-server-1.", 1), ("region-server-2.", 2), ("", 3)):
-        for figure, (number, unit) in EACH.items():
+        for figure, (number, unit) in FIGURES.items():
             metric = f"server.{name}{figure}"
             entries[metric] = Value(metric, number * factor * trial.repeat, unit, 10)
     counted = {"regions": 201, "region-server-1.regions": 100, "region-server-2.regions": 104, "regions.usertable": 201}

@@ -19,7 +19,7 @@ from tera_support import HANGS_SECONDS, ROW_BYTES, Ran, start_together, tera
 
 # Few rows for quick moves, and enough rows for a data node to fail during the sort.
 FEW, MANY = "20000", "1500000"
-ONE = ["--threads", "1", "--memory", "128MiB", "--parts", "2"]
+SINGLE_THREAD = ["--threads", "1", "--memory", "128MiB", "--parts", "2"]
 TWO_COPIES = {"teragen": "dfs.replication=2", "terasort": "mapreduce.terasort.output.replication=2"}
 DIES = "data-node-2"
 
@@ -73,7 +73,7 @@ def inputs(program: Path, uri: str) -> dict[str, str]:
         entries[rows] = tera(
             program, "teragen", "-Ddfs.replication=3", "--parts", "2", rows, f"{uri}/in/{rows}"
         ).checksum
-    tera(program, "terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}/in/sorted")
+    tera(program, "terasort", *SINGLE_THREAD, f"{uri}/in/{FEW}", f"{uri}/in/sorted")
     return entries
 
 
@@ -87,9 +87,9 @@ def test_killed_job_restarts_cleanly(
     place = f"/killed-{job}"
     out = f"{uri}{place}/out"
     arguments = {
-        "teragen": ["teragen", *ONE, FEW, out],
-        "terasort": ["terasort", *ONE, f"{uri}/in/{FEW}", out],
-        "teravalidate": ["teravalidate", *ONE, f"{uri}/in/sorted", out],
+        "teragen": ["teragen", *SINGLE_THREAD, FEW, out],
+        "terasort": ["terasort", *SINGLE_THREAD, f"{uri}/in/{FEW}", out],
+        "teravalidate": ["teravalidate", *SINGLE_THREAD, f"{uri}/in/sorted", out],
     }[job]
     calls = "sendto,sendmsg,writev"
     killed, count = kill_at(0, calls, [program, *arguments])
@@ -116,7 +116,7 @@ def test_of_jobs_started_together_one_writes_the_output(
     refused = 0
     for n in range(5):
         out = f"/together/{n}/out"
-        ended = start_together(program, [["terasort", *ONE, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
+        ended = start_together(program, [["terasort", *SINGLE_THREAD, f"{uri}/in/{FEW}", f"{uri}{out}"]] * 4)
         assert sorted(run.code for run in ended).count(0) == 1, ended
         for run in ended:
             if run.code:
@@ -162,7 +162,7 @@ def restore_data_node(hdfs: RunningSystem) -> Iterator[None]:
         time.sleep(0.5)
 
 
-WORDS = ["--threads", "2", "--parts", "2", "--memory"]
+OPTIONS = ["--threads", "2", "--parts", "2", "--memory"]
 
 
 @pytest.mark.usefixtures("restore_data_node")
@@ -181,7 +181,7 @@ def test_job_with_two_copies_survives_a_data_node(
     out = f"/lives-{command}-{memory}-{retained}/out"
     source = MANY if command == "teragen" else f"{uri}/in/{MANY}"
     ran = kill_data_node(
-        program, hdfs, [command, *WORDS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, retained
+        program, hdfs, [command, *OPTIONS, memory, "--run-copies", "2", source, f"{uri}{out}"], out, retained
     )
     assert (ran.code, ran.err, ran.checksum) == (0, "", inputs[MANY])
     assert [*list_directory(hdfs, out.rsplit("/", 1)[0])] == ["out"]
@@ -201,7 +201,7 @@ def test_lost_only_copy_leaves_all_rows_or_none(
 ) -> None:
     out = "/lost/out"
     ran = kill_data_node(
-        program, hdfs, ["terasort", *WORDS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output"
+        program, hdfs, ["terasort", *OPTIONS, "128MiB", f"{uri}/in/{MANY}", f"{uri}{out}"], out, "output"
     )
     if ran.code == 0:
         # The data node had no unread run.

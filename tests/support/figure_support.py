@@ -27,7 +27,7 @@ SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/
 TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
 # Cells with these texts have no figure.
-WORDS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
+PLACEHOLDERS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
 # A variant's tokens and a metric's text.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
@@ -304,7 +304,7 @@ def metric_words(metric: str) -> str:
 def agree(first: str, second: str) -> bool:
     """Whether two texts can be one figure: equal within half of the last digit of both."""
     texts = [text.strip() for text in (first, second)]
-    if any(text.startswith(WORDS) or text in ("", "–") for text in texts) or texts[0] == texts[1]:
+    if any(text.startswith(PLACEHOLDERS) or text in ("", "–") for text in texts) or texts[0] == texts[1]:
         return True
     values = [parse_figure(text.removesuffix(", invalid")) for text in texts]
     if any(value is None for value in values):

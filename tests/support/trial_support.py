@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from loadstone.engine.events import BESIDE, CENSORED, WELL, Event, Interval, Outcome, Summary, parse_event
+from loadstone.engine.events import CENSORED, TIMED_STEPS, WELL, Event, Interval, Outcome, Summary, parse_event
 from loadstone.engine.histogram import decode_histogram
 from loadstone.engine.trial import EngineError, Spec, Trial, follow_trials
 
@@ -157,7 +157,7 @@ def counts(outcomes: tuple[Outcome, ...]) -> Counter[tuple[str, str]]:
     ended = [outcome for outcome in outcomes if outcome.status != CENSORED]
     for outcome in ended:
         assert decode_histogram(outcome.service).count == outcome.count
-    return Counter({(run.operation, run.status): run.count for run in ended if run.operation not in BESIDE})
+    return Counter({(run.operation, run.status): run.count for run in ended if run.operation not in TIMED_STEPS})
 
 
 def single_summary(events: list[Event]) -> Summary:

@@ -25,9 +25,9 @@ from loadstone.statistics.estimate import REPEATS_MIN
 from loadstone.systems import registry
 
 EXPERIMENTS = sorted(path.relative_to(ROOT / "experiments").as_posix() for path in ROOT.glob("experiments/**/*.yaml"))
-MOVED = [name for name in EXPERIMENTS if "/" in name]
+IN_FOLDERS = [name for name in EXPERIMENTS if "/" in name]
 # Intended warnings of shipped experiments.
-WANTED = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
+INTENDED_WARNINGS = {"same-vs-same.yaml": ["nothing uses the dimension copy"]}
 # The original test was a closed loop.
 CLOSED = {
     name: ["in a closed loop a stall counts once per client, so there is no outage in seconds"]
@@ -103,7 +103,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         loaded = load_experiment(path, scale)
         few = (name, scale) in LOOKS
         no_claim = [f"{loaded.experiment.repeats.at_least} repeats are too few for any claim"]
-        expected = [*CLOSED.get(name, []), *WANTED.get(name, no_claim if few else [])]
+        expected = [*CLOSED.get(name, []), *INTENDED_WARNINGS.get(name, no_claim if few else [])]
         assert [warning.message for warning in loaded.warnings] == expected
         assert loaded.experiment.question
         # A search repeats each load less often.
@@ -111,7 +111,7 @@ def test_shipped_experiments_are_valid_in_every_scale(name: str) -> None:
         assert complaints(yaml.safe_load(loaded.text_with_defaults)) == []
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", IN_FOLDERS)
 def test_former_path_is_still_read(name: str) -> None:
     path = ROOT / "experiments" / name
     assert load_experiment(path.parents[1] / path.name).experiment == load_experiment(path).experiment
@@ -131,7 +131,7 @@ def test_index_lists_every_experiment() -> None:
     links = re.findall(r"\]\(([\w/-]+\.yaml)\)", page)
     assert sorted(links) == EXPERIMENTS
     # The reports of the mission come first.
-    assert [name for name in links if "/" not in name] == links[: len(links) - len(MOVED)]
+    assert [name for name in links if "/" not in name] == links[: len(links) - len(IN_FOLDERS)]
 
 
 @pytest.mark.parametrize("text", EXAMPLES)

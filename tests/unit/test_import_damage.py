@@ -152,7 +152,7 @@ def test_a_client_that_did_not_finish_is_missed(tmp_path: Path) -> None:
 
 # Damaged files; `make soak` reads 10,000.
 COUNT = 10_000
-EACH = 10
+COUNT_OF_FILE = 10
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 SCALES = [scale * power for scale in (1, 60, 8, 1024, 1 << 20, 1 << 30) for power in (1, 1e-2, 1e3, 1e6, 1e9)]
 # Figures that are computed from several lines.
@@ -309,7 +309,7 @@ def damage_all(path: Path, folder: Path, count: int, seed: str) -> Counter[str]:
 
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
 def test_damage_changes_no_figure_silently(path: Path, tmp_path: Path) -> None:
-    assert sum(damage_all(path, tmp_path, EACH, "").values()) == EACH
+    assert sum(damage_all(path, tmp_path, COUNT_OF_FILE, "").values()) == COUNT_OF_FILE
 
 
 @pytest.mark.soak

@@ -109,10 +109,10 @@ def test_many_that_are_not_ranked_are_counted() -> None:
     assert "not ranked, as operations failed or never ended in 5" in judge_results(result).answer
 
 
-SHOWN: list[tuple[Bound, str]] = [("at_least", "at least 30.0 ms"), ("failed", "failed")]
+BOUND_TEXTS: list[tuple[Bound, str]] = [("at_least", "at least 30.0 ms"), ("failed", "failed")]
 
 
-@pytest.mark.parametrize(("bound", "text"), SHOWN)
+@pytest.mark.parametrize(("bound", "text"), BOUND_TEXTS)
 def test_every_table_shows_what_is_known(bound: Bound, text: str) -> None:
     judgement = judge_change(set_bound(bound))
     view = View(judgement)

@@ -141,7 +141,7 @@ def test_an_impossible_search_is_noted() -> None:
     judgement = judge_results(ResultSet("old", [sound()], Question(find=find)))
     assert judgement.searches == []
     assert [finding.message for finding in judgement.findings] == [
-        "what was searched for is not an objective: throughput > 10"
+        "the search has an unreadable objective: throughput > 10"
     ]
 
 

@@ -14,7 +14,7 @@ from loadstone.observe.host_counters import TICKS_PER_SECOND
 from loadstone.observe.process import read_stat
 from loadstone.observe.server_usage import Watched, sum_ticks
 from loadstone.runner.server_pool import TrialServers
-from loadstone.runner.settling import LONGEST_S, LOOK_S, PROCESSORS, Waited, wait
+from loadstone.runner.settling import LONGEST_S, PROCESSORS, SAMPLE_S, Waited, wait
 from loadstone.runner.started_system import Stack
 
 # Busy for the time in its input, then idle.
@@ -29,7 +29,7 @@ sys.stdin.read()
 
 
 @dataclass
-class Course:
+class UsageScript:
     """Servers that use this many processors in each second; time passes only in `sleep`."""
 
     use: Sequence[float]
@@ -61,11 +61,11 @@ class Course:
     ],
 )
 def test_servers_are_idle_after_one_quiet_second(use: list[float], seconds: float) -> None:
-    assert Course(use).wait_result() == Waited(seconds, idle=True)
+    assert UsageScript(use).wait_result() == Waited(seconds, idle=True)
 
 
 def test_the_wait_for_busy_servers_is_limited() -> None:
-    waited = Course([1.0]).wait_result()
+    waited = UsageScript([1.0]).wait_result()
     assert waited == Waited(LONGEST_S, idle=False)
     expected = VariantServers(StartedSystems((), keep=False), fresh="table", table="usertable", options={})
     at = TrialServers(expected, Stack(), None, must_load=True, waited=waited)
@@ -95,7 +95,7 @@ def test_real_process_is_idle_after_its_work(worker: subprocess.Popen[str]) -> N
     assert wait(watched).idle
     # If other processes use the processors, it may seem idle too early; the tests above cover the end of the wait.
     assert worker.stdout.readline() == "done\n"
-    assert sum_ticks(watched) - before >= (2.0 - PROCESSORS * LOOK_S) * TICKS_PER_SECOND
+    assert sum_ticks(watched) - before >= (2.0 - PROCESSORS * SAMPLE_S) * TICKS_PER_SECOND
     worker.kill()
     worker.wait()
     assert sum_ticks(watched) == 0

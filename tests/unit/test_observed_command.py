@@ -20,7 +20,7 @@ from loadstone.runner import command
 from loadstone.runner.command import CommandError
 from loadstone.runner.progress import PlainLines
 
-SHOWN = PlainLines(Console(file=io.StringIO()))
+PROGRESS = PlainLines(Console(file=io.StringIO()))
 
 
 class Seen(Watch):
@@ -41,7 +41,7 @@ class Seen(Watch):
 
 def run(directory: Path, script: str, timeout: float = 60.0, samples: Seen | None = None) -> Ended:
     phase = ObservedCommand("work", lambda _: ["sh", "-c", script], lambda _: ImportedRun())
-    return command.run(phase, CommandContext(directory, directory), SHOWN, samples, timeout)
+    return command.run(phase, CommandContext(directory, directory), PROGRESS, samples, timeout)
 
 
 def wait_for_end(path: Path) -> None:
@@ -93,7 +93,7 @@ def test_an_interrupt_kills_a_command_with_its_children(tmp_path: Path) -> None:
 def test_a_missing_program_is_named(tmp_path: Path) -> None:
     phase = ObservedCommand("work", lambda _: ["no-such-program"], lambda _: ImportedRun())
     with pytest.raises(CommandError, match="cannot run no-such-program: it is not installed"):
-        command.run(phase, CommandContext(tmp_path, tmp_path), SHOWN, None, 1.0)
+        command.run(phase, CommandContext(tmp_path, tmp_path), PROGRESS, None, 1.0)
 
 
 def test_the_host_is_observed_during_a_command(tmp_path: Path) -> None:

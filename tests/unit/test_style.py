@@ -185,8 +185,8 @@ def offenders(suffix: str, text: str, rules: Rules) -> Iterator[tuple[int, Offen
                 yield line, (item, name)
             case "function" if rules.refuses_function(name):
                 yield line, (item, name)
-            case "variable" if name.lstrip("_") in rules.variables:
-                yield line, (item, name.lstrip("_"))
+            case "variable" if (lower := name.lstrip("_").lower()) in rules.variables:
+                yield line, (item, lower)
     for match in rules.pattern.finditer(prose):
         if match[0] == "beside" and PLACEMENT.search(prose, 0, match.start()):
             continue

@@ -21,7 +21,7 @@ LINES = {
     " dataSize=127 MB",
 }
 NAMES = {"postgres": "checkpoint", "redis": "snapshot", "cassandra": "flush", "hbase": "flush"}
-OTHERS = {
+OTHER_LINES = {
     "postgres": "2026-11-24 02:00:00.000 UTC [71] LOG:  checkpoint complete: wrote 9 buffers",
     "redis": "71:M 24 Nov 2026 02:00:00.000 * Background saving terminated with success",
     "cassandra": "INFO  [main] 2026-11-24T02:00:00,000 ColumnFamilyStore.java:1007 - Enqueuing flush of"
@@ -33,7 +33,7 @@ OTHERS = {
 def log(path: Path, system: str, minutes: Sequence[int]) -> Path:
     """A log in which the system's activity begins in these minutes of an hour."""
     lines = [datetime(2026, 11, 24, 2, minute).strftime(LINES[system]) for minute in minutes]
-    path.write_text("\n".join([OTHERS[system], *lines, "a line without a time"]) + "\n")
+    path.write_text("\n".join([OTHER_LINES[system], *lines, "a line without a time"]) + "\n")
     return path
 
 

@@ -11,10 +11,10 @@ from loadstone.observe.listeners import Listener
 from loadstone.systems import registry
 
 # Files that the engine has open in addition to its connections.
-FILES_BESIDE = 256
+OTHER_FILES = 256
 MAPPINGS_PER_THREAD = 8
 # Other threads on a host, and in an engine.
-THREADS_BESIDE = 1000
+OTHER_THREADS = 1000
 # Proposed values are multiples of this number.
 FILES_STEP = 65_536
 PID_MAX = 4_194_304
@@ -38,7 +38,7 @@ QUEUE = 4096
 
 def open_files(machine: Machine, clients: int) -> CheckResult:
     """Each client of a networked store has a connection, and a connection is an open file."""
-    limit, needed = machine.open_files, clients + FILES_BESIDE
+    limit, needed = machine.open_files, clients + OTHER_FILES
     text = f"{limit_text(limit.soft)} (hard limit {limit_text(limit.hard)}); {format_need(clients)} {needed:,}"
     wish = -(-needed // FILES_STEP) * FILES_STEP
     if limit.hard is not None and limit.hard < needed:
@@ -56,7 +56,7 @@ def format_need(clients: int, kind: str = "") -> str:
 
 def check_processes(machine: Machine, clients: int) -> CheckResult:
     """Each client of an embedded or Java store has a thread, and threads count as processes."""
-    needed = clients + THREADS_BESIDE
+    needed = clients + OTHER_THREADS
     hard = machine.processes.hard
     unit = machine.group if machine.group.endswith(UNITS) else ""
     # Each bound with the command that raises it.
@@ -162,13 +162,13 @@ def port_text(listener: Listener) -> str:
 CHECKS = (
     Check(
         "open files",
-        f"the hard limit, and preferably the soft one, is at least the clients + {FILES_BESIDE}",
+        f"the hard limit, and preferably the soft one, is at least the clients + {OTHER_FILES}",
         "a connection is an open file; the engine raises its soft limit, servers started from this shell may not",
         open_files,
     ),
     Check(
         "threads",
-        f"room for the clients + {THREADS_BESIDE:,}",
+        f"room for the clients + {OTHER_THREADS:,}",
         "clients of embedded stores and of Java clients have a thread each",
         check_processes,
     ),

@@ -38,10 +38,10 @@ from loadstone.engine.histogram import Histogram, decode_histogram
 Counts = Interval | Earlier
 
 __all__ = [
-    "BESIDE",
     "CENSORED",
     "COMPOSED",
     "NOT_YET",
+    "TIMED_STEPS",
     "VERSION",
     "WELL",
     "Borders",
@@ -71,7 +71,7 @@ __all__ = [
 
 VERSION = 2
 # Steps that are timed, but are not operations.
-BESIDE = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
+TIMED_STEPS = frozenset({"CLEANUP", "VERIFY", "OPEN", "FLUSH", "SYNC", "CLOSE", "GENERATE"})
 # The engine also reports their parts, so they would count twice in sums over operations.
 COMPOSED = frozenset({"READ-MODIFY-WRITE"})
 Event = Ready | Interval | Note | Summary
@@ -103,6 +103,6 @@ def merge_service_times(outcomes: Iterable[Outcome]) -> Histogram:
     """Service times, ns, of all successful operations, added over the outcomes of any intervals or engines."""
     histogram = Histogram()
     for outcome in outcomes:
-        if outcome.operation not in BESIDE and outcome.status in WELL:
+        if outcome.operation not in TIMED_STEPS and outcome.status in WELL:
             histogram.add_histogram(decode_histogram(outcome.service))
     return histogram

@@ -29,7 +29,7 @@ __all__ = ["ExperimentError", "Loaded", "change_question", "list_changed_keys", 
 CHANGEABLE = ("compare", "claims", "checks")
 # Experiments that do not answer a report of the mission are kept apart in this folder; scripts may still use their
 # former paths.
-MOVED = "more"
+FORMER_FOLDER = "more"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def load_experiment(path: Path | str, scale: str | None = None, settings: Sequen
 
 def find_moved(path: Path) -> Path:
     """The path or, if it does not exist, the file in the folder to which its experiment was moved."""
-    new_path = path.parent / MOVED / path.name
+    new_path = path.parent / FORMER_FOLDER / path.name
     return new_path if not path.exists() and new_path.is_file() else path
 
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from loadstone.engine.events import BESIDE, COMPOSED, Note, Summary
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, Note, Summary
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.value import Value
 
@@ -57,7 +57,7 @@ def p99_ns(summary: Summary) -> float | None:
     """The 99th percentile of all successful operations of a host, ns: of response times where there are any."""
     every = Histogram()
     for outcome in summary.outcomes:
-        if not outcome.is_failure and outcome.operation not in BESIDE | COMPOSED:
+        if not outcome.is_failure and outcome.operation not in TIMED_STEPS | COMPOSED:
             every.add_histogram(decode_histogram(outcome.response or outcome.service))
     return every.value_at_quantile(0.99) if every.count else None
 

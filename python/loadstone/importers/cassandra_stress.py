@@ -27,7 +27,7 @@ COMMAND = re.compile(r"cassandra-stress\s+((?:user|mixed|read|write|counter_\w+)
 OLDER = "interval_op_rate"
 CQL_STRESS = re.compile(r"(?i)cql-stress")
 SUMMARY = re.compile(r"([A-Za-z][\w. ()]+?)\s*:\s*([^\[]*?)\s*(?:\[(.*)\])?\s*$")
-EACH = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
+OPERATION_FIGURE = re.compile(r"([A-Za-z_][\w.-]*):\s*(NaN|[\d.,'\u2019\u00a0\u202f]*\d)")
 STATISTICS = {
     "mean": "mean",
     "median": "p50",
@@ -40,7 +40,7 @@ LATENCY = "latency "
 PERCENTILE = re.compile(r"([\d.]+)th percentile")
 # The last line of a complete summary, which ends a run.
 LAST = "total operation time"
-WANTED = ("op rate", "latency mean", "latency max", LAST)
+REQUIRED = ("op rate", "latency mean", "latency max", LAST)
 # Lines of a summary that correspond to no figure of a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
 COUNTS = ("total partitions", "total operations")
@@ -138,7 +138,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):
         log.results = True
         name = " ".join(match[1].lower().split())
-        log.summary.setdefault(name, (match[2], dict(EACH.findall(match[3] or ""))))
+        log.summary.setdefault(name, (match[2], dict(OPERATION_FIGURE.findall(match[3] or ""))))
         # Only cql-stress counts operations instead of partitions.
         log.tool = "cql-stress" if name == COUNTS[1] else log.tool
     else:
@@ -183,7 +183,7 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
             "failed", "cassandra-stress printed FAILURE and no results", "see its own output for the reason"
         )
         return result
-    if missing := next((name for name in WANTED if name not in log.summary), None):
+    if missing := next((name for name in REQUIRED if name not in log.summary), None):
         raise cut_error(log, source, missing)
     with source.report_damage("the cassandra-stress log is damaged: {error}", CUT, log.start_line):
         add_facts(log.settings, log.command, log.clients, result)
@@ -237,7 +237,7 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
         match = PERCENTILE.fullmatch(known)
         statistic = STATISTICS.get(known) or (f"p{match[1]}" if match else None)
         if not label.startswith(LATENCY) or statistic is None:
-            if label not in (*WANTED, *COUNTS, ERRORS):
+            if label not in (*REQUIRED, *COUNTS, ERRORS):
                 (result.omitted if NOT_READ.fullmatch(label) else result.unknown)[label] = None
             continue
         result.add_figure(f"{ALL}.{statistic}", parse_latency_ns(number_before_unit(text)), "ns", n, 0.1 * MS)

@@ -22,8 +22,8 @@ from loadstone.statistics.percentile import BOUNDS, Bound
 
 NAME = "csv"
 TITLE = "CSV with the columns variant,repeat,clients,metric,unit,value"
-WANTED = frozenset({"metric", "unit", "value"})
-SPECIAL = WANTED | {"variant", "repeat", "clients", "n", "bound"}
+REQUIRED = frozenset({"metric", "unit", "value"})
+SPECIAL = REQUIRED | {"variant", "repeat", "clients", "n", "bound"}
 DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
 # A count with more digits is a mistake: it does not fit into 64 bits.
@@ -60,7 +60,7 @@ def find_header(lines: list[str]) -> Header | None:
             continue
         for delimiter in DELIMITERS:
             columns = tuple(cell.strip().strip('"').lower() for cell in line.split(delimiter))
-            if set(columns) >= WANTED:
+            if set(columns) >= REQUIRED:
                 return Header(columns, delimiter, index)
     return None
 

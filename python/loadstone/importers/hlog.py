@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from loadstone.engine.events import BESIDE, CENSORED
+from loadstone.engine.events import CENSORED, TIMED_STEPS
 from loadstone.engine.histogram import HEADER, Histogram, Layout, decode_histogram
 from loadstone.format import units
 from loadstone.importers.number import parse_number
@@ -307,7 +307,7 @@ def read_log(log: HistogramLog, source: Source) -> ImportedRun:
     if start := START.search(source.text):
         run.start_unix_ns = int(Decimal(start[1]) * 10**9)
     # CLEANUP and checks of values are not operations.
-    simple = [tag for tag in log.tags if tag.operation not in BESIDE]
+    simple = [tag for tag in log.tags if tag.operation not in TIMED_STEPS]
     with source.report_damage("the log's histograms do not add up: {error}", HINT):
         totals = {tag: log.merge_intervals(tag) for tag in simple}
         series, seconds, everything = merge_tags(log, [tag for tag in simple if counts_as_success(tag, log)])
@@ -347,7 +347,7 @@ def read_populations(path: Path) -> dict[str, Population]:
     source = Source(path, text_of(path), {"hlog_unit": "ns"})
     log = parse_log(source)
     with source.report_damage("the log's histograms do not add up: {error}", HINT):
-        totals = {tag: log.merge_intervals(tag) for tag in log.tags if tag.operation not in BESIDE}
+        totals = {tag: log.merge_intervals(tag) for tag in log.tags if tag.operation not in TIMED_STEPS}
         operations = list_populations(log, totals)
         for key, population in list_failures(totals, log).items():
             operation = key.removesuffix(RESPONSE)
@@ -392,7 +392,7 @@ def list_failures(totals: Mapping[Tag, Histogram], log: HistogramLog) -> dict[st
     failures = {ALL: Population()}
     for tag, histogram in totals.items():
         operation, status, response = tag
-        if operation in BESIDE or (status in NO_ERROR and status != CENSORED):
+        if operation in TIMED_STEPS or (status in NO_ERROR and status != CENSORED):
             continue
         names = [f"{operation}{RESPONSE}" if response else operation]
         # Unanswered operations are not reported by their parts; for other operations the headline latency counts.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from loadstone.engine.events import BESIDE, CENSORED, NOT_YET, Note
+from loadstone.engine.events import CENSORED, NOT_YET, TIMED_STEPS, Note
 from loadstone.engine.histogram import Histogram, Layout
 from loadstone.format import units
 from loadstone.importers.number import last_digit, parse_number
@@ -149,12 +149,14 @@ def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Se
     return Series(*columns) if len(rows) >= least else None
 
 
-def count_failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = BESIDE | COMPOSED) -> tuple[int, int]:
+def count_failures(
+    statuses: Statuses, operation: str = ALL, excluded: Set[str] = TIMED_STEPS | COMPOSED
+) -> tuple[int, int]:
     """The number of failed and of all operations of a kind, or of all kinds."""
     counts = [
         outcomes
         for name, outcomes in statuses.items()
-        if (name.lower() == operation or operation == ALL) and name not in beside
+        if (name.lower() == operation or operation == ALL) and name not in excluded
     ]
     failed = sum(count for outcomes in counts for status, count in outcomes.items() if status not in NO_ERROR)
     return failed, sum(count for outcomes in counts for count in outcomes.values())
@@ -162,7 +164,7 @@ def count_failures(statuses: Statuses, operation: str = ALL, beside: Set[str] = 
 
 def count_errors(statuses: Statuses) -> int:
     """The number of failed operations, including composed ones."""
-    return count_failures(statuses, beside=BESIDE)[0]
+    return count_failures(statuses, excluded=TIMED_STEPS)[0]
 
 
 def histogram_figures(name: str, well: Histogram, ns: int = 1, failures: Population | None = None) -> Iterator[Value]:

@@ -29,7 +29,7 @@ HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
 # The lines of each latency, in order.
-WANTED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
+REQUIRED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
 CUT = "import scylla-bench's whole output, up to its latencies"
 
 
@@ -104,7 +104,7 @@ def check_end(report: ScyllaBenchReport, source: Source) -> None:
     """Raises LoadstoneError if totals or a latency are missing."""
     names = {name for name, _ in report.blocks}
     missing = not {"Time (avg)", "Total ops", "Operations/s", "Rows/s"} <= report.totals.keys()
-    missing = missing or any(set(WANTED) - set(block) for block in report.blocks.values())
+    missing = missing or any(set(REQUIRED) - set(block) for block in report.blocks.values())
     missing = missing or ("max" in report.columns and not names)
     # Since 2021 the tool prints both.
     newer = any(name == "raw" for name, _ in report.blocks) and "Hdr memory consumption" in source.text

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadstone.engine.events import BESIDE
+from loadstone.engine.events import TIMED_STEPS
 from loadstone.engine.histogram import Histogram
 from loadstone.format import units
 from loadstone.importers.run import (
@@ -191,7 +191,7 @@ def is_composed(name: str) -> bool:
 
 def well_done(statuses: Statuses) -> int:
     """The number of successful operations."""
-    counts = (counts for name, counts in statuses.items() if name not in BESIDE and not is_composed(name))
+    counts = (counts for name, counts in statuses.items() if name not in TIMED_STEPS and not is_composed(name))
     return sum(count for outcomes in counts for status, count in outcomes.items() if status in WELL)
 
 
@@ -201,7 +201,7 @@ def count_covered(operations: Blocks, statuses: Statuses) -> int:
     for name, block in operations.items():
         # READ's statuses include what READ-FAILED or READ-TIMEOUT measured.
         part = any(name.startswith(f"{whole}-") for whole in statuses)
-        if name in BESIDE or name.startswith(INTENDED) or is_composed(name) or part:
+        if name in TIMED_STEPS or name.startswith(INTENDED) or is_composed(name) or part:
             continue
         total += max(count_measured(block) or 0, sum(statuses.get(name, {}).values()))
     return total
@@ -253,7 +253,7 @@ def check_blocks(
             raise source.error_at(f"the YCSB log is cut: [{name}] has no counts of statuses", CUT, line)
         well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
         count = count_measured(block)
-        if name not in BESIDE and name in run.statuses and count is not None and well != count:
+        if name not in TIMED_STEPS and name in run.statuses and count is not None and well != count:
             if source.torn and name == list(operations)[-1]:
                 raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, source.last)
             run.add_note("counts-disagree", f"{name}: {count} operations measured, {well} ended well", "check the log")
@@ -277,7 +277,7 @@ def check_blocks(
 def add_latencies(operation: str, suffix: str, block: Block, run: ImportedRun) -> None:
     """An operation's latencies; `suffix` marks service times next to response times."""
     count = count_measured(block)
-    if not count or operation in BESIDE:
+    if not count or operation in TIMED_STEPS:
         return
     name = f"{operation.lower()}{suffix}"
     values = {f"{name}.count": Value(f"{name}.count", count, OPERATIONS, count)}
@@ -332,7 +332,7 @@ def add_mean(blocks: Blocks, metric: str, done: int, run: ImportedRun) -> None:
         plain = name.removeprefix(INTENDED)
         average = block.get("AverageLatency(us)", block.get("Average"))
         count = count_measured(block)
-        if plain in BESIDE or is_composed(name) or not count:
+        if plain in TIMED_STEPS or is_composed(name) or not count:
             continue
         if average is None:
             return

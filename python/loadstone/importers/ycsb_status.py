@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from loadstone.engine.events import BESIDE
+from loadstone.engine.events import TIMED_STEPS
 from loadstone.importers.number import parse_decimal_comma
 from loadstone.importers.run import build_series
 from loadstone.results.trial_result import Series
@@ -86,7 +86,7 @@ def elapsed_seconds(before: Status | None, line: Status) -> float:
 
 def p99_ns(line: Status, done: int) -> float | None:
     """The interval's p99, ns, if there is one kind of operation: percentiles of several cannot be combined."""
-    blocks = [block for block in line.blocks if block[0].removeprefix("Intended-") not in BESIDE and block[1]]
+    blocks = [block for block in line.blocks if block[0].removeprefix("Intended-") not in TIMED_STEPS and block[1]]
     if len(blocks) != 1 or not done / 2 <= blocks[0][1] <= done * 2 or blocks[0][2] is None:
         return None
     return blocks[0][2] * 1000

@@ -13,7 +13,7 @@ from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import metric_statistic
 
 # Operations that are not part of the load.
-BESIDE = frozenset({"cleanup", "verify"})
+OUTSIDE_LOAD = frozenset({"cleanup", "verify"})
 # A read-modify-write is also reported as its read and its update.
 COMPOSED = frozenset({"read-modify-write", "read_modify_write"})
 ALL = "all"
@@ -102,7 +102,7 @@ def bytes_in_window(trial: TrialResult, metric: str) -> float | None:
 def list_outcomes(trial: TrialResult) -> Iterator[tuple[str, str, int]]:
     """The number of operations by kind (in lower case) and status, without operations outside the load."""
     for operation, counts in trial.statuses.items():
-        if operation.lower() not in BESIDE:
+        if operation.lower() not in OUTSIDE_LOAD:
             yield from ((operation.lower(), status, count) for status, count in counts.items())
 
 

@@ -62,7 +62,7 @@ SERIES: tuple[SeriesCheck, ...] = (
 )
 PAIR: tuple[PairCheck, ...] = (sides_differ.check_sides, impossible.find_shared_runs, faults.check_pair)
 # The checks that need a time series, the first one only at a rate.
-COURSE = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
+SERIES_CHECKS = (rate.RATE_NOT_HELD, not_steady.NAME, stalled.NAME)
 NO_SERIES = "series.json is missing or damaged"
 # Checks that cover the whole content of the engine's note of the same name, if the trial has their figures.
 DECIDED: dict[str, Callable[[TrialResult], bool]] = {
@@ -124,7 +124,10 @@ def check_trial(
     """Every finding on one trial, and the checks that could not examine it."""
     every = [result for check in TRIAL for result in check(trial, settings)]
     if series is None:
-        every = [*(NotLooked(name, NO_SERIES, always_known=True) for name in COURSE[trial.loop != "open" :]), *every]
+        every = [
+            *(NotLooked(name, NO_SERIES, always_known=True) for name in SERIES_CHECKS[trial.loop != "open" :]),
+            *every,
+        ]
     else:
         every += [result for check_series in SERIES for result in check_series(trial, series, settings)]
     findings = [result for result in every if isinstance(result, Finding)]

@@ -16,7 +16,7 @@ from loadstone.judge.findings import check_trial
 from loadstone.judge.settings import Settings
 from loadstone.live.tail import Tail
 from loadstone.live.trial import Attempt, read_json
-from loadstone.results.folder import BEGUN, UNDER_WAY, VALUES, Folder
+from loadstone.results.folder import ATTEMPT_START, UNDER_WAY, VALUES, Folder
 from loadstone.results.result_set import first_metric, variant_name
 from loadstone.results.trial_result import TrialResult
 
@@ -76,7 +76,7 @@ class FollowedRun:
 
     def _find_current(self) -> None:
         """The attempt whose directory is not complete, else the last complete one."""
-        parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{BEGUN}"))
+        parts = sorted((self.folder.path / "trials").glob(f"*{UNDER_WAY}/{ATTEMPT_START}"))
         last = next(reversed(self.results.values()), None)
         if parts:
             directory, line = parts[-1].parent, mapping_of(read_json(parts[-1]).get("line"))

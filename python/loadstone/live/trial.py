@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from loadstone.engine.document import read_document
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.live.tail import Tail
 from loadstone.results.fault import FaultRecord
@@ -166,7 +166,7 @@ class Attempt:
         row.failed += part.failed
         steps = self.steps.setdefault(phase, Steps())
         for outcome in part.outcomes:
-            if outcome.count and outcome.operation not in BESIDE:
+            if outcome.count and outcome.operation not in TIMED_STEPS:
                 histogram = decode_histogram(outcome.service if outcome.response is None else outcome.response)
                 steps.add_outcome(outcome, histogram)
                 if outcome.status in WELL and outcome.operation not in COMPOSED:

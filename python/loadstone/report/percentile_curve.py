@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from loadstone.engine.events import BESIDE
+from loadstone.engine.events import TIMED_STEPS
 from loadstone.results.value import PERCENTILES
 
 # Fewer percentiles are not a curve; the tables have them.
@@ -22,6 +22,6 @@ def list_operations(metrics: Sequence[str]) -> list[str]:
     names: dict[str, None] = {}
     for metric in metrics:
         operation, _, percentile = metric.partition(".")
-        if percentile in PERCENTILES and operation.upper() not in BESIDE and operation != "load":
+        if percentile in PERCENTILES and operation.upper() not in TIMED_STEPS and operation != "load":
             names[operation] = None
     return [name for name in names if name != "all"] or list(names)

@@ -49,7 +49,7 @@ PILOT, PILOT_TRIALS = "pilot.json", "pilot.jsonl"
 # The records of faults in the files of an attempt, one after each step of a fault.
 FAULTS = "faults.jsonl"
 # The file of an attempt in progress, with the line that records it as interrupted if the lab ends.
-BEGUN = "begun.json"
+ATTEMPT_START = "begun.json"
 
 
 class Folder:
@@ -152,7 +152,7 @@ class Folder:
         for name in ("plan.jsonl", VALUES, PILOT_TRIALS):
             if damaged := lines.mend_file(self.path / name):
                 repairs.append(f"{name}: moved damaged lines ({', '.join(map(str, damaged))}) to {name}.damaged")
-        for marker in sorted((self.path / "trials").glob(f"*/{BEGUN}")):
+        for marker in sorted((self.path / "trials").glob(f"*/{ATTEMPT_START}")):
             self._record_interrupted(marker)
         for left in (self.path / "trials").glob(f"*{UNDER_WAY}"):
             shutil.rmtree(left, ignore_errors=True)
@@ -172,7 +172,7 @@ class Folder:
             lines.rename_durably(marker.parent, files)
         if (result.trial, result.attempt) not in known:
             self.append_trial(result, document["table"])
-        (files / BEGUN).unlink(missing_ok=True)
+        (files / ATTEMPT_START).unlink(missing_ok=True)
 
     def record_block(self, block: int, trials: Mapping[str, Mapping[str, Scalar]]) -> None:
         """Records a block's trials in their order, before the first of them runs."""
@@ -211,7 +211,7 @@ class Folder:
         try:
             part.mkdir(parents=True)
             if start is not None:
-                lines.replace_file(part / BEGUN, indent_json({"table": table, "line": start.to_json()}))
+                lines.replace_file(part / ATTEMPT_START, indent_json({"table": table, "line": start.to_json()}))
             yield part
             lines.sync_files(part)
             shutil.rmtree(final, ignore_errors=True)
@@ -226,7 +226,7 @@ class Folder:
         """Adds a trial; it is on the device when this returns. Raises LoadstoneError if there is no space."""
         counts = {"counts": False} if table == PILOT_TRIALS else {}
         lines.append_line(self.path / table, {**result.to_json(), **counts})
-        (self.files_of(result.trial, result.attempt) / BEGUN).unlink(missing_ok=True)
+        (self.files_of(result.trial, result.attempt) / ATTEMPT_START).unlink(missing_ok=True)
 
     def load_series(self, trial: str, attempt: int = 1) -> Series | None:
         """A trial's time series; None if it was not written or is damaged."""

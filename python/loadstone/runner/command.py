@@ -28,7 +28,7 @@ POLL_SECONDS = 1.0
 TAIL_BYTES, TAIL_CHARS = 1000, 200
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # The number of bytes that remain at the beginning and at the end of a larger output.
-KEPT_BYTES = 16 << 20
+RETAINED_BYTES = 16 << 20
 # The largest output, in bytes: a command without a limit could fill the disk.
 OUTPUT_MAX = 4 << 30
 CUT = b"\n[... loadstone: %d bytes were omitted here ...]\n"
@@ -197,15 +197,15 @@ def end_command(process: Launcher, outputs: Iterable[Path]) -> None:
 
 
 def cut_output(path: Path) -> int:
-    """Shortens an output of more than twice KEPT_BYTES; returns the number of omitted bytes."""
+    """Shortens an output of more than twice RETAINED_BYTES; returns the number of omitted bytes."""
     size = path.stat().st_size
-    if size <= 2 * KEPT_BYTES:
+    if size <= 2 * RETAINED_BYTES:
         return 0
-    omitted = size - 2 * KEPT_BYTES
+    omitted = size - 2 * RETAINED_BYTES
     with path.open("r+b") as file:
-        file.seek(-KEPT_BYTES, os.SEEK_END)
+        file.seek(-RETAINED_BYTES, os.SEEK_END)
         tail = file.read()
-        file.seek(KEPT_BYTES)
+        file.seek(RETAINED_BYTES)
         file.write(CUT % omitted + tail)
         file.truncate()
     return omitted

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Counts, Interval, Outcome, parse_event
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Counts, Interval, Outcome, parse_event
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult, values_by_metric
@@ -66,7 +66,7 @@ class FaultInterval:
         """The latencies of the operations that succeeded, ns; without the parts of composed operations."""
         merged = Histogram()
         for outcome in self.outcomes:
-            if outcome.status in WELL and outcome.count and outcome.operation not in BESIDE | COMPOSED:
+            if outcome.status in WELL and outcome.count and outcome.operation not in TIMED_STEPS | COMPOSED:
                 merged.add_histogram(decode_histogram(outcome.response or outcome.service))
         return merged
 
@@ -212,7 +212,7 @@ def count_interrupted(rows: Sequence[FaultInterval], order_ns: int) -> int:
     interrupted = 0
     for row in (row for row in rows if row.failed and row.start_ns + row.length_ns <= order_ns):
         for outcome in row.outcomes:
-            if outcome.is_failure and outcome.count and outcome.operation not in BESIDE | COMPOSED:
+            if outcome.is_failure and outcome.count and outcome.operation not in TIMED_STEPS | COMPOSED:
                 histogram = decode_histogram(outcome.response or outcome.service)
                 highest = histogram.layout.highest_equivalent
                 ends_ns = ((row.start_ns + row.length_ns + highest(at), n) for at, n in histogram.counts.items())
@@ -270,7 +270,7 @@ def window_figures(
 ) -> Iterator[Value]:
     """Yield, counts and latencies of each window."""
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
-    kinds = [operation.lower() for operation in every if operation not in BESIDE | COMPOSED]
+    kinds = [operation.lower() for operation in every if operation not in TIMED_STEPS | COMPOSED]
     for name, of_window in split_rows(rows, order_ns, lift_ns, back_ns):
         due = sum((row.due or 0) - row.not_yet for row in of_window)
         good, late, failed = (sum(getattr(row, count) for row in of_window) for count in ("good", "late", "failed"))
@@ -282,7 +282,7 @@ def window_figures(
         yield Value(f"{name}.late", late, "operations", due)
         yield Value(f"{name}.failed", failed, "operations", due)
         yield Value(f"{name}.unanswered", unanswered, "operations", due)
-        outcomes = [outcome for row in of_window for outcome in row.outcomes if outcome.operation not in BESIDE]
+        outcomes = [outcome for row in of_window for outcome in row.outcomes if outcome.operation not in TIMED_STEPS]
         for status, count in failures_by_status(outcomes).items():
             yield Value(f"{name}.failed.{status.lower()}", count, "operations", due)
         yield from latency_figures(name, outcomes, unanswered, kinds)
@@ -292,7 +292,7 @@ def failures_by_status(outcomes: Iterable[Outcome]) -> Mapping[str, int]:
     """Failed operations by status."""
     counts: dict[str, int] = {}
     for outcome in outcomes:
-        if outcome.is_failure and outcome.operation not in BESIDE | COMPOSED and outcome.count:
+        if outcome.is_failure and outcome.operation not in TIMED_STEPS | COMPOSED and outcome.count:
             counts[outcome.status] = counts.get(outcome.status, 0) + outcome.count
     return counts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from loadstone.engine.events import BESIDE, CENSORED, COMPOSED, NOT_YET, Executor, Outcome, Result, Summary
+from loadstone.engine.events import CENSORED, COMPOSED, NOT_YET, TIMED_STEPS, Executor, Outcome, Result, Summary
 from loadstone.engine.histogram import decode_histogram
 from loadstone.results.value import PERCENTILES, Value
 from loadstone.statistics.percentile import Population
@@ -134,7 +134,7 @@ def group_by_operation(outcomes: Iterable[Outcome], kind: str) -> dict[str, tupl
             time = total_ns(outcome, kind)
         names = [outcome.operation.lower()]
         # The parts of an operation that never ended have not been reported.
-        if outcome.operation not in BESIDE and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
+        if outcome.operation not in TIMED_STEPS and (outcome.operation not in COMPOSED or outcome.status == CENSORED):
             names.append(ALL)
         for name in names:
             populations[name].add_population(population)
@@ -158,7 +158,7 @@ def total_ns(outcome: Outcome, kind: str) -> float:
 def time_ns(outcomes: Iterable[Outcome], kind: str) -> float:
     """The total time of all operations, failures included, for Little's law."""
     ended = (outcome for outcome in outcomes if outcome.count and outcome.status != CENSORED)
-    return sum(total_ns(outcome, kind) for outcome in ended if outcome.operation not in BESIDE | COMPOSED)
+    return sum(total_ns(outcome, kind) for outcome in ended if outcome.operation not in TIMED_STEPS | COMPOSED)
 
 
 def quantiles(name: str, population: Population, mean: float) -> Iterator[Value]:

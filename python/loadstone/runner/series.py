@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from loadstone.engine.events import BESIDE, COMPOSED, WELL, Earlier, Interval, Outcome
+from loadstone.engine.events import COMPOSED, TIMED_STEPS, WELL, Earlier, Interval, Outcome
 from loadstone.engine.histogram import Histogram, decode_histogram
 from loadstone.results.trial_result import Series
 
@@ -79,7 +79,7 @@ class SeriesBuilder:
 
 def counts(outcome: Outcome) -> bool:
     """Whether these operations succeeded and are not part of another operation."""
-    return outcome.status in WELL and outcome.count > 0 and outcome.operation not in BESIDE | COMPOSED
+    return outcome.status in WELL and outcome.count > 0 and outcome.operation not in TIMED_STEPS | COMPOSED
 
 
 def latency(outcome: Outcome) -> str:

@@ -12,7 +12,7 @@ from loadstone.observe.server_usage import Watched, sum_ticks
 # Idle: all servers together use less than this in an interval. Ten idle JVMs of HBase and HDFS are below it; a
 # compaction uses a whole processor.
 PROCESSORS = 0.25
-LOOK_S = 1.0
+SAMPLE_S = 1.0
 # The longest wait for busy servers.
 LONGEST_S = 300.0
 
@@ -48,7 +48,7 @@ def await_replication(
             busy = now
         if (backlog is None and now - busy >= clear_s) or now - begin >= LONGEST_S:
             return Replicated(now - begin, backlog)
-        sleep(LOOK_S)
+        sleep(SAMPLE_S)
 
 
 def wait(
@@ -61,7 +61,7 @@ def wait(
     begin = before = clock()
     used = read_usage(servers)
     while before - begin < LONGEST_S:
-        sleep(LOOK_S)
+        sleep(SAMPLE_S)
         now, then = clock(), used
         used = read_usage(servers)
         if used - then < PROCESSORS * TICKS_PER_SECOND * (now - before):

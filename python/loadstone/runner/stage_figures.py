@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from loadstone.engine.events import BESIDE, CENSORED, COMPOSED
+from loadstone.engine.events import CENSORED, COMPOSED, TIMED_STEPS
 from loadstone.results.stage import Stage
 from loadstone.results.trial_result import TrialResult, values_by_metric
 from loadstone.results.value import Value
@@ -38,7 +38,7 @@ def figures_of_stages(stages: Sequence[Stage], rows: Sequence[FaultInterval]) ->
         # The interval's middle, as borders of intervals and stages agree only to a few ns.
         of_stage.setdefault(bisect_right(starts, row.start_ns + row.length_ns // 2), []).append(row)
     every = dict.fromkeys(outcome.operation for row in rows for outcome in row.outcomes)
-    kinds = [operation.lower() for operation in every if operation not in BESIDE | COMPOSED]
+    kinds = [operation.lower() for operation in every if operation not in TIMED_STEPS | COMPOSED]
     for stage in stages:
         yield from stage.values()
         yield from measure_stage(stage, of_stage.get(stage.number, ()), kinds)
@@ -63,7 +63,7 @@ def measure_stage(stage: Stage, rows: Sequence[FaultInterval], kinds: Sequence[s
     # The engine counts these operations in the interval in which they ended.
     for name in ("client", "generator"):
         yield Value(f"{prefix}late.{name}", sum(getattr(row, f"late_{name}") for row in rows), "operations", due)
-    outcomes = [outcome for row in rows for outcome in row.outcomes if outcome.operation not in BESIDE]
+    outcomes = [outcome for row in rows for outcome in row.outcomes if outcome.operation not in TIMED_STEPS]
     ended = [outcome.count for outcome in outcomes if outcome.status != CENSORED and outcome.operation not in COMPOSED]
     if count := sum(ended):
         wait_ns = figures.time_ns(outcomes, "response") - figures.time_ns(outcomes, "service")

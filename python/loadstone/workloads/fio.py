@@ -40,7 +40,7 @@ RESERVED = ("output", "output-format", "append-terse", "minimal", "status-interv
 NEW_GROUP = ("stonewall", "wait_for_previous", "new_group")
 DIRECTIONS = {"read": ("read",), "write": ("write",), "trim": ("trim",), "rw": ("read", "write")}
 # The bytes of reads and of writes, or with `unified_rw_reporting` of both together.
-MOVED = ("returned", "stored", "moved")
+BYTE_METRICS = ("returned", "stored", "moved")
 # The figures of each job that are compared by default.
 COMPARED = ("bandwidth", "throughput", "p99")
 
@@ -203,7 +203,7 @@ def read(ended: Ended) -> ImportedRun:
     # As for all file workloads, `throughput` is in bytes per second; operations per second have separate figures for
     # reads and writes.
     known = {value.metric: value for value in run.values}
-    byte_values = [known[metric] for metric in MOVED if metric in known]
+    byte_values = [known[metric] for metric in BYTE_METRICS if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
     seconds = sum(value.value for run in runs for value in run.values if value.metric == "runtime") / 1e9
     run.values = [value for value in run.values if value.metric != "throughput"]
@@ -225,7 +225,7 @@ def combine_jobs(runs: Sequence[ImportedRun]) -> ImportedRun:
     for metric in ("operations", "errors"):
         values = [value for run in runs for value in run.values if value.metric == metric]
         whole.add_figure(metric, sum(value.value for value in values), "operations", sum(value.n for value in values))
-    for metric in MOVED:
+    for metric in BYTE_METRICS:
         if values := [value for run in runs for value in run.values if value.metric == metric]:
             whole.add_figure(metric, sum(value.value for value in values), "B", sum(value.n for value in values))
     for name, run in zip(slugs(str(run.variant) for run in runs), runs, strict=True):

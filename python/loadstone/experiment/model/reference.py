@@ -82,12 +82,14 @@ def default_of(schema: dict[str, Any]) -> str:
 def needs_no_example(schema: dict[str, Any]) -> bool:
     """Whether a key needs no example, as a single value, or a mapping whose keys have examples."""
     return (
-        "enum" in schema or "const" in schema or describe_type(schema) in (LENGTH, SHARE, SIZE, PART, *WORDS.values())
+        "enum" in schema
+        or "const" in schema
+        or describe_type(schema) in (LENGTH, SHARE, SIZE, PART, *TYPE_NAMES.values())
     )
 
 
 LENGTH, SHARE, SIZE, PART = "duration", "share", "size", "keys below"
-WORDS = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
+TYPE_NAMES = {"string": "string", "integer": "integer", "number": "number", "boolean": "boolean"}
 
 
 def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
@@ -123,4 +125,4 @@ def describe_type(schema: dict[str, Any], *, many: bool = False) -> str:
         return f"mapping{ending}" + (
             "" if isinstance(values.get("type"), list) else f" of {describe_type(values, many=True)}"
         )
-    return ("value" if isinstance(schema["type"], list) else WORDS[schema["type"]]) + ending
+    return ("value" if isinstance(schema["type"], list) else TYPE_NAMES[schema["type"]]) + ending

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from loadstone.experiment.plan.plan import Plan, Variant
 
 ROWS_MAX = 40
-SHOWN = 6
+NAMES_MAX = 6
 
 
 def describe_plan(plan: Plan, warnings: Sequence[Mistake] = ()) -> str:
@@ -141,7 +141,7 @@ def format_rate(variant: Variant) -> str:
 
 def first_few(names: Sequence[str]) -> str:
     """The first few of a list."""
-    return ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+    return ", ".join(names[:NAMES_MAX]) + (" …" if len(names) > NAMES_MAX else "")
 
 
 def server_text(start: StartRequest) -> str:

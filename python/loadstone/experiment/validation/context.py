@@ -26,7 +26,7 @@ from loadstone.systems.registry import SERVED_BY
 # Dimensions that override the key of the same name, without a template.
 ACTING = ("system", "clients", "rate", "operations", "durability", "arrival", "placement")
 # Names that every template may use in addition to the dimensions.
-GIVEN = (*ACTING[:-1], "store")
+PREDEFINED = (*ACTING[:-1], "store")
 # Names that only commands may use, as their values are known only at run time.
 AT_RUN_TIME = ("directory", "trial", "repeat", "results")
 # Further names that only commands of a workload may use: the address of servers.
@@ -189,7 +189,7 @@ def check_templates(context: Context) -> set[str]:
 def check_named(context: Context, entry: Template, word: str) -> None:
     """Checks one name in a template."""
     values = {"rate": context.experiment.constant_rate, "operations": context.experiment.measure.operations}
-    given_names = [key for key in GIVEN if key not in context.dimensions and values.get(key, key) is not None]
+    given_names = [key for key in PREDEFINED if key not in context.dimensions and values.get(key, key) is not None]
     named = context.experiment.vary.named.values()
     settings = dict.fromkeys(key for names in named for own in names.values() for key in own)
     later = (*entry.later, *(names_of_servers(context) if entry.is_command else ()))

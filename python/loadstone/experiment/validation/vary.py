@@ -14,7 +14,7 @@ from loadstone.experiment.model.experiment import Vary
 from loadstone.experiment.model.values import Arrival, Durability, Scalar, digits_hint, parse_placement, quote_value
 from loadstone.experiment.model.ycsb_properties import KEYS
 from loadstone.experiment.reading.path import Path, format_path
-from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, GIVEN, Context
+from loadstone.experiment.validation.context import ACTING, AT_RUN_TIME, PREDEFINED, Context
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_name, suggest_names
 
@@ -89,7 +89,7 @@ def check_settings(context: Context, path: Path, dimension: str, settings: Mappi
         if missing := [key for key in first if key not in own]:
             context.add_mistake((*path, setting), f'"{setting}" does not set {missing[0]}', "set it for every name")
         for key in own:
-            if key in (*AT_RUN_TIME, *GIVEN, *points.distinct_values(vary)) or key not in first:
+            if key in (*AT_RUN_TIME, *PREDEFINED, *points.distinct_values(vary)) or key not in first:
                 message = f'"{setting}" cannot set {key}' if key in first else f'only "{setting}" sets {key}'
                 context.add_mistake(
                     (*path, setting, key), message, "name only values of templates, the same for every name"

@@ -135,7 +135,7 @@ def find_missing_metrics(requested: Sequence[str], measured: Collection[str]) ->
 
 def find_unreadable_objective(request: str) -> Iterator[Finding]:
     """A search for an invalid target, which earlier versions accepted; its trials are kept."""
-    message = f"what was searched for is not an objective: {request}"
+    message = f"the search has an unreadable objective: {request}"
     yield Finding(
         INCOMPLETE, Severity.NOTE, message, "its trials are shown; search again for p99 < 10ms or errors < 1%"
     )

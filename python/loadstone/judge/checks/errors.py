@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from loadstone.format import units
 from loadstone.judge.checks import faults
-from loadstone.judge.figures import BESIDE, count_failed, count_failed_operations, count_operations
+from loadstone.judge.figures import OUTSIDE_LOAD, count_failed, count_failed_operations, count_operations
 from loadstone.judge.finding import Effect, Finding, Looks, NotLooked, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -104,7 +104,7 @@ def list_failing_operations(trial: TrialResult) -> Iterator[str]:
     """The kinds of operations with many failures, even if these are few among all operations."""
     for operation, counts in trial.statuses.items():
         every, bad = sum(counts.values()), count_failed(trial, operation.lower())
-        if operation.lower() not in BESIDE and every and bad / every > KIND_SHARE:
+        if operation.lower() not in OUTSIDE_LOAD and every and bad / every > KIND_SHARE:
             yield f"{units.format_percent(bad / every)} of {operation}"
 
 

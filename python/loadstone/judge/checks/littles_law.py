@@ -9,8 +9,8 @@ from loadstone.judge.checks import faults
 from loadstone.judge.checks import rate as load
 from loadstone.judge.figures import (
     ALL,
-    BESIDE,
     COMPOSED,
+    OUTSIDE_LOAD,
     attempt_rate,
     client_count,
     count_failed_operations,
@@ -75,7 +75,7 @@ def mean_ns(trial: TrialResult) -> tuple[float, float] | None:
         return max(mean_of_all.value - half, 0.0), mean_of_all.value + half
     mean_of = {split_metric(metric): value for metric, value in trial.values.items() if metric.endswith(".mean")}
     # `read.service.mean` and `load.read.mean` are different figures.
-    every = {name: value for (name, _), value in mean_of.items() if "." not in name and name not in BESIDE}
+    every = {name: value for (name, _), value in mean_of.items() if "." not in name and name not in OUTSIDE_LOAD}
     single = [value for name, value in every.items() if name not in COMPOSED]
     if not single:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from loadstone.judge.figures import ALL, BESIDE, parse_percentile, split_metric
+from loadstone.judge.figures import ALL, OUTSIDE_LOAD, parse_percentile, split_metric
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
 from loadstone.results.trial_result import TrialResult
@@ -38,7 +38,7 @@ def is_requested(metric: str, settings: Settings) -> bool:
         return metric in settings.metrics
     operation = split_metric(metric)[0]
     # Neither the load's, nor service times in addition to response times; the operations already cover `all`.
-    return "." not in operation and operation not in BESIDE | {ALL}
+    return "." not in operation and operation not in OUTSIDE_LOAD | {ALL}
 
 
 def too_few(n: int) -> str:

@@ -12,7 +12,7 @@ from loadstone.report.charts.figure import SIZE_LABEL, TIME_LABEL, Row, plot
 
 # Px for a row: a line of text, then the marks.
 STEP = 60
-WORDS = -18
+LABEL = -18
 MARKS = 2
 
 
@@ -25,10 +25,10 @@ def labels(rows: Sequence[Row], names: Sequence[str]) -> list[alt.Chart]:
     """Each row's `name` at its left and its `figure` at its right end."""
     base = plot(rows).encode(y=row(names))
     return [
-        base.mark_text(align="left", baseline="middle", yOffset=WORDS, style="word", fontWeight=600, limit=210).encode(
+        base.mark_text(align="left", baseline="middle", yOffset=LABEL, style="word", fontWeight=600, limit=210).encode(
             x=alt.value(0), text="name:N", tooltip=[alt.Tooltip("full:N", title="name")]
         ),
-        base.mark_text(align="right", baseline="middle", yOffset=WORDS, style="quiet").encode(
+        base.mark_text(align="right", baseline="middle", yOffset=LABEL, style="quiet").encode(
             x=alt.value("width"), text="figure:N"
         ),
     ]

@@ -14,8 +14,8 @@ SERIES_MAX = len(PALETTE)
 # A second mark of each series, for those who see no colours at all.
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 
-PICTURE = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec", "paper": "#ffffff"}
-PAGE = {name: f"var(--{name})" for name in PICTURE}
+FILE_COLOURS = {"ink": "#1b1e23", "muted": "#5a626d", "rule": "#b9bec5", "grid": "#e8eaec", "paper": "#ffffff"}
+PAGE = {name: f"var(--{name})" for name in FILE_COLOURS}
 
 
 def page_config() -> dict[str, Any]:
@@ -25,7 +25,7 @@ def page_config() -> dict[str, Any]:
 
 def file_config() -> dict[str, Any]:
     """The configuration of chart files, which have one colour scheme."""
-    return config(PICTURE, list(PALETTE), "white")
+    return config(FILE_COLOURS, list(PALETTE), "white")
 
 
 def config(tone: dict[str, str], palette: list[str], background: str) -> dict[str, Any]:

@@ -22,8 +22,8 @@ from loadstone.systems.cassandra.files import node_host, port_setting, ring_toke
 SUPERUSER = ("cassandra", "cassandra")
 # Time limits of an answer: while a system starts, when another query follows soon, and for a single query. A login
 # alone can take all of `read_request_timeout` shortly after the death of a node with a copy of the password.
-LOOK_S = 2.0
-ONLY_LOOK_S = 15.0
+ANSWER_S = 2.0
+SINGLE_ANSWER_S = 15.0
 # A query of a table that is on all nodes, for a row that does not exist.
 EVERYWHERE = (
     "SELECT status FROM system_distributed.view_build_status WHERE keyspace_name = 'none' AND view_name = 'none'"
@@ -47,7 +47,7 @@ def login_credentials(plan: SystemPlan) -> tuple[str, str] | None:
     return SUPERUSER if plan.settings["authenticator"] == "PasswordAuthenticator" else None
 
 
-def connect_node(plan: SystemPlan, node: int, timeout_s: float = LOOK_S) -> Cql:
+def connect_node(plan: SystemPlan, node: int, timeout_s: float = ANSWER_S) -> Cql:
     """A connection to a node."""
     return Cql(node_host(plan, node), port_setting(plan, "port"), login_credentials(plan), timeout_s)
 
@@ -77,7 +77,9 @@ def count_alive(cql: Cql, nodes: int) -> int | None:
     return nodes
 
 
-def read_views(plan: SystemPlan, within_s: float = LOOK_S) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
+def read_views(
+    plan: SystemPlan, within_s: float = ANSWER_S
+) -> tuple[Mapping[int, RingView], Mapping[int, SystemsError]]:
     """Each node's view, and the reasons of nodes without an answer."""
     nodes = range(1, plan.nodes + 1)
     # In parallel: right after a node's death, each query of the remaining nodes takes up to its timeout.

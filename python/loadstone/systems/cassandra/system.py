@@ -26,7 +26,7 @@ from loadstone.systems.cassandra.files import (
     server_name,
 )
 from loadstone.systems.cassandra.ring import (
-    ONLY_LOOK_S,
+    SINGLE_ANSWER_S,
     connect_node,
     login_credentials,
     missing_readiness,
@@ -148,7 +148,7 @@ class Cassandra(System):
 
         `load_bytes` is the size on disk; nodetool's load is up to a minute old.
         """
-        nodes, _ = read_views(plan, ONLY_LOOK_S)
+        nodes, _ = read_views(plan, SINGLE_ANSWER_S)
         up = nodes_up(plan, nodes)
         # Figures of several hosts are added up, so only one host counts the nodes.
         ring = {"ring.nodes_up": up, "ring.nodes_down": plan.nodes - up}
@@ -169,10 +169,10 @@ class Cassandra(System):
 
     def find_backlog(self, place: Place, plan: SystemPlan) -> str | None:
         """Hints that a reachable node keeps for other nodes, and its compactions."""
-        reachable, _ = read_views(plan, ONLY_LOOK_S)
+        reachable, _ = read_views(plan, SINGLE_ANSWER_S)
         for node in reachable:
             try:
-                with connect_node(plan, node, ONLY_LOOK_S) as cql:
+                with connect_node(plan, node, SINGLE_ANSWER_S) as cql:
                     if hints := sum(int(str(row["files"])) for row in cql.run_query(HINTS)):
                         return f"{server_name(node)} has {units.count_noun(hints, 'file')} of hints for other nodes"
             except UnreachableError as error:
@@ -216,7 +216,7 @@ def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool)
     pressure = {"messages_dropped_total": float(dropped)}
     if not reachable:
         return pressure
-    with suppress(UnreachableError, RefusedError), connect_node(plan, node, ONLY_LOOK_S) as cql:
+    with suppress(UnreachableError, RefusedError), connect_node(plan, node, SINGLE_ANSWER_S) as cql:
         for row in cql.run_query(POOLS):
             for figure, column in POOL_FIGURES.items():
                 pressure[figure] = pressure.get(figure, 0) + int(str(row[column]))
@@ -228,7 +228,7 @@ def read_pressure(place: Place, plan: SystemPlan, node: int, *, reachable: bool)
 def count_compactions(plan: SystemPlan, node: int) -> Mapping[str, int]:
     """The running and the waiting compactions of a node; empty if it does not report them."""
     try:
-        with connect_node(plan, node, ONLY_LOOK_S) as cql:
+        with connect_node(plan, node, SINGLE_ANSWER_S) as cql:
             rows = cql.run_query(COMPACTIONS)
     except (UnreachableError, RefusedError):
         return {}

@@ -23,7 +23,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 URL = re.compile(r"jdbc:postgresql://([^:/?]+)(?::(\d+))?/([^?]*)")
 COMMITS = ("on", "off", "local", "remote_write", "remote_apply")
 # Parameters of the running server that determine the meaning of a result.
-ASKED = (
+RECORDED = (
     "server_version",
     "fsync",
     "synchronous_commit",
@@ -145,13 +145,13 @@ class Postgres(System):
     def read_facts(self, place: Place, plan: SystemPlan) -> Mapping[str, str | int | float]:
         """The server's exact version and parameters, as visible to the clients' role."""
         extra = [name for name in plan.settings if name.startswith("conf.")]
-        names = [*ASKED, *(name.removeprefix("conf.") for name in extra)]
+        names = [*RECORDED, *(name.removeprefix("conf.") for name in extra)]
         query = ", ".join(f"coalesce(current_setting({cluster.sql_literal(name)}, true), '')" for name in names)
         try:
             values = self._ask_server(place, plan, f"SELECT concat_ws(E'\\x01', {query})").split("\x01")
         except SystemsError as error:
             return {"durability_unknown": f"the settings of postgres could not be read: {error.args[0]}"}
-        settings = dict(zip([*ASKED, *extra], values, strict=True))
+        settings = dict(zip([*RECORDED, *extra], values, strict=True))
         durability = write_durability(settings["fsync"], settings["synchronous_commit"])
         how = f"synchronous_commit={settings['synchronous_commit']}, fsync={settings['fsync']}"
         standbys = settings.pop("synchronous_standby_names")

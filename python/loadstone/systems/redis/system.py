@@ -20,7 +20,7 @@ from loadstone.systems.redis.client import RedisClient, RedisError
 HOST = "127.0.0.1"
 PROGRAM = "redis-server"
 # Settings of the running server that determine the meaning of a result.
-ASKED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
+RECORDED = ("appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads")
 # Files that it has open in addition to its connections.
 OTHER_FILES = 96
 SLOTS, PORT_MAX = 16_384, 65_535
@@ -143,7 +143,7 @@ class Redis(System):
         """The stored data and its guarantee, as the server reports them: a hook may have changed its settings."""
         try:
             with connect_client(plan) as client:
-                settings = {name: read_setting(client, name) for name in ASKED}
+                settings = {name: read_setting(client, name) for name in RECORDED}
                 role, replicas = (client.read_section("replication")[name] for name in ("role", "connected_slaves"))
         except (OSError, RedisError, KeyError) as error:
             return {"data_in": "memory", "durability_unknown": f"the settings of redis could not be read: {error}"}

@@ -13,7 +13,7 @@ from typing import Any
 
 from loadstone.systems.base.system import SystemsError
 
-WORDS = 300
+MESSAGE_MAX = 300
 # Error lines of apt, Maven, PostgreSQL and javac.
 ERROR = re.compile(r"^(E: |\[ERROR\] \S|[a-z]+: error)|(FATAL|ERROR|: error): ")
 # Colour codes of terminals (ECMA-48); Maven's batch mode leaves some in.
@@ -79,4 +79,4 @@ def failure_line(text: str) -> str:
     """The line of a program's output with the cause of its failure: the first error line, else the last line."""
     lines = [line.strip() for line in COLOUR.sub("", text).splitlines() if line.strip()]
     errors = [line for line in lines if ERROR.search(line)]
-    return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:WORDS]
+    return (errors or lines[-1:] or [""])[0].removeprefix("E: ").removeprefix("[ERROR] ")[:MESSAGE_MAX]
