@@ -30,6 +30,8 @@ TIMEOUT_MS = {"gone": 10_000, "mute": 400}
 UPDATES = {"read": 0, "update": 1, "insert": 0, "scan": 0, "read_modify_write": 0, "delete": 0}
 # The share of operations that a busy host may add.
 SLACK_SHARE = 0.03
+# The share of late operations of an idle host: timers fire up to 2 ms late, and in a long silence these delays add up.
+LATE_SHARE = 0.02
 ALL = os.environ.get("LOADSTONE_OUTAGES") == "all"
 SECONDS = (1.0, 5.0, 30.0) if ALL else (1.0,)
 CLIENTS = (4, 32, 256, 2000) if ALL else (4, 256)
@@ -83,14 +85,14 @@ def measure(program: Path, kind: Any, seconds: float, clients: int, **changes: A
 
 
 def measure_on_time(program: Path, kind: Any, seconds: float, clients: int) -> Outage:
-    """The first trial of up to five that reports no late operations; a late trial measures the host's processors.
+    """The first trial of up to five with few late operations; a late trial measures the host's processors.
 
     On a busy host, many clients may not even connect within the time-out of an operation.
     """
     for _ in range(4):
         with contextlib.suppress(EOFError):
             run = measure(program, kind, seconds, clients)
-            if run.summary.late_generator <= SLACK:
+            if run.summary.late_generator <= SLACK + LATE_SHARE * run.summary.operations:
                 return run
     return measure(program, kind, seconds, clients)
 

@@ -7,6 +7,7 @@ answers with times, so that a test computes its expectations from the actual eve
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 import threading
@@ -53,7 +54,7 @@ class Fault:
     (both answer OK and do nothing), `oom` (answers that it has no memory, does nothing), `phantom` (the same answer,
     but the update is done) and `zeros` (keeps the bytes that identify the write, then zeros). For deletes only `keep`
     (OK, not done). These require `begin()` before their start: `gone` closes the port and every connection, `mute`
-    reads nothing until the end, then the requests that arrived in the meantime.
+    reads nothing until the end, then the requests of the clients that still wait.
     """
 
     kind: Kind
@@ -143,11 +144,23 @@ class Scripted:
         self.muted = True
         for line in self.lines:
             line.transport.pause_reading()
+        self._discard_abandoned()
 
     def _unmute(self) -> None:
         self.muted = False
         for line in self.lines:
             line.transport.resume_reading()
+
+    def _discard_abandoned(self) -> None:
+        """Closes the connections whose client has left: thousands of them would delay the first answer by a second."""
+        polled = select.poll()
+        lines = {line.transport.get_extra_info("socket").fileno(): line for line in self.lines}
+        for file in lines:
+            polled.register(file, select.POLLRDHUP)
+        for file, _ in polled.poll(0):
+            lines[file].transport.abort()
+        if self.muted:
+            self._loop.call_later(0.1, self._discard_abandoned)
 
     def line(self) -> Line:
         """The handler of one connection."""
