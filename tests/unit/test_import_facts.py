@@ -10,7 +10,9 @@ from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
 from loadstone.errors import LoadstoneError
 from loadstone.importers.read import FORMATS, detect_format, parse_fact, read_all, read_file
 from loadstone.importers.source import text_of
-from loadstone.results.trial_result import Scalar
+from loadstone.judge.judge import judge_results
+from loadstone.results.result_set import ResultSet
+from loadstone.results.trial_result import Scalar, TrialResult
 
 RUN = (YCSB / "run_a.out").read_text()
 
@@ -180,6 +182,64 @@ def test_equal_variants_of_several_files_are_repeats(tmp_path: Path) -> None:
         ("bench.3", "bench", 3),
         ("accelerated", "accelerated", 1),
     ]
+
+
+# Settings of the work: the judge compares them.
+
+MEMTIER, LATTE, TEXT = "memtier.json", "latte.json", "memtier.txt"
+COMMAND = "memtier_benchmark -s 127.0.0.1 -t 2 -c 3 -n 500 {}\n"
+FIELD_OF_RATE = '{"rate": 2000.0, "rate_sine_amplitude": 0.5, "rate_sine_period": {"secs": 60, "nanos": 0}}'
+
+
+def read_pair(folder: Path, name: str, before: str, after: str) -> list[TrialResult]:
+    """The trials of two logs that differ by one replacement."""
+    text = (FIXTURES / name).read_text()
+    if name == TEXT:
+        first, second = COMMAND.format(before) + text, COMMAND.format(after) + text
+    else:
+        assert before in text
+        first, second = text, text.replace(before, after, 1)
+    paths = [write_file(folder, log, f"{side}{Path(name).suffix}") for side, log in (("a", first), ("b", second))]
+    return [imported.result for imported in read_all(paths, {})]
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "message"),
+    [
+        (MEMTIER, '"protocol": "redis"', '"protocol": "memcache_binary"', "redis against memcache_binary"),
+        (MEMTIER, '"pipeline": 1', '"pipeline": 10', "pipeline (1 against 10)"),
+        (MEMTIER, '"key_pattern": "R:R"', '"key_pattern": "S:R"', "R:R against S:R"),
+        (MEMTIER, '"data_size": 32', '"data_size": 4096', "size of a record (32 B against 4.10 kB)"),
+        (MEMTIER, '"data_size_range": "0:0"', '"data_size_range": "32:64"', ""),
+        (MEMTIER, '"random_data": "false"', '"random_data": "true"', "false against true"),
+        (MEMTIER, '"multi_key_get": 0', '"multi_key_get": 16', "0 against 16"),
+        (TEXT, "", "--pipeline=10", "pipeline (1 against 10)"),
+        (TEXT, "", "-P memcache_text", "redis against memcache_text"),
+        (TEXT, "-d 32", "--data-size 4096", "size of a record (32 B against 4.10 kB)"),
+        (TEXT, "--key-pattern=S:S", "--key-pattern S:R", "S:S against S:R"),
+        (TEXT, "--key-maximum=1000", "", "number of records (1,001 against 10,000,001)"),
+        (LATTE, '"100000"', '"1000000"', "row count (100,000 against 1,000,000)"),
+        (LATTE, '"weight": 1.0', '"weight": 1.0}, {"name": "scan", "weight": 1.0', "against 50 % run, 50 % scan"),
+        (LATTE, '"count": 1,', '"count": 4,', "connections (1 against 4)"),
+        (LATTE, '"rate": 2000.0', f'"rate": {FIELD_OF_RATE}', ""),
+    ],
+)
+def test_logs_of_different_work_are_refused(name: str, before: str, after: str, message: str, tmp_path: Path) -> None:
+    first, second = read_pair(tmp_path, name, before, after)
+    facts = {fact for fact in {*first.facts, *second.facts} if first.facts.get(fact) != second.facts.get(fact)}
+    assert facts - {"store.command"}
+    if message:
+        judgement = judge_results(ResultSet("logs", [first, second]))
+        texts = [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
+        assert any(message in text for text in texts), texts
+
+
+def test_nested_rate_of_latte_is_read(tmp_path: Path) -> None:
+    text = (FIXTURES / LATTE).read_text()
+    closed = '{"rate": null, "rate_sine_amplitude": null, "rate_sine_period": {"secs": 60, "nanos": 0}}'
+    for rate, loop in ((FIELD_OF_RATE, "open"), (closed, "closed")):
+        result = read_single(write_file(tmp_path, text.replace('"rate": 2000.0', f'"rate": {rate}'))).result
+        assert (result.loop, result.facts.get("target")) == (loop, 2000 if loop == "open" else None)
 
 
 # Formats.

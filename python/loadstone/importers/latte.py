@@ -9,7 +9,8 @@ from typing import Any
 
 from loadstone.importers import hlog
 from loadstone.importers.json_text import Document, read_documents
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, histogram_figures
+from loadstone.importers.number import number_or_text
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, histogram_figures, mix_fact
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
 
@@ -18,6 +19,12 @@ TITLE = "latte JSON"
 SIGN = '"conf"'
 # The percentiles of each distribution, in the order of its list, which is also in the report (`percentiles`).
 MS = 1e6
+# Settings of a run and of its connections, and their facts.
+FACTS = {
+    "consistency": "consistency", "serial_consistency": "serial_consistency", "cass_version": "version",
+    "db_version": "version", "workload": "workload", "count": "work.connections", "ssl": "encryption",
+    "page_size": "work.page_size", "start_cycle": "work.start_cycle", "end_cycle": "work.end_cycle",
+}  # fmt: skip
 CUT = "import the whole report of latte"
 
 
@@ -38,13 +45,25 @@ def read_report(document: Document) -> ImportedRun:
     conf, result = document["conf"], document["result"]
     run = ImportedRun(facts={"tool": NAME})
     run.clients = int(conf["concurrency"]) * int(conf.get("threads", 1))
-    for fact, name in (("consistency", "consistency"), ("version", "cass_version"), ("workload", "workload")):
-        value = conf.get(name) or conf.get("connection", {}).get(name)
-        if isinstance(value, str):
+    connection = conf.get("connection", {})
+    for name, fact in FACTS.items():
+        value = conf.get(name, connection.get(name))
+        if isinstance(value, str | int | float):
             run.facts[fact] = value
     for name, value in conf.get("params", []):
-        run.facts[f"store.{name}"] = str(value)
-    if rate := conf.get("rate"):
+        # A parameter of the workload, which may change everything about an operation.
+        run.facts[f"work.{name}"] = number_or_text(str(value))
+    if functions := conf.get("functions"):
+        # Before weights, a workload had one function.
+        run.facts["mix"] = mix_fact({str(part["name"]): float(part["weight"]) for part in functions})
+    rate = conf.get("rate")
+    if isinstance(rate, dict):
+        # Scylla's fork may vary its rate.
+        if rate.get("rate_sine_amplitude"):
+            run.facts["work.rate_amplitude"] = float(rate["rate_sine_amplitude"])
+            run.facts["work.rate_period"] = str(rate.get("rate_sine_period"))
+        rate = rate["rate"]
+    if rate:
         run.loop = "open"
         run.facts["target"] = float(rate)
     run.facts["latency"] = "response" if rate else "service"

@@ -7,12 +7,15 @@ A type of command without operations has filler values. With several runs (`-x`)
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from loadstone.importers.json_text import Document, read_documents
-from loadstone.importers.number import parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, mix_fact
+from loadstone.importers.number import number_or_text, parse_number
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, command_fact, mix_fact
 from loadstone.importers.source import Source
 
 NAME = "memtier"
@@ -35,10 +38,32 @@ PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
 NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie")
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies")
+COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
+SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
+# What a command line without an option means (memtier_benchmark.cpp: config_init_defaults).
+DEFAULTS = {"protocol": "redis", "pipeline": "1", "data_size": "32", "key_minimum": "0", "key_maximum": "10000000",
+            "key_pattern": "R:R", "ratio": "1:10", "data_size_pattern": "R"}  # fmt: skip
+# Options that change the work of an operation, and have no fact of another name.
+OPTIONS = (
+    "protocol", "tls", "ratio", "data_size_range", "data_size_list", "data_size_pattern", "random_data", "data_import",
+    "expiry_range", "no-expiry", "generate_keys", "key_pattern", "key_stddev", "key_median", "key_zipf_exp",
+    "multi_key_get", "reconnect_interval", "wait-ratio", "num-slaves", "wait-timeout", "cluster_mode", "clients_start",
+)  # fmt: skip
+UNSET = ("", "0:0", "None")
 DISTRIBUTIONS = {"R": "uniform", "G": "gaussian", "S": "sequential", "P": "sequential", "Z": "zipfian"}
 CUT = "import memtier_benchmark's whole output, up to its Totals, or its --json-out-file"
 
 Section = dict[str, Mapping[str, Any]]
+
+
+@dataclass
+class MemtierReport:
+    """The text of a report: its settings, its sections, and the command line above it."""
+
+    line: int
+    command: str = ""
+    settings: dict[str, int] = field(default_factory=dict)
+    sections: dict[str, Section] = field(default_factory=dict)
 
 
 def recognise_text(text: str) -> bool:
@@ -52,19 +77,24 @@ def read_runs(source: Source) -> list[ImportedRun]:
         result: list[ImportedRun] = []
         read_documents(source, SIGN, CUT, lambda document: result.extend(read_json(document, source)), "memtier report")
         return result
-    reports: list[tuple[dict[str, int], dict[str, Section], int]] = []
+    reports: list[MemtierReport] = []
     header: list[tuple[str, int]] = []
     section: Section = {}
+    command = ""
     for index, line in enumerate(source.lines):
         text = line.rstrip()
-        if match := SETTING.match(text):
-            if not reports or reports[-1][1]:
-                reports.append(({}, {}, index))
-            reports[-1][0][match[2]] = int(match[1])
+        if match := COMMAND.search(text):
+            command = match[1]
+        elif match := SETTING.match(text):
+            if not reports or reports[-1].sections:
+                reports.append(MemtierReport(index, command))
+                command = ""
+            reports[-1].settings[match[2]] = int(match[1])
         elif match := SECTION.match(text):
-            if not reports or match[1] in reports[-1][1]:
-                reports.append(({}, {}, index))
-            section = reports[-1][1].setdefault(match[1], {})
+            if not reports or match[1] in reports[-1].sections:
+                reports.append(MemtierReport(index, command))
+                command = ""
+            section = reports[-1].sections.setdefault(match[1], {})
         elif text.startswith("Type ") and "Ops/sec" in text:
             header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
         elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
@@ -76,12 +106,36 @@ def read_runs(source: Source) -> list[ImportedRun]:
             continue
         source.used.add(index)
     result = []
-    for settings, sections, line_number in reports:
-        if not sections or any(TOTALS not in part for part in sections.values()):
-            raise source.error_at("the memtier report is cut: it has no Totals", CUT, line_number)
-        with source.report_damage("the memtier report is damaged: {error}", CUT, line_number):
-            result += read_sections(sections, settings, {}, source)
+    for report in reports:
+        if not report.sections or any(TOTALS not in part for part in report.sections.values()):
+            raise source.error_at("the memtier report is cut: it has no Totals", CUT, report.line)
+        with source.report_damage("the memtier report is damaged: {error}", CUT, report.line):
+            configuration = parse_options(report.command) if report.command else {}
+            runs = read_sections(report.sections, report.settings, configuration, source)
+            for run in runs:
+                run.facts |= {"command": command_fact(report.command)} if report.command else {}
+            result += runs
     return result
+
+
+def parse_options(command: str) -> dict[str, str]:
+    """The options of a command line, by the names of the JSON report, with their defaults."""
+    try:
+        words = shlex.split(command)[1:]
+    except ValueError:
+        # An unclosed quote: the line was cut.
+        words = command.split()[1:]
+    options = dict(DEFAULTS)
+    for word, following in zip_longest(words, words[1:], fillvalue=""):
+        if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):
+            name = SHORT.get(match[3], match[3]) if match[3] else match[1]
+            value = match[2] or match[4] or ("true" if following.startswith("-") else following) or "true"
+            options[name if name in OPTIONS else name.replace("-", "_")] = value
+    if "data_size_range" in options or "data_size_list" in options:
+        options["data_size"] = "0"
+        options["data_size_range"] = options.get("data_size_range", "").replace("-", ":")
+    options["rate_limit"] = options.get("rate_limiting", "0")
+    return options
 
 
 def read_json(document: Document, source: Source) -> list[ImportedRun]:
@@ -188,14 +242,18 @@ def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) 
 
 
 def add_facts(run: ImportedRun, configuration: Mapping[str, Any]) -> None:
-    """Facts about the work, which only the JSON report has."""
+    """Facts about the work, of the JSON report or of a command line."""
     if not configuration:
         return
     run.facts["pipeline"] = int(configuration.get("pipeline", 1))
-    run.facts["record_bytes"] = int(configuration.get("data_size", 0))
+    # 0 with a range or a list of sizes, which are facts as well.
+    run.facts |= {"record_bytes": size} if (size := int(configuration.get("data_size", 0))) else {}
     run.facts["records"] = int(configuration.get("key_maximum", 0)) - int(configuration.get("key_minimum", 0)) + 1
     pattern = str(configuration.get("key_pattern", ""))
     run.facts["distribution"] = DISTRIBUTIONS.get(pattern.rpartition(":")[2], pattern)
+    for name in OPTIONS:
+        if name in configuration and (text := str(configuration[name])) not in UNSET:
+            run.facts[f"work.{name.replace('-', '_')}"] = number_or_text(text)
     if rate := int(configuration.get("rate_limit", 0)):
         # A limit of each connection.
         run.loop = "open"
