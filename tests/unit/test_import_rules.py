@@ -135,6 +135,75 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
 
 
 @pytest.mark.parametrize(
+    ("name", "figure", "other"),
+    [
+        ("cassandra-stress-read.txt", "0 [READ: 0]", "7 [READ: 0]"),
+        ("cassandra-stress-read.txt", "[READ: 1,495 op/s]", "[READ: 9,495 op/s]"),
+        ("go-ycsb.txt", "Count: 8000, OPS: 6777.0", "Count: 8000, OPS: 1777.0"),
+        ("fio-normal.txt", "total=1024,0,0,0", "total=9024,0,0,0"),
+        ("fio-normal.txt", "(4096KiB/45msec)", "(9096KiB/45msec)"),
+        ("fio-normal.txt", "(4096KiB/45msec)", "(4096KiB/95msec)"),
+        ("fio-2.2-normal.txt", "bw=409600B/s", "bw=909600B/s"),
+        ("fio-mixed.json", '"iops" : 9320.261438', '"iops" : -9320.261438'),
+        ("fio-mixed.json", '"iops" : 9320.261438', '"iops" : 1e300'),
+        ("fio-mixed.json", '"total_ios" : 1426', '"total_ios" : 4426'),
+        ("fio-mixed.json", '"N" : 1426', '"N" : 4426'),
+        ("fio-mixed.json", '"bw_bytes" : 38175790', '"bw_bytes" : 98175790'),
+        ("pgbench-progress.txt", "actually processed: 1026", "actually processed: 9026"),
+        ("pgbench-progress.txt", "actually processed: 1026", "actually processed: 102"),
+        ("pgbench-progress.txt", "tps = 341.554499", "tps = 941.554499"),
+        ("pgbench-progress.txt", "duration: 3 s", "duration: 30 s"),
+        ("sysbench-oltp.txt", "(141.73 per sec.)", "(741.73 per sec.)"),
+        ("sysbench-oltp.txt", "3.0899s", "9.0899s"),
+        ("sysbench-1.1.txt", "99.9475", "19.9475"),
+        ("hbase-pe-randomRead.txt", "Finished TestClient-1 in 49374ms", "Finished TestClient-1 in 99374ms"),
+        ("memtier.json", '"Total duration": 71', '"Total duration": 171'),
+        ("terasort.txt", "Reduce output records=1000000", "Reduce output records=100000"),
+    ],
+)
+def test_contradicting_figures_are_refused(name: str, figure: str, other: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    assert figure in text
+    assert try_read(write_file(tmp_path, text.replace(figure, other), name)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("go-ycsb.txt", "Run finished"),
+        ("pgbench-progress.txt", "transaction type"),
+        ("sysbench-oltp.txt", "SQL statistics"),
+        ("sysbench-rate.txt", "General statistics"),
+        ("scylla-bench.txt", "\nResults"),
+        ("ycsb-cpp.txt", "Load runtime"),
+        ("cassandra-stress-write.txt", "Results:"),
+        ("hbase-pe-randomRead.txt", "2026-11-21T09:51:05,701"),
+        ("terasort.txt", "Counters: 36"),
+        ("accelerated.log", "[OVERALL]"),
+        ("redis-benchmark.txt", "Cumulative distribution"),
+    ],
+)
+def test_interrupted_run_before_another_is_refused(name: str, end: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    assert end in text
+    assert try_read(write_file(tmp_path, text[: text.index(end)] + text, name)) is None
+
+
+@pytest.mark.parametrize("comment", ["   # our first run", "  // slow", " <-- best"])
+@pytest.mark.parametrize("path", [path for path in OUTPUTS if path.stat().st_size < 4000], ids=lambda path: path.name)
+def test_comments_after_figures_change_nothing(path: Path, comment: str, tmp_path: Path) -> None:
+    if is_json(path) or format_of(path) in ("csv", "hlog", "fio-terse"):
+        pytest.skip("its lines are documents or rows")
+    lines = path.read_text().split("\n")
+    text = "\n".join(f"{line}{comment}" if line.strip() and not line.endswith("\\") else line for line in lines)
+    runs = read_file(write_file(tmp_path, text, path.name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
+    assert all(
+        comment.strip() in next(note.message for note in run.result.notes if note.name == "unknown") for run in runs
+    )
+
+
+@pytest.mark.parametrize(
     ("name", "run", "metric", "value"),
     [
         ("go-ycsb-runs.md", 0, "throughput", 65_264.8),

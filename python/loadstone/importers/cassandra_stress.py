@@ -89,10 +89,10 @@ def read_runs(source: Source) -> list[ImportedRun]:
         message = "cassandra-stress before 2.1 wrote it, whose averages cover only a part of the run"
         raise source.error_at(f"{message}: this version is not supported", "write its figures into a table (CSV)")
     logs = [StressLog()]
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         log = logs[-1]
         starts = "Stress Settings" in line or RUNNING.search(line) or COMMAND.search(line)
-        if starts and (log.results or log.failed or (log.rows and "Stress Settings" in line)):
+        if starts and (log.results or log.failed or (log.rows and not COMMAND.search(line))):
             if not log.complete and not log.summary:
                 raise cut_error(log, source)
             # With -rate auto the settings are printed once for several runs.
@@ -205,6 +205,9 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     names = list(rates)
     if counts:
         check_total(source, sum(counts.values()), parse_count(partitions), log.start_line)
+    if rates:
+        shares = [parse_grouped(text, 0) or 0.0 for text in rates.values()]
+        check_total(source, sum(shares), parse_count(rate), log.start_line, slack=len(shares) + 0.01 * sum(shares))
     partition_rate = log.summary.get("partition rate", ("", {}))[0]
     if rows and parse_count(partitions) and number_before_unit(partition_rate or rate) == number_before_unit(rate):
         # Each operation touches one partition: the rows and the summary must be of one run.
@@ -217,6 +220,8 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     n = int(done)
     if ERRORS in log.summary:
         failures, failed = log.summary[ERRORS]
+        if failed:
+            check_total(source, sum(map(parse_count, failed.values())), parse_count(failures), log.start_line)
         for name in names:
             result.statuses[name] = {"OK": int(counts.get(name, 0)), "ERROR": int(parse_count(failed.get(name, "0")))}
         if not names:

@@ -13,7 +13,14 @@ from itertools import chain, count, pairwise
 from typing import Any
 
 from loadstone.importers.json_text import read_documents
-from loadstone.importers.run import OPERATIONS, ImportedRun, build_histogram, build_series, histogram_figures
+from loadstone.importers.run import (
+    OPERATIONS,
+    ImportedRun,
+    build_histogram,
+    build_series,
+    check_rate,
+    histogram_figures,
+)
 from loadstone.importers.source import Source
 from loadstone.results.value import PERCENTILES, Value
 
@@ -208,6 +215,23 @@ def check_job(job: Job, options: Mapping[str, Any]) -> None:
             raise ValueError(f"it was written after {longest / 1000:g} of {length} s, and the final report is missing")
 
 
+def check_direction(way: Job) -> None:
+    """Raises ValueError if a direction's rates × its time, or its latencies, are not its operations and bytes."""
+    seconds = float(way["runtime"]) / 1000
+    if "total_ios" in way and seconds:
+        check_rate(float(way["iops"]), seconds, int(way["total_ios"]), slack=rate_step([way]) * seconds)
+    if "io_bytes" in way and seconds:
+        unit = bytes_unit(way)
+        speed, step = (float(way["bw_bytes"]), 1.0) if "bw_bytes" in way else (float(way["bw"]) * KIB, float(KIB))
+        slack = float(way.get("bw_step", step)) * seconds + float(way.get("io_step", unit))
+        if abs(speed * seconds - float(way["io_bytes"]) * unit) > slack + 0.01 * speed * seconds:
+            raise ValueError(f"{way['io_bytes']} bytes in {seconds:g} s are not {speed:,.0f} B/s")
+    most = count_operations(way)
+    for name, lat in way.items():
+        if name.endswith("lat_ns") and isinstance(lat, Mapping) and int(lat.get("N", 0)) > 1.01 * most + 1:
+            raise ValueError(f"{name} has {lat['N']} latencies of {most} operations")
+
+
 def rate_step(parts: Sequence[Job]) -> float:
     """The resolution of a rate: before fio 2.2 each is a whole number."""
     return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
@@ -228,6 +252,8 @@ def count_step(parts: Sequence[Job]) -> float:
 
 def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None:
     """The figures of reads, writes or trims."""
+    for job in jobs:
+        check_direction(job)
     done = sum(map(count_operations, jobs))
     # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from loadstone.importers import fio
 from loadstone.importers.number import last_digit
-from loadstone.importers.run import ImportedRun
+from loadstone.importers.run import ImportedRun, check_rate
 from loadstone.importers.source import Source
 
 NAME = "fio-normal"
@@ -46,7 +46,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     options: dict[str, dict[str, str]] = {}
     lat: dict[str, Any] = {}
     way, group = "", 0
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         if match := GROUP.search(line):
             if report["groups"]:
@@ -156,6 +156,8 @@ def set_counts(job: dict[str, Any], counts: list[int]) -> None:
                 if isinstance(lat, dict):
                     lat["N"] = count
             if way != "sync" and job[way]["runtime"]:
+                seconds = job[way]["runtime"] / 1000
+                check_rate(job[way]["iops"], seconds, count, slack=job[way]["iops_step"] * seconds)
                 job[way] |= {"iops": count * 1000 / job[way]["runtime"], "iops_step": 0.0}
 
 

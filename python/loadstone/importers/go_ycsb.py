@@ -16,6 +16,7 @@ from loadstone.importers.run import (
     OPERATIONS,
     ImportedRun,
     build_series,
+    check_rate,
     check_total,
     command_fact,
     count_errors,
@@ -37,6 +38,8 @@ TOTAL = "TOTAL"
 FAILED = "_ERROR"
 FIELDS = {"AVG(US)": "mean", "MIN(US)": "min", "MAX(US)": "max"}
 PERCENTILE = re.compile(r"([\d.]+)TH\(US\)")
+# The rows of a run and its end are printed within this time, s.
+APART_S = 1.0
 CUT = "import the whole output of the run, up to what follows `Run finished`"
 
 Row = dict[str, float | None]
@@ -68,14 +71,16 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [GoYcsbReport()]
     header: list[str] = []
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         text = line.strip()
         command = parse_command(line)
         # A run ends with the rows after `Run finished`, even if they are lost; later lines belong to another run.
-        if (report.final or report.finished is not None) and (
-            text.strip("*").strip() == "properties" or FINISHED.search(line) or (command and command.phase)
-        ):
+        header_line = text.strip("*").strip() == "properties"
+        ended = bool(report.final) or report.finished is not None
+        begins = header_line or FINISHED.search(line) or (command and command.phase)
+        # The properties precede the first interval: an earlier run was interrupted.
+        if (ended and begins) or (report.intervals and header_line):
             report = GoYcsbReport(line=index)
             reports.append(report)
         if match := PROPERTY.search(line):
@@ -97,6 +102,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
             if entries and report.final and (report.closed or any(name in report.final for name, _ in entries)):
                 report = GoYcsbReport(line=index)
                 reports.append(report)
+            if report.finished is None and report.intervals and restarts(report.intervals[-1], entries):
+                report = GoYcsbReport(line=index)
+                reports.append(report)
             for operation, entry in entries:
                 add_row(report, operation, entry)
             report.closed = report.closed or (bool(report.final) and not entries and not text.startswith(("+-", "+=")))
@@ -115,6 +123,17 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if not report.final or not report.bordered or operations - report.final.keys():
             raise source.error_at("the go-ycsb log is cut: no report follows `Run finished`", CUT, report.line)
     return [read_report(report, source) for report in reports]
+
+
+def restarts(before: dict[str, Row], entries: list[tuple[str, Row]]) -> bool:
+    """Whether rows count from a later start: an operation has fewer seconds and operations than before."""
+    fewer = [
+        (row["TAKES(S)"] or 0.0) < (before[name]["TAKES(S)"] or 0.0)
+        and (row["COUNT"] or 0.0) < (before[name]["COUNT"] or 0.0)
+        for name, row in entries
+        if name in before
+    ]
+    return bool(fewer) and all(fewer)
 
 
 def drop_last(line: str) -> str:
@@ -181,6 +200,10 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         run.loop = "open"
         run.facts |= {"target": target, "latency": "service"}
     for operation, row in report.final.items():
+        rate, seconds = row["OPS"] or 0.0, row["TAKES(S)"] or 0.0
+        with source.report_damage("a row of the go-ycsb report is damaged: {error}", CUT, report.line):
+            # Both have one decimal.
+            check_rate(rate, seconds, row["COUNT"] or 0.0, slack=0.1 * (rate + seconds))
         name = operation.removesuffix(FAILED)
         if operation != TOTAL:
             status = "OK" if name == operation else "ERROR"
@@ -198,7 +221,9 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
         rates = [entry["OPS"] or 0.0 for name, entry in simple.items() if not name.endswith(FAILED)]
         run.add_figure("throughput", sum(rates), "op/s", done, 0.1 * len(rates))
         run.add_note("derived", "this go-ycsb prints no TOTAL: throughput is the sum of its operations' OPS", "")
-    run.add_figure("runtime", (report.finished or takes) * 1e9, "ns", 1)
+    # Rates cover the time of the rows; the time until the end includes a warm-up.
+    apart = report.finished is None or abs(report.finished - takes) > APART_S
+    run.add_figure("runtime", (takes if apart and takes else report.finished or takes) * 1e9, "ns", 1)
     run.add_figure("operations", done, OPERATIONS, done)
     run.add_figure("errors", count_errors(run.statuses), OPERATIONS, done)
     for operation, row in report.final.items():

@@ -74,7 +74,7 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every test in the file. Raises LoadstoneError if one is truncated."""
     logs: list[TestLog] = []
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         if match := OPTIONS.search(line):
             with source.report_damage("the options of the test are cut", CUT, index):
                 logs.append(TestLog(dict(json.loads(match[1])), index))
@@ -129,6 +129,8 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
         raise source.error_at(f"the log ends before the test {test}: it has no summary of timings", CUT, log.line)
     if len(log.finished) != clients:
         raise source.error_at(f"{len(log.finished)} of {clients} clients finished the test {test}", CUT, log.line)
+    if sorted(map(int, log.summary)) != sorted(time for time, _ in log.finished.values()):
+        raise source.error_at(f"the summary of timings of the test {test} differs from its clients'", CUT, log.line)
     run = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
     for fact, option in FACTS.items():
         if isinstance(value := log.options.get(option), int | float | str):

@@ -199,6 +199,8 @@ def parse_log(source: Source) -> HistogramLog:
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
         raise source.error_at("the histogram log has no values", "was anything measured?")
     interpret_tags(log, lines, source)
+    if not log.tags:
+        raise source.error_at("the histogram log has only times of waiting", "import the log of service times as well")
     for tag, intervals in log.tags.items():
         if tag.status != CENSORED:
             check_overlap(tag, intervals, source)

@@ -85,6 +85,9 @@ def read_report(document: Document) -> ImportedRun:
         for sample in result.get("log", [])
         if float(sample["duration_s"]) > 0
     ]
+    counts = [int(sample["cycle_count"]) for sample in result.get("log", []) if "cycle_count" in sample]
+    if counts and abs(sum(counts) - cycles) > 1 + 0.001 * cycles:
+        raise ValueError(f"its samples cover {sum(counts)} cycles, and its total is {cycles}")
     run.series = build_series(rows)
     if errors:
         run.statuses["CYCLE"] = {"OK": max(cycles - errors, 0), "ERROR": errors}

@@ -15,7 +15,7 @@ from typing import Any
 
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, command_fact, mix_fact
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_rate, check_total, command_fact, mix_fact
 from loadstone.importers.source import Source
 
 NAME = "memtier"
@@ -81,7 +81,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     header: list[tuple[str, int]] = []
     section: Section = {}
     command = ""
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
         if match := COMMAND.search(text):
             command = match[1]
@@ -121,12 +121,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def parse_options(command: str) -> dict[str, str]:
     """The options of a command line, by the names of the JSON report, with their defaults."""
     try:
-        words = shlex.split(command)[1:]
+        arguments = shlex.split(command)[1:]
     except ValueError:
         # An unclosed quote: the line was cut.
-        words = command.split()[1:]
+        arguments = command.split()[1:]
     options = dict(DEFAULTS)
-    for word, following in zip_longest(words, words[1:], fillvalue=""):
+    for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         if match := re.fullmatch(r"--([\w-]+)(?:=(.*))?|-(\w)(.*)", word):
             name = SHORT.get(match[3], match[3]) if match[3] else match[1]
             value = match[2] or match[4] or ("true" if following.startswith("-") else following) or "true"
@@ -188,6 +188,9 @@ def read_section(
     rates = {name: parse_number(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
     check_total(source, sum(rates.values()), rate, None, slack=0.01 * rate + 0.1)
     run.add_text("throughput", str(totals["Ops/sec"]), 1.0, "op/s", n)
+    if "Total duration" in runtime and "Count" in totals:
+        # The duration has whole ms.
+        check_rate(rate, float(runtime["Total duration"]) / 1000, n, slack=0.002 * rate)
     if "Total duration" in runtime:
         run.add_figure("runtime", float(runtime["Total duration"]) * MS, "ns", 1, MS)
     elif rate and n:

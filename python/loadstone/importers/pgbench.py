@@ -64,10 +64,13 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [PgbenchReport()]
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         starts = VERSION.search(line) or PROGRESS.search(line) or line.startswith("transaction type:")
-        if (starts or COMMAND.search(line)) and report.tps:
+        progress = PROGRESS.search(line)
+        # A run that was interrupted has no report: the next one counts its time from 0 again.
+        restarts = progress and report.progress and float(progress[1]) < report.progress[-1][0]
+        if ((starts or COMMAND.search(line)) and report.tps) or restarts:
             report = PgbenchReport(line=index)
             reports.append(report)
         with source.report_damage("a line of pgbench's report is damaged: {error}", CUT, index):
@@ -117,6 +120,7 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))
         add_facts(report, run)
+        check_times(report, done)
         run.statuses["TRANSACTION"] = {"OK": done, **({"FAILED": failed} if failed else {}),
                                        **({"SKIPPED": skipped} if skipped else {})}  # fmt: skip
         run.add_text("throughput", rate, 1.0, "op/s", done)
@@ -133,6 +137,25 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
             add_scripts(report, run, done, source)
     run.series = build_series(rows_of(report))
     return run
+
+
+def check_times(report: PgbenchReport, done: int) -> None:
+    """Raises ValueError if the rate, duration, progress and number of transactions contradict each other."""
+    rows = rows_of(report)
+    printed = sum(rate * length for _, length, rate in rows)
+    if printed > 1.01 * done + 1 + 0.1 * sum(length for _, length, _ in rows):
+        raise ValueError(f"its progress covers {printed:,.0f} transactions, and its total is {done:,}")
+    # Without its connections, a run that reconnects is shorter than its duration.
+    rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
+    including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
+    speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))
+    if not speed or duration is None or report.aborted:
+        return
+    seconds, stated = done / speed, float(duration[1])
+    # The last transactions end after the duration.
+    late = 10 * (parse_number(report.fields.get("latency average", "0").split(" ")[0]) or 0.0) / 1000
+    if not 0.9 * stated - 1 <= seconds <= 1.1 * stated + 5 + late:
+        raise ValueError(f"{done:,} transactions at {speed:,g} a second are not {stated:g} s")
 
 
 def first_count(text: str) -> int:

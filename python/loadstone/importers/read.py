@@ -132,6 +132,9 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
+    if chosen is not csv_table:
+        for run in result:
+            run.unknown |= dict.fromkeys(source.comments)
     if not result:
         raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")
     return result

@@ -63,7 +63,8 @@ def recognise_text(text: str) -> bool:
     return (
         CSV_HEADER in text
         or any(
-            re.search(pattern.pattern.removeprefix("^"), text, re.MULTILINE) is not None and "requests" in text
+            re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), text, re.MULTILINE) is not None
+            and "requests" in text
             for pattern in (BEGIN, QUIET)
         )
         or re.search(r'(?m)^"(?:PING_INLINE|PING_BULK|PING_MBULK|SET|GET)","[\d.]+"\s*$', text) is not None
@@ -75,7 +76,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     tests: list[Test] = []
     command = ""
     header: list[str] = []
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         torn = source.torn and index == source.last
         if match := COMMAND.search(line):
             command = match[1]

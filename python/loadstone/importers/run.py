@@ -96,8 +96,13 @@ class ImportedRun:
         return known.get("errors", 0.0), known.get("operations", 0.0)
 
     def add_figure(self, metric: str, value: float | None, unit: str, n: int, resolution: float = 0.0) -> None:
-        """Adds a figure, and the value of its last digit; None (the tool could not compute it) is ignored."""
+        """Adds a figure, and the value of its last digit; None (the tool could not compute it) is ignored.
+
+        Raises ValueError if it is negative, which no quantity of a benchmark is.
+        """
         if value is not None and math.isfinite(value):
+            if value < 0:
+                raise ValueError(f"{metric} is negative: {value:g}")
             self.values.append(Value(metric, value, unit, n, resolution=resolution))
 
     def add_text(self, metric: str, text: str, scale: float, unit: str, n: int) -> None:
@@ -141,6 +146,12 @@ def check_total(source: Source, parts: float, total: float, line: int | None, sl
             f"its lines cover {units.format_count(parts)} operations, and its total is {units.format_count(total)}"
         )
         raise source.error_at(message, "import the whole output of one run; another run's lines may be mixed in", line)
+
+
+def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:
+    """Raises ValueError when a rate × its time is not the number of operations, within 1 % and `slack` operations."""
+    if abs(rate * seconds - done) > 1 + slack + 0.01 * done:
+        raise ValueError(f"{done:,.0f} operations in {seconds:g} s are not {rate:,g} a second")
 
 
 def build_series(rows: Sequence[tuple[float | None, ...]], least: int = 2) -> Series | None:

@@ -57,10 +57,13 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [ScyllaBenchReport()]
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         report = reports[-1]
         starts = COMMAND.search(line) or line.strip() == "Configuration" or line.startswith("Mode:")
-        if starts and report.totals:
+        row = ROW.match(line)
+        # A run that was interrupted has no totals: the next one counts its time from 0 again.
+        restarts = row and report.rows and go_duration(row[1])[0] < report.rows[-1][0]
+        if (starts and (report.totals or report.rows)) or restarts:
             report = ScyllaBenchReport(line=index)
             reports.append(report)
         torn = source.torn and index == source.last

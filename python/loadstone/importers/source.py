@@ -19,6 +19,8 @@ from loadstone.results.trial_result import Scalar
 # No log has longer lines; a JSON document may, and is read from the complete text.
 LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
+# Longer lines are documents, which have no comments.
+COMMENTED_MAX = 1000
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 # The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
@@ -40,6 +42,8 @@ COLLECTORS = (
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
 # The files of docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
+# A comment that users add after a figure. `<=` is part of several reports.
+COMMENT = re.compile(r"(?<=\S)\s+((?:#|//|<--?|←)\s.*)$")
 # The indentation of a block of code in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
@@ -61,6 +65,17 @@ class Source:
     def lines(self) -> list[str]:
         """The lines of the source, without line ends, colours, and text overwritten on a terminal."""
         return [tidy_line(line) for line in self.text.split("\n")]
+
+    @cached_property
+    def bare_lines(self) -> list[str]:
+        """The lines without the comments after their figures."""
+        return [COMMENT.sub("", line) if len(line) < COMMENTED_MAX else line for line in self.lines]
+
+    @property
+    def comments(self) -> list[str]:
+        """The comments after figures that were read."""
+        short = (self.lines[index] for index in sorted(self.used) if len(self.lines[index]) < COMMENTED_MAX)
+        return [match[1] for line in short if (match := COMMENT.search(line))]
 
     @property
     def torn(self) -> bool:

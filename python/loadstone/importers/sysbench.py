@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass, field
 
 from loadstone.importers.number import last_digit, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_total, command_fact
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_rate, check_total, command_fact
 from loadstone.importers.source import Source
 
 NAME = "sysbench"
@@ -28,6 +28,7 @@ TESTS = ("CPU speed", "SQL statistics", "File operations")
 # Figures of the test `fileio`, from 1.0 on.
 FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
          "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
+PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects")
 MIB = 1 << 20
 MS = 1e6
 CUT = "import sysbench's whole output, up to its fairness of threads"
@@ -56,9 +57,14 @@ def recognise_text(text: str) -> bool:
 def read_runs(source: Source) -> list[ImportedRun]:
     """Every run in the file. Raises LoadstoneError if one is truncated."""
     reports = [SysbenchReport()]
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         report = reports[-1]
-        if report.ended and (VERSION.search(line) or COMMAND.search(line) or line.startswith("Running the test")):
+        begins = VERSION.search(line) or line.startswith("Running the test")
+        interval = INTERVAL.search(line)
+        # A run that was interrupted has no report, and the next one begins with its version or its options.
+        restarts = bool(interval and report.intervals and float(interval[1]) < report.intervals[-1][0])
+        restarts = restarts or (bool(report.fields) and bool(begins))
+        if restarts if not report.ended else (begins or COMMAND.search(line)):
             report = SysbenchReport(line=index)
             reports.append(report)
         if parse_line(report, line):
@@ -117,6 +123,11 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
             events * last_digit(time) / seconds**2 if seconds else 0.0)  # fmt: skip
     run.add_text("runtime", time, 1e9, "ns", 1)
     run.add_figure("operations", events, OPERATIONS, events)
+    for field_name in (name for name in PER_SECOND if seconds and name in fields):
+        if match := re.match(r"(\d+) +\(([\d.]+) per sec\.\)", fields[field_name]):
+            check_rate(float(match[2]), seconds, int(match[1]))
+    for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
+        check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
     if transactions := fields.get("transactions"):
         count = int(transactions.split(" ")[0])
         check_total(source, count, events, report.line)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from loadstone.importers.run import ImportedRun
+from loadstone.importers.run import ImportedRun, check_total
 from loadstone.importers.source import Source
 
 NAME = "terasort"
@@ -28,6 +28,10 @@ ENDED = re.compile(
 )
 COUNTERS = re.compile(r"(?:mapreduce\.Job|mapred\.JobClient): Counters: (\d+)\s*$")
 COUNTER = re.compile(r"(?:^|mapred\.JobClient:)\s+([A-Z][\w :()/-]*?) *=(\d+)\s*$")
+# The counters of figures and facts.
+COUNTERS_READ = ("CHECKSUM", "Launched map tasks", "Launched reduce tasks", "Bytes Read", "Bytes Written",
+                 "Spilled Records", "Reduce output records")  # fmt: skip
+SHUFFLE_ERRORS = ("BAD_ID", "CONNECTION", "IO_ERROR", "WRONG_LENGTH", "WRONG_MAP", "WRONG_REDUCE", "Failed Shuffles")
 ROW_BYTES = 100
 CUT = "import the whole log of the job, up to its counters"
 
@@ -58,7 +62,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every job in the file. Raises LoadstoneError if one is truncated."""
     jobs: list[Job] = []
     stage = ""
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         if match := STAGE.search(line):
             stage = "" if match[2] else match[1]
         elif SPLITS.match(line):
@@ -113,6 +117,19 @@ def read_job(job: Job, source: Source) -> ImportedRun:
         raise source.error_at(f"the counters of {job.name} are damaged: they have no {counted}", CUT, job.line)
     rows = counters[counted]
     run.facts["rows"] = rows
+    written = counters.get("Reduce output records", 0)
+    if job.stage == "TeraSort":
+        check_total(source, counters.get("Reduce output records", rows), rows, job.line)
+    elif job.stage == "TeraValidate" and written > 1:
+        # Apart from the checksum, it writes rows that are out of order.
+        run.end = "failed"
+        run.add_note("failed", f"TeraValidate reports {written - 1} errors: the rows are not sorted", "sort again")
+    used = {counted, *COUNTERS_READ}
+    run.omitted |= dict.fromkeys(name for name in counters if name not in used)
+    if lost := sum(counters.get(name, 0) for name in SHUFFLE_ERRORS):
+        run.add_note(
+            "retries", f"{lost} errors of the shuffle, whose retries are part of the time", "check the cluster"
+        )
     if "CHECKSUM" in counters:
         run.facts["checksum"] = f"{counters['CHECKSUM']:x}"
     for fact, name in (("maps", "Launched map tasks"), ("reduces", "Launched reduce tasks")):

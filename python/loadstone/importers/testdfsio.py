@@ -44,7 +44,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
     blocks: list[tuple[str, int, dict[str, tuple[float | None, float]]]] = []
     commands: list[str] = []
     comments: dict[str, None] = {}
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         if command := COMMAND.search(line):
             commands.append(command[1])
             source.used.add(index)

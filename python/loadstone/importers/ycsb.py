@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source, is_log_prefix
-from loadstone.importers.ycsb_report import CUT, OVERALL, ReportContext, ReportEntry, build_run
+from loadstone.importers.ycsb_report import CUT, LATENCY, OVERALL, ReportContext, ReportEntry, build_run
 
 NAME = "ycsb"
 TITLE = "YCSB text"
 ENTRY = re.compile(r"\[([^\[\]]+)\],\s*([^,\[\]]+),\s*(\S+)\s*$")
+MEASUREMENT = re.compile(rf"(?:Total )?Operations|Return=\S+|{LATENCY.pattern}")
 TORN = re.compile(r"\[[A-Z][\w%-]*(\](, ?[^,]*(, ?\S*)?)?)?$")
 SIGNS = ("[OVERALL],", " operations; ", "YCSB Client 0.")
 # YCSB-cpp prints the same status lines.
@@ -44,7 +45,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def join_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Lines with their indices; a command continued by backslashes is one line."""
     joined, start = "", 0
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         if line.endswith("\\") and (joined or "ycsb" in line):
             joined, start = joined + line[:-1] + " ", start if joined else index
             continue
@@ -62,8 +63,8 @@ def entry_of(text: str, index: int, source: Source) -> ReportEntry | None:
     try:
         return ReportEntry(match[1], match[2].strip(), parse_number(match[3]), index)
     except ValueError:
-        # Prose may look like an entry; a metric of the report with another value is a damaged line.
-        if match[1] == OVERALL:
+        # Prose may look like an entry; a measurement of the report with another value is a damaged line.
+        if match[1] == OVERALL or MEASUREMENT.fullmatch(match[2].strip()):
             raise source.error_at(f"[{match[1]}], {match[2]} is not a number: {match[3][:40]}", CUT, index) from None
         return None
 

@@ -45,10 +45,12 @@ def read_runs(source: Source) -> list[ImportedRun]:
     """Every phase in the file. Raises LoadstoneError if one is truncated."""
     phases = [Phase()]
     command = ""
-    for index, line in enumerate(source.lines):
+    for index, line in enumerate(source.bare_lines):
         if match := COMMAND.search(line):
             command = match[1]
         elif match := STATUS.search(line):
+            if phases[-1].statuses and int(match[1]) < phases[-1].statuses[-1][0]:
+                raise source.error_at("a phase is cut: its status lines begin again, and it has no summary", CUT, index)
             phases[-1].statuses.append((int(match[1]), int(match[2]), match[3]))
         elif match := LINE.search(line):
             if index == source.last and source.torn:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from loadstone.engine.events import TIMED_STEPS
 from loadstone.engine.histogram import Histogram
@@ -131,6 +132,10 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
             blocks = {name: block for name, block in operations.items() if (name in responses) is not service}
             add_mean(blocks, f"{ALL}{suffix}.mean", total, run)
     add_verification(run)
+    if any(
+        after.seconds < before.seconds and after.total < before.total for before, after in pairwise(context.statuses)
+    ):
+        raise source.error_at("status lines of an earlier run precede the report: that run is cut", CUT, line)
     run.series = status_series(context.statuses)
     if run.loop == "open" and not responses:
         run.facts["latency"] = "service"
