@@ -53,6 +53,7 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         "size": "8m",
         "fsync": 32,
         "mode": "randrw",
+        "work.rwmixread": 70,
         "latency": "completion",
     }
     # iodepth × numjobs is a number of clients only if the engine is asynchronous and keeps its queue full.

@@ -261,6 +261,8 @@ def test_go_ycsb_lines_are_read_after_the_run() -> None:
         "tool": "go-ycsb",
         "phase": "run",
         "records": 1000,
+        "operationcount": 8000,
+        "readallfields": "true",
         "mix": "50 % read, 50 % update",
         "distribution": "uniform",
     }

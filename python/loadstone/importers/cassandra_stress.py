@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import parse_grouped, parse_number
-from loadstone.importers.run import ALL, ImportedRun, build_series, check_total
+from loadstone.importers.run import ALL, ImportedRun, build_series, check_rate, check_total
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
@@ -43,6 +43,8 @@ LAST = "total operation time"
 REQUIRED = ("op rate", "latency mean", "latency max", LAST)
 # Lines of a summary that correspond to no figure of a result.
 NOT_READ = re.compile(r"partition rate|row rate|total gc .*|avg gc .*|st\w*dev gc .*|improvement over .*")
+# The columns of rows that are part of a series.
+SERIES = ("op/s", "med", ".99", "time")
 COUNTS = ("total partitions", "total operations")
 ERRORS = "total errors"
 CUT = "import the whole output of cassandra-stress, from its settings to END"
@@ -189,6 +191,9 @@ def read_log(log: StressLog, source: Source) -> ImportedRun:
         add_facts(log.settings, log.command, log.clients, result)
         add_figures(log, result, source)
     result.series = time_series(log)
+    result.omitted |= dict.fromkeys(
+        f"rows: {name}" for name in log.columns if name not in (*SERIES, "type", "total ops")
+    )
     if log.unread:
         result.add_note("rows-left-out", f"{log.unread} rows could not be read", "check the log")
     return result
@@ -215,6 +220,12 @@ def add_figures(log: StressLog, result: ImportedRun, source: Source) -> None:
     # Rows have a decimal, the summary whole seconds.
     seconds = rows.get("time") or parse_clock(log.summary[LAST][0])
     step = 0.1e9 if rows.get("time") else 1e9
+    clock = parse_clock(log.summary[LAST][0])
+    if abs(seconds - clock) > 2 + 0.01 * clock:
+        raise ValueError(f"its rows end after {seconds:g} s, and its total operation time is {clock:g} s")
+    if rows and (speed := parse_count(rate)):
+        # The rate and the time of rows are rounded.
+        check_rate(speed, seconds, done, slack=0.1 * speed + seconds)
     if not done:
         done = round((parse_grouped(number_before_unit(rate), 0) or 0.0) * seconds)
     n = int(done)
@@ -278,9 +289,9 @@ def parse_clock(text: str) -> float:
 def time_series(log: StressLog) -> Series | None:
     """The rows as a series; None if there are fewer than two."""
     columns = [name for name in log.columns if name != "type"]
-    if not all(name in columns for name in ("op/s", "med", ".99", "time")):
+    if not all(name in columns for name in SERIES):
         return None
-    indices = [columns.index(name) for name in ("op/s", "med", ".99", "time")]
+    indices = [columns.index(name) for name in SERIES]
     rows, at = [], 0.0
     for row in log.rows:
         rate, p50, p99, until = (row[index] for index in indices)

@@ -13,6 +13,7 @@ from itertools import chain, count, pairwise
 from typing import Any
 
 from loadstone.importers.json_text import read_documents
+from loadstone.importers.number import number_or_text
 from loadstone.importers.run import (
     OPERATIONS,
     ImportedRun,
@@ -37,6 +38,23 @@ ALL_CLIENTS = "All clients"
 # Options and their facts.
 FACTS = {"io_engine": "ioengine", "block_size": "bs", "direct": "direct", "mode": "rw", "size": "size"}
 NUMBERS = ("iodepth", "numjobs", "fsync", "fdatasync")
+# Options that state a place or the form of the output, and a length, which is the figure `runtime`.
+NOT_OF_WORK = (
+    "name",
+    "filename",
+    "directory",
+    "group_reporting",
+    "description",
+    "runtime",
+    "time_based",
+    "write_bw_log",
+    "write_lat_log",
+    "write_iops_log",
+    "log_avg_msec",
+    "status_interval",
+    "output",
+    "percentile_list",
+)
 NS_PER_MS = 1e6
 # A timed job runs for at least this share of its time.
 TIMED = 0.99
@@ -175,6 +193,9 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
+    named = {*FACTS.values(), *NUMBERS, *NOT_OF_WORK}
+    run.facts |= {f"work.{name}": number_or_text(str(options[name])) for name in sorted({*options} - named)
+                  if not name.startswith("rate")}  # fmt: skip
     rates = {name: options[name] for name in options if name == "rate" or name.startswith("rate_iops")}
     if rates:
         run.loop = "open"

@@ -32,7 +32,9 @@ LINE = re.compile(r"([A-Z][A-Z_]*)\s+- (Takes\(s\): .*)$")
 PROPERTY = re.compile(r'"([\w.]+)"="([^"]*)"$')
 FACTS = {"recordcount": "records", "requestdistribution": "distribution", "command": "phase"}
 PROPORTION = "proportion"
-SETTINGS = ("threadcount", "target", "command", *FACTS, "fieldcount", "fieldlength")
+SETTINGS = ("threadcount", "target", "command", *FACTS, "fieldcount", "fieldlength", "operationcount", "insertorder",
+            "readallfields", "writeallfields", "maxscanlength", "scanlengthdistribution", "fieldlengthdistribution",
+            "insertstart", "insertcount", "dataintegrity", "batch.size")  # fmt: skip
 FINISHED = re.compile(r"Run finished, takes (\S+)")
 TOTAL = "TOTAL"
 FAILED = "_ERROR"
@@ -187,6 +189,9 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     for name, text in report.facts.items():
         if name in SETTINGS and name not in ("threadcount", "target"):
             run.facts[FACTS.get(name, name)] = number_or_text(text)
+        elif name not in ("threadcount", "target") and not name.endswith(PROPORTION):
+            # Properties of the binding, of the measurement, and of places.
+            run.omitted[name] = None
     weights = {
         name.removesuffix(PROPORTION): float(text)
         for name, text in report.facts.items()
@@ -229,6 +234,7 @@ def read_report(report: GoYcsbReport, source: Source) -> ImportedRun:
     for operation, row in report.final.items():
         add_latencies(run, ALL if operation == TOTAL else operation.lower().replace("_", "-"), row)
     run.series = throughput_series(report.intervals)
+    run.omitted |= {"intervals, except throughput": None} if report.intervals else {}
     return run
 
 

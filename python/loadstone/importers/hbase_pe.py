@@ -41,6 +41,9 @@ FACTS = {
     "multi_get": "multiGet",
     "regions": "presplitRegions",
 }
+# Options that change no operation, or are read elsewhere.
+NOT_OF_WORK = ("cmdName", "numClientThreads", "tableName", "traceRate", "period", "cycles", "nomapred", "reportLatency",
+               "size", "startRow", "perClientRunRows")  # fmt: skip
 CUT = "import the whole log of PerformanceEvaluation, up to its summary of timings"
 US = 1e3
 
@@ -132,9 +135,10 @@ def read_test(log: TestLog, source: Source) -> ImportedRun:
     if sorted(map(int, log.summary)) != sorted(time for time, _ in log.finished.values()):
         raise source.error_at(f"the summary of timings of the test {test} differs from its clients'", CUT, log.line)
     run = ImportedRun(dimensions={"test": test}, clients=clients, facts={"tool": NAME}, step_ns=log.us * US)
-    for fact, option in FACTS.items():
-        if isinstance(value := log.options.get(option), int | float | str):
-            run.facts[fact] = value
+    names = {option: fact for fact, option in FACTS.items()}
+    for option, value in log.options.items():
+        if isinstance(value, int | float | str) and option not in NOT_OF_WORK:
+            run.facts[names.get(option, f"work.{option}")] = value
     rows = sum(part for _, part in log.finished.values())
     longest = max(part for part, _ in log.finished.values())
     rate = rows * 1000 / longest if longest else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from loadstone.importers.number import parse_number
+from loadstone.importers.number import number_or_text, parse_number
 from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_total, command_fact, mix_fact
 from loadstone.importers.source import Source
 
@@ -31,6 +31,10 @@ ABORTED = "results are incomplete"
 MS = 1e6
 # The definitions of a rate, the preferred one first.
 RATES = ("without", "excluding", "including reconnection")
+FACTS = {"script": "transaction type", "query_mode": "query mode", "threads": "number of threads",
+         "tries": "maximum number of tries"}  # fmt: skip
+READ = ("scaling factor", "number of clients", "duration", "latency average", "number of failed transactions",
+        "number of transactions actually processed", "number of transactions skipped")  # fmt: skip
 # Rows of pgbench_accounts for each unit of the scale (pgbench.c).
 ROWS_PER_SCALE = 100_000
 CUT = "import pgbench's whole output, up to its tps"
@@ -136,6 +140,7 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
         if several:
             add_scripts(report, run, done, source)
     run.series = build_series(rows_of(report))
+    run.omitted |= {"progress, except throughput": None} if report.progress else {}
     return run
 
 
@@ -169,9 +174,10 @@ def add_facts(report: PgbenchReport, run: ImportedRun) -> None:
     run.clients = int(fields["number of clients"]) if "number of clients" in fields else None
     run.facts |= {"version": report.version} if report.version else {}
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
-    for fact, name in (("script", "transaction type"), ("query_mode", "query mode")):
+    for fact, name in FACTS.items():
         if name in fields:
-            run.facts[fact] = fields[name]
+            run.facts[fact] = number_or_text(fields[name])
+    run.omitted |= dict.fromkeys(name for name in fields if name not in (*READ, *FACTS.values()))
     if "scaling factor" in fields:
         run.facts["scale"] = int(fields["scaling factor"])
         # `select only` and the other built-in scripts work on pgbench's own tables.

@@ -28,6 +28,9 @@ STATISTIC = re.compile(r"^\s+(max|median|mean|[\d.]+t?h):\s+(\S+)\s*$")
 HEADER = re.compile(r"^\s*time\s+(?:ops|operations)/s\s+")
 ROW = re.compile(r"^\s*([\d.hmsµun]+s)\s+(\d+)\s+(\d+)\s+(\d+)((?:\s+[\d.hmsµun]+s)*)\s*")
 STATISTICS = {"median": "p50"}
+# The columns of rows that are part of a series.
+SERIES = ("median", "99th")
+STOPPED = re.compile(r"^(interrupted|Following critical errors were caught during the run)")
 # The lines of each latency, in order.
 REQUIRED = ("max", "99.9th", "99th", "95th", "90th", "median", "mean")
 CUT = "import scylla-bench's whole output, up to its latencies"
@@ -42,6 +45,8 @@ class ScyllaBenchReport:
     settings: dict[str, str] = field(default_factory=dict)
     totals: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
+    # The line of an interrupt or of errors.
+    stopped: str = ""
     # Whether cql-stress wrote the report.
     other: bool = False
     rows: list[tuple[float, float, list[str]]] = field(default_factory=list)
@@ -89,6 +94,8 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
         report.columns = line.split()
     elif match := ROW.match(line):
         report.rows.append((go_duration(match[1])[0], float(match[2]), match[5].split()))
+    elif match := STOPPED.match(line):
+        report.stopped = match[1]
     elif torn:
         return False
     elif match := TOTAL.match(line):
@@ -161,6 +168,11 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
                 run.add_figure(
                     f"{name}{'' if headline else '.service'}.{statistic}", value * 1e9, "ns", done, digit * 1e9
                 )
+    run.omitted |= dict.fromkeys([*(name for name in report.totals if name in ("Total rows", "Rows/s")),
+                                  *(f"rows: {name}" for name in report.columns[4:] if name not in SERIES)])  # fmt: skip
+    if report.stopped:
+        run.end = "stopped" if report.stopped == "interrupted" else "failed"
+        run.add_note("stopped", f"scylla-bench reports: {report.stopped}", "run it to its end")
     run.series = time_series(report)
     return run
 
@@ -176,8 +188,9 @@ def facts_of_work(settings: dict[str, str]) -> dict[str, Scalar]:
         facts["records"] = int(counts[0]) * int(counts[1])
     if match := re.fullmatch(r"Fixed\((\d+)\)", settings.get("Clustering row size", "")):
         facts["record_bytes"] = int(match[1])
-    if settings.get("Rows per request", "").isdigit():
-        facts["rows_per_request"] = int(settings["Rows per request"])
+    for fact, name in (("rows_per_request", "Rows per request"), ("work.connections", "Connections")):
+        if settings.get(name, "").isdigit():
+            facts[fact] = int(settings[name])
     if settings.get("Mode") in ("read", "write"):
         facts["mix"] = mix_fact({settings["Mode"]: 1})
     return facts

@@ -23,12 +23,20 @@ PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 # The last line of every version.
 END = re.compile(r"^\s*execution time \(avg/stddev\): +[\d.]+/[\d.]+")
-FACTS = {"Block size": "block_size", "total file size": "size", "Prime numbers limit": "primes"}
+# Options of the test `fileio`, which are sentences.
+LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
+FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
 TESTS = ("CPU speed", "SQL statistics", "File operations")
 # Figures of the test `fileio`, from 1.0 on.
 FILES = {"reads/s": "read.throughput", "writes/s": "write.throughput", "fsyncs/s": "sync.throughput",
          "read, MiB/s": "read.bandwidth", "written, MiB/s": "write.bandwidth"}  # fmt: skip
 PER_SECOND = ("transactions", "queries", "read/write requests", "other operations", "ignored errors", "reconnects")
+LATENCIES = ("Latency", "General statistics", "per-request statistics", "response time", "Test execution summary")
+# Settings that are no options of a test, and lines that are read or correspond to no figure of a result.
+OPTIONS = "Running the test with following options"
+SETTINGS = ("Number of threads", "Target transaction rate", "Warmup time")
+READ = ("transactions", "read", "write", "other", "total", "total time", "time elapsed", "total number of events")
+NOT_READ = ("events/s (eps)", "events per second", "events (avg/stddev)", "execution time (avg/stddev)")
 MIB = 1 << 20
 MS = 1e6
 CUT = "import sysbench's whole output, up to its fairness of threads"
@@ -93,8 +101,11 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         report.intervals.append((float(match[1]), float(match[2])))
     elif END.match(line):
         report.ended = True
+    elif match := LAYOUT.match(line):
+        report.fields[OPTIONS, match.lastgroup or ""] = match[match.lastgroup or 0]
     elif SECTION.match(line):
-        report.section = line.strip().rstrip(":").removesuffix(" (ms)")
+        # Options precede the first section.
+        report.section = OPTIONS if line.startswith(OPTIONS) else line.strip().rstrip(":").removesuffix(" (ms)")
         report.test = report.section if report.section in TESTS else report.test
     elif match := FIELD.match(line):
         report.fields[report.section, match[1]] = match[2]
@@ -111,6 +122,12 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.facts |= {"test": report.test} if report.test else {}
     run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
+    for (section, name), text in report.fields.items():
+        if section == OPTIONS and name not in (*FACTS, *SETTINGS) and not name.isupper():
+            # An option of the test.
+            run.facts[f"work.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"] = text
+        elif section not in ("", OPTIONS, *LATENCIES) and name not in (*READ, *FILES):
+            (run.omitted if name in (*PER_SECOND, *NOT_READ) else run.unknown)[name] = None
     run.clients = int(fields["Number of threads"])
     if rate := re.match(r"(\d+)/sec", fields.get("Target transaction rate", "")):
         run.loop = "open"
@@ -145,15 +162,16 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
         if field_name in fields:
             scale, unit = (MIB, "B/s") if metric.endswith("bandwidth") else (1.0, "op/s")
             run.add_text(metric, fields[field_name], scale, unit, events)
-    for name, text in report.fields.items():
-        if name[0] in ("Latency", "General statistics", "per-request statistics", "response time"):
-            add_latency(run, name[1], text.removesuffix("ms"), events)
+    for (section, name), text in report.fields.items():
+        if section in LATENCIES:
+            add_latency(run, name, text.removesuffix("ms"), events)
     rows, at = [], 0.0
     for until, speed in report.intervals:
         if until > at:
             rows.append((at, until - at, speed))
             at = until
     run.series = build_series(rows)
+    run.omitted |= {"intervals, except throughput": None} if rows else {}
     return run
 
 

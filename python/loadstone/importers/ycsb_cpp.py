@@ -85,6 +85,7 @@ def read_phase(phase: Phase, command: str, source: Source) -> ImportedRun:
     run.add_text("runtime", phase.lines[FIELDS[0]], 1e9, "ns", 1)
     run.add_figure("operations", n, OPERATIONS, n)
     run.series = time_series(phase)
+    run.omitted |= {"status lines before the last one, except throughput": None} if run.series else {}
     blocks = BLOCK.findall(phase.statuses[-1][2]) if phase.statuses else []
     if sum(int(count) for _, count, _ in blocks) != n:
         if blocks:

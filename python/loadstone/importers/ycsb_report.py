@@ -137,6 +137,7 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     ):
         raise source.error_at("status lines of an earlier run precede the report: that run is cut", CUT, line)
     run.series = status_series(context.statuses)
+    run.omitted |= {"status lines, except throughput and p99": None} if context.statuses else {}
     if run.loop == "open" and not responses:
         run.facts["latency"] = "service"
         message = "a rate was set, and it is not known whether the log's latencies include the wait for an idle client"
