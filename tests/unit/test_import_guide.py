@@ -14,6 +14,7 @@ from imports_support import FIXTURES, YCSB, read_single, refusal, write_file
 from loadstone.commands.import_results import main
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
+from loadstone.importers.explain import explain_file
 from loadstone.importers.json_paths import parse_figure
 from loadstone.importers.read import FORMATS, read_file
 
@@ -124,6 +125,8 @@ def test_wrong_paths_are_refused(text: str) -> None:
         ('{"rate": 1}', "$.tps leads to nothing in document 1"),
         ('{"tps": 1', "the JSON is cut or damaged"),
         ('{"tps": true}', "$.tps is not a number: True"),
+        ('{"tps": 1, "tps": 2}', 'the key "tps" occurs twice'),
+        ('{"tps": -1}', "throughput is negative"),
     ],
 )
 def test_paths_without_a_number_are_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -134,3 +137,14 @@ def test_elements_of_a_list_are_repeats(tmp_path: Path) -> None:
     path = write_file(tmp_path, '{"runs": [{"tps": 1}, {"tps": "2.5"}]}', "a.json")
     trials = [imported.result for imported in read_file(path, {"json": "throughput=$.runs[*]['tps'] kop/s"})]
     assert [(trial.repeat, trial.value("throughput")) for trial in trials] == [(1, 1000), (2, 2500)]
+
+
+def test_element_without_a_figure_is_refused(tmp_path: Path) -> None:
+    path = write_file(tmp_path, '{"a": [{"t": 1, "l": 2}, {"t": 3}, {"l": 4}]}', "a.json")
+    assert "is not a number: None" in refusal(path, {"json": "throughput=$.a[*].t op/s\nall.p99=$.a[*].l ms"})
+    assert "a metric has two paths" in refusal(path, {"json": "throughput=$.a[*].t op/s\nthroughput=$.a[*].l op/s"})
+
+
+def test_keys_without_a_path_are_listed(tmp_path: Path) -> None:
+    path = write_file(tmp_path, '{"tps": 1, "latency": {"p99": 4}}', "a.json")
+    assert "    latency" in explain_file(path, {"json": "throughput=$.tps op/s"})

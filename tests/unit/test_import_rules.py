@@ -161,12 +161,64 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
         ("hbase-pe-randomRead.txt", "Finished TestClient-1 in 49374ms", "Finished TestClient-1 in 99374ms"),
         ("memtier.json", '"Total duration": 71', '"Total duration": 171'),
         ("terasort.txt", "Reduce output records=1000000", "Reduce output records=100000"),
+        ("hyperfine.json", '"median": 0.011481463', '"median": 0.911481463'),
+        ("hyperfine.json", '"max": 0.011702371000000001', '"max": 0.0917'),
+        ("hyperfine.json", "0.011309759,", "-0.011309759,"),
+        ("latte.json", '"value": 1999.93', '"value": 9999.93'),
+        ("latte.json", '"elapsed_time_s": 3.0001', '"elapsed_time_s": 30.0001'),
+        ("TestDFSIO_results.log", "Number of files: 4", "Number of files: 0"),
+        ("TestDFSIO_results.log", ": 31.9", ": -31.9"),
+        ("../ycsb/run_a.out", "[UPDATE], MinLatency(us), 23", "[UPDATE], MinLatency(us), -23"),
+        ("../ycsb/run_a.out", "[UPDATE], Operations, 296", "[UPDATE], Operations, 1,296"),
     ],
 )
 def test_contradicting_figures_are_refused(name: str, figure: str, other: str, tmp_path: Path) -> None:
     text = (FIXTURES / name).read_text()
     assert figure in text
-    assert try_read(write_file(tmp_path, text.replace(figure, other), name)) is None
+    assert try_read(write_file(tmp_path, text.replace(figure, other), Path(name).name)) is None
+
+
+@pytest.mark.parametrize("table", ["spaces", "tabs"])
+def test_first_report_of_memtier_has_one_table(table: str, tmp_path: Path) -> None:
+    text = re.sub(r"ALL STATS\n=+\n", "", (FIXTURES / "memtier.txt").read_text())
+    text = re.sub(" {2,}", "\t", text) if table == "tabs" else text
+    (run,) = read_file(write_file(tmp_path, text), {})
+    assert run.result.values == read_whole(FIXTURES / "memtier.txt")[0].result.values
+
+
+@pytest.mark.parametrize("name", ["cassandra-stress.hlog", "../ycsb/hdr_READ.hdr"])
+@pytest.mark.parametrize("copies", ["one line", "every line"])
+def test_repeated_intervals_of_histograms_are_refused(name: str, copies: str, tmp_path: Path) -> None:
+    lines = (FIXTURES / name).read_text().rstrip("\n").split("\n")
+    repeated = lines[-1:] if copies == "one line" else lines
+    assert try_read(write_file(tmp_path, "\n".join([*lines, *repeated, ""]), Path(name).name)) is None
+
+
+def test_raw_report_of_ycsb_ends_with_its_statuses(tmp_path: Path) -> None:
+    percentiles = [
+        ("p1", 6),
+        ("p5", 7),
+        ("p50", 100),
+        ("p90", 200),
+        ("p95", 250),
+        ("p99", 300),
+        ("p99.9", 400),
+        ("p99.99", 1833),
+    ]
+    rows = [
+        ("Total Operations", 1000),
+        ("Average", 123.4),
+        ("Min", 5),
+        ("Max", 1834),
+        *percentiles,
+        ("Return=OK", 1000),
+    ]
+    text = "[OVERALL], RunTime(ms), 1000\n[OVERALL], Throughput(ops/sec), 1000.0\n"
+    lines = [f"[READ], {name}, {value}\n" for name, value in rows]
+    (run,) = read_file(write_file(tmp_path, text + "".join(lines)), {})
+    assert run.result.value("read.p99") == 300_000
+    for end in range(len(lines)):
+        assert try_read(write_file(tmp_path, text + "".join(lines[:end]))) is None
 
 
 @pytest.mark.parametrize(
@@ -264,6 +316,25 @@ def test_cumulative_reports_are_the_series() -> None:
     assert sum(rate * length for rate, length in zip(series.throughput, series.length_seconds, strict=True)) == (
         pytest.approx(600)
     )
+
+
+INTERRUPTED = "[RUN #1] Interrupted by user (Ctrl+C) after 5.0 secs, stopping threads...\n2         Threads"
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "end"),
+    [
+        ("memtier.txt", "2         Threads", INTERRUPTED, "stopped"),
+        ("memtier.json", '"Interrupted": "false"', '"Interrupted": "true"', "stopped"),
+        ("scylla-bench.txt", "\nResults", "\ninterrupted\n\nResults", "stopped"),
+        ("teravalidate.txt", "output records=1\n", "output records=3\n", "failed"),
+        ("fio-normal.txt", "jobs=1): err= 0", "jobs=1): err= 5", "failed"),
+    ],
+)
+def test_interrupts_and_failures_end_a_run(name: str, before: str, after: str, end: str, tmp_path: Path) -> None:
+    text = (FIXTURES / name).read_text()
+    assert before in text
+    assert read_file(write_file(tmp_path, text.replace(before, after, 1), name), {})[0].result.end == end
 
 
 def test_interrupted_timed_job_of_fio_is_refused(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from loadstone.format import units
+from loadstone.importers.json_text import Document
 from loadstone.importers.read import Imported, name_runs, open_source, read_source
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar
@@ -57,7 +58,7 @@ def explain_source(source: Source) -> Iterator[str]:
         [f"    {index + 1}: {source.lines[index].strip()[:LINE_MAX]}" for index in ignored], LISTED_MAX
     )
     keys: dict[str, bool] = {}
-    for document in source.documents:
+    for document in (document for document in source.documents if isinstance(document, Document)):
         for key, is_read in document.list_keys():
             keys[key] = keys.get(key, False) or is_read
     keys = {key: is_read for key, is_read in keys.items() if not is_read}

@@ -179,6 +179,7 @@ def parse_log(source: Source) -> HistogramLog:
     log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
     lines: dict[str, list[tuple[float, float, Histogram]]] = {}
+    spans: set[tuple[str, float, float]] = set()
     for index, line in enumerate(source.lines):
         if not line.strip() or line.startswith(("#", '"')):
             source.used.add(index)
@@ -193,7 +194,12 @@ def parse_log(source: Source) -> HistogramLog:
                 raise ValueError(f"it has {len(parts)} fields instead of 4")
             start, length = parse_number(parts[0]), parse_number(parts[1])
             histogram = decode_any_version(parts[3])
-        lines.setdefault(tag, []).append((start or 0.0, length or 0.0, histogram))
+        span = (tag, start or 0.0, length or 0.0)
+        if span in spans and length:
+            hint = "import the log of each process as a file: loadstone import --processes"
+            raise source.error_at(f"the interval of {tag} at {span[1]:g} s occurs twice", hint, index)
+        spans.add(span)
+        lines.setdefault(tag, []).append((*span[1:], histogram))
         source.used.add(index)
     drop_warmup(lines, float(source.facts.get(WARMUP, 0)))
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):

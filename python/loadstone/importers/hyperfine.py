@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import median
+
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text
 from loadstone.importers.run import ImportedRun, command_fact
@@ -50,4 +52,7 @@ def read_command(entry: Document) -> list[ImportedRun]:
     mean = sum(entry["times"]) / len(result)
     if abs(mean - float(entry["mean"])) > 1e-6 * abs(mean) or (codes and len(codes) != len(result)):
         raise ValueError("the times of a command do not have its mean")
+    for name, summary in (("median", median), ("min", min), ("max", max)):
+        if name in entry and abs(summary(entry["times"]) - float(entry[name])) > 1e-6 * abs(mean):
+            raise ValueError(f"the times of a command do not have its {name}")
     return result

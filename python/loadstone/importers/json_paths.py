@@ -15,6 +15,7 @@ from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
+from loadstone.importers.json_text import Document
 from loadstone.importers.number import parse_number
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
@@ -58,6 +59,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
     figures = [parse_figure(text) for text in str(source.facts.get("json", "")).splitlines() if text.strip()]
     if not figures:
         raise source.error_at("no paths of figures are stated", f"use `loadstone import`, {EXAMPLE}")
+    if len({figure.metric for figure in figures}) < len(figures):
+        raise source.error_at("a metric has two paths", "state each metric once")
     result: list[ImportedRun] = []
     for number, document in enumerate(read_documents(source), 1):
         columns = {figure: list(follow_path(document, figure.path)) for figure in figures}
@@ -86,16 +89,18 @@ def to_number(value: Any, figure: PathFigure, source: Source) -> float:
 
 def read_documents(source: Source) -> Iterator[Any]:
     """The documents of a file. Raises LoadstoneError if one is truncated."""
-    decoder, at, text = json.JSONDecoder(), 0, source.text
+    decoder, at, text = json.JSONDecoder(object_pairs_hook=Document), 0, source.text
     while match := re.compile(r"\s*(?=\S)").match(text, at):
         with source.report_damage("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):
             document, at = decoder.raw_decode(text, match.end())
+        source.documents.extend(document if isinstance(document, list) else [document])
         yield document
 
 
 def follow_path(document: Any, path: str) -> Iterator[Any]:
-    """The values to which a path leads."""
+    """The values to which a path leads; None where an element of a list has none, so that no other takes its place."""
     values = [document]
+    of_elements = False
     for match in STEP.finditer(path):
         key = next((part for part in match.groups()[:3] if part is not None), None)
         following: list[Any] = []
@@ -106,5 +111,8 @@ def follow_path(document: Any, path: str) -> Iterator[Any]:
                 following.append(value[int(match[4])])
             elif match[5] and isinstance(value, list):
                 following += value
+                of_elements = True
+            elif of_elements:
+                following.append(None)
         values = following
     yield from values

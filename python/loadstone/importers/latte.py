@@ -10,7 +10,7 @@ from typing import Any
 from loadstone.importers import hlog
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, histogram_figures, mix_fact
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_rate, histogram_figures, mix_fact
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
 
@@ -69,6 +69,9 @@ def read_report(document: Document) -> ImportedRun:
     run.facts["latency"] = "response" if rate else "service"
     cycles = int(result["cycle_count"])
     errors = int(result.get("error_count", 0))
+    # A mean of samples, the last of which may be shorter.
+    rate_mean, seconds = mean_value(result["cycle_throughput"]), float(result["elapsed_time_s"])
+    check_rate(rate_mean, seconds, cycles, slack=0.05 * cycles + rate_mean)
     run.add_figure("throughput", mean_value(result["cycle_throughput"]), "op/s", cycles)
     run.add_figure("runtime", float(result["elapsed_time_s"]) * 1e9, "ns", 1)
     run.add_figure("operations", cycles, OPERATIONS, cycles)

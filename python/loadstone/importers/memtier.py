@@ -23,7 +23,7 @@ TITLE = "memtier_benchmark"
 SIGN = '"run information"'
 SECTION = re.compile(r"^(ALL STATS|RUN #\d+ RESULTS|BEST RUN RESULTS|WORST RUN RESULTS|AGGREGATED AVERAGE RESULTS.*)$")
 AVERAGE = re.compile(r"AGGREGATED AVERAGE RESULTS \((\d+) runs\)")
-SETTING = re.compile(r"^(\d+) +(Threads|Connections per thread|Requests per client|Seconds)$")
+SETTING = re.compile(r"^(\d+)\s+(Threads|Connections per thread|Requests per client|Seconds)$")
 TOTALS = "Totals"
 MS = 1e6
 COLUMNS = {
@@ -39,6 +39,7 @@ NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*
 # Columns that are read elsewhere.
 READ = ("Type", "Count", "Ops/sec", "Percentile Latencies")
 COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
+INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
 # What a command line without an option means (memtier_benchmark.cpp: config_init_defaults).
 DEFAULTS = {"protocol": "redis", "pipeline": "1", "data_size": "32", "key_minimum": "0", "key_maximum": "10000000",
@@ -62,13 +63,14 @@ class MemtierReport:
 
     line: int
     command: str = ""
+    interrupted: bool = False
     settings: dict[str, int] = field(default_factory=dict)
     sections: dict[str, Section] = field(default_factory=dict)
 
 
 def recognise_text(text: str) -> bool:
     """Whether there is a report, or the beginning of one."""
-    return SIGN in text or re.search(r"(?m)^\d+ +Connections per thread$|^Totals +[\d.]+ ", text) is not None
+    return SIGN in text or re.search(r"(?m)^\d+\s+Connections per thread\s*$|^Totals\s+[\d.]+\s", text) is not None
 
 
 def read_runs(source: Source) -> list[ImportedRun]:
@@ -80,22 +82,27 @@ def read_runs(source: Source) -> list[ImportedRun]:
     reports: list[MemtierReport] = []
     header: list[tuple[str, int]] = []
     section: Section = {}
-    command = ""
+    command, interrupted = "", False
     for index, line in enumerate(source.bare_lines):
         text = line.rstrip()
         if match := COMMAND.search(text):
             command = match[1]
         elif match := SETTING.match(text):
             if not reports or reports[-1].sections:
-                reports.append(MemtierReport(index, command))
-                command = ""
+                reports.append(MemtierReport(index, command, interrupted))
+                command, interrupted = "", False
             reports[-1].settings[match[2]] = int(match[1])
         elif match := SECTION.match(text):
             if not reports or match[1] in reports[-1].sections:
-                reports.append(MemtierReport(index, command))
-                command = ""
+                reports.append(MemtierReport(index, command, interrupted))
+                command, interrupted = "", False
             section = reports[-1].sections.setdefault(match[1], {})
-        elif text.startswith("Type ") and "Ops/sec" in text:
+        elif INTERRUPTED.search(text):
+            interrupted = True
+        elif re.match(r"Type\s", text) and "Ops/sec" in text:
+            if reports and not reports[-1].sections:
+                # The only table of the first versions has no title.
+                section = reports[-1].sections.setdefault("ALL STATS", {})
             header = [(match[0].strip(), match.end()) for match in re.finditer(r"\S+(?: \S+)*", text)]
         elif header and reports and (cells := text.split()) and len(cells) == len(header) and TOTALS not in section:
             if source.torn and index == source.last:
@@ -113,9 +120,17 @@ def read_runs(source: Source) -> list[ImportedRun]:
             configuration = parse_options(report.command) if report.command else {}
             runs = read_sections(report.sections, report.settings, configuration, source)
             for run in runs:
+                if report.interrupted:
+                    stop_run(run)
                 run.facts |= {"command": command_fact(report.command)} if report.command else {}
             result += runs
     return result
+
+
+def stop_run(run: ImportedRun) -> None:
+    """Marks a run as interrupted."""
+    run.end = "stopped"
+    run.add_note("stopped", "the run was interrupted", "run it to its end")
 
 
 def parse_options(command: str) -> dict[str, str]:
@@ -174,9 +189,10 @@ def read_section(
     add_facts(run, configuration)
     runtime = section.get("Runtime", {})
     if str(runtime.get("Interrupted", "false")) == "true":
-        run.end = "stopped"
-        run.add_note("stopped", "the run was interrupted", "run it to its end")
+        stop_run(run)
     totals = section[TOTALS]
+    if lost := parse_number(str(totals.get("Connection Errors", 0))):
+        run.add_note("connection-errors", f"{lost:,.0f} errors of connections, which are no operations", "see its log")
     rate = parse_number(str(totals["Ops/sec"])) or 0.0
     seconds = settings.get("Seconds")
     known = int(settings["Requests per client"]) * (run.clients or 0) if "Requests per client" in settings else None

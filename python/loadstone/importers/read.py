@@ -132,8 +132,10 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
             result = chosen.read_runs(source)
     except MemoryError:
         raise LoadstoneError(f"{name} is too large for this host's memory", "import a part of it") from None
-    if chosen is not csv_table:
-        for run in result:
+    for run in result:
+        if negative := next((value for value in run.values if value.value < 0 and value.unit != "share"), None):
+            raise source.error_at(f"{negative.metric} is negative", "import the whole output of the tool")
+        if chosen is not csv_table:
             run.unknown |= dict.fromkeys(source.comments)
     if not result:
         raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")

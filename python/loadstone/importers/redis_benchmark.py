@@ -26,8 +26,8 @@ SETTING = re.compile(
     r"|host configuration \"(\w+)\": (.*?))\s*$"
 )
 SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
-OLD_END = re.compile(r"^([\d.]+) requests per second\s*$")
-RATE = re.compile(r"^\s+throughput summary: ([\d.]+) requests per second")
+OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")
+RATE = re.compile(r"^\s+throughput summary: ([\d.]+|-?nan|inf) requests per second")
 COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
 # A test is named by its command, if the user states one.
 QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
@@ -45,7 +45,8 @@ class Test:
     name: str
     line: int
     facts: dict[str, Scalar] = field(default_factory=dict)
-    requests: int = 0
+    # None before its result.
+    requests: int | None = None
     seconds: str = ""
     shares: list[tuple[float, str]] = field(default_factory=list)
     rate: str = ""
@@ -123,7 +124,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def parse_line(test: Test, line: str, torn: bool) -> bool:
     """Whether a line of a test was read; the last number of a truncated line may be cut, and is ignored."""
     if match := COMPLETED.match(line):
-        if test.requests:
+        if test.requests is not None:
             raise ValueError("it has two results")
         test.requests, test.seconds = int(match[1]), match[2]
     elif match := SETTING.match(line):
@@ -173,8 +174,8 @@ def read_test(test: Test, command: str) -> ImportedRun:
             name: int(find_option(command, letter) or 1) for name, letter in (("pipeline", "P"), ("keyspace", "r"))
         }
     rate = parse_number(test.rate) or 0.0
-    n = test.requests or int(find_option(command, "n") or 0)
-    if not test.requests and not test.single:
+    n = int(find_option(command, "n") or 0) if test.requests is None else test.requests
+    if test.requests is None and not test.single:
         raise ValueError("it has no number of requests")
     if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
         raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")

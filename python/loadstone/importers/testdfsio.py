@@ -17,7 +17,7 @@ from loadstone.importers.source import Source, is_log_prefix
 NAME = "testdfsio"
 TITLE = "TestDFSIO results"
 MEGA = 1 << 20
-BEGIN = re.compile(r"----- TestDFSIO ----- : ([a-z ]+?)\s*$")
+BEGIN = re.compile(r"----- TestDFSIO ----- :\s*([a-z ]+?)\s*$")
 FIELDS = (
     "Number of files",
     "Total MBytes processed",
@@ -88,6 +88,8 @@ def read_result(test: str, index: int, block: dict[str, tuple[float | None, floa
     operation = test.replace(" ", "_")
     files, size, speed, rate, deviation, seconds = (block[name][0] for name in FIELDS)
     n = int(files or 0)
+    if not n and size:
+        raise source.error_at("the TestDFSIO result has bytes, and no files", CUT, index)
     run = ImportedRun(dimensions={"test": operation}, facts={"tool": NAME, "bandwidth_of": "task", "files": n})
     run.facts["action"] = operation
     if size is not None:

@@ -37,6 +37,7 @@ INTENDED = "Intended-"
 JVM = frozenset({"THREAD_COUNT", "USED_MEM_MB", "SYS_LOAD_AVG", "GCS", "GCS_TIME"})
 LATENCY = re.compile(r"(Average|Min|Max|([\d.]+)(?:st|nd|rd|th)?Percentile)Latency\((us|ms)\)")
 # The measurement type `raw` has different names, in µs.
+RAW_LAST = "p99.99"
 RAW = {"Average": "mean", "Min": "min", "Max": "max"}
 NS = {"us": 1e3, "ms": 1e6}
 # The operations of YCSB's core workloads: the total counts each once.
@@ -254,7 +255,10 @@ def check_blocks(
         began = any(LATENCY.fullmatch(key) for key in block) or "Operations" in block
         if began and not {"Average", "Min", "Max"} <= {match[1] for key in block if (match := LATENCY.fullmatch(key))}:
             raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
-        if name in CORE and run.statuses.keys() & CORE and name not in run.statuses:
+        raw = (block.get("Total Operations") or 0) > 0
+        if raw and not {"Average", "Min", "Max", RAW_LAST} <= block.keys():
+            raise source.error_at(f"the YCSB log is cut within the lines of [{name}]", CUT, line)
+        if name in CORE and (run.statuses.keys() & CORE or raw) and name not in run.statuses:
             # Every operation prints the counts of its statuses after its latencies.
             raise source.error_at(f"the YCSB log is cut: [{name}] has no counts of statuses", CUT, line)
         well = sum(count for status, count in run.statuses.get(name, {}).items() if status in WELL)
