@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from loadstone.errors import LoadstoneError
-from loadstone.importers.read import Imported, read_file
+from loadstone.importers.read import Imported, detect_format, read_file
+from loadstone.importers.source import text_of
 from loadstone.results.trial_result import Scalar
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"
@@ -55,6 +56,12 @@ def refusal(path: Path, facts: Mapping[str, Scalar] | None = None) -> str:
 def read_whole(path: Path) -> list[Imported]:
     """The runs of an undamaged file."""
     return read_file(path, {})
+
+
+@cache
+def format_of(path: Path) -> str:
+    """The name of a file's format."""
+    return detect_format(path, text_of(path)).NAME
 
 
 def try_read(path: Path) -> list[Imported] | None:

@@ -19,14 +19,14 @@ from imports_support import (
     WITHOUT_END,
     YCSB,
     figures,
+    format_of,
     read_single,
     read_whole,
     refusal,
     try_read,
     write_file,
 )
-from loadstone.importers.read import FORMATS, detect_format, read_file
-from loadstone.importers.source import text_of
+from loadstone.importers.read import FORMATS, read_file
 from loadstone.results.trial_result import TrialResult
 
 RUN = (YCSB / "run_a.out").read_text()
@@ -155,6 +155,23 @@ COUNT = 10_000
 COUNT_OF_FILE = 10
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?")
 SCALES = [scale * power for scale in (1, 60, 8, 1024, 1 << 20, 1 << 30) for power in (1, 1e-2, 1e3, 1e6, 1e9)]
+# Lines with totals that other lines of a run contradict if a digit is wrong.
+TOTALS = {
+    "cassandra-stress": r"(?i)^(op rate|total partitions|total operation time) *:",
+    "fio-normal": r"^ +(read|write) *:|issued",
+    "go-ycsb": r"^TOTAL +- .*|^\| TOTAL ",
+    "hbase-pe": r"Summary of timings",
+    "hyperfine": r'"(mean|median|min|max)"',
+    "memtier": r"^Totals|\"Total duration\"",
+    "pgbench": r"^tps = .*(without|excluding)|actually processed",
+    "redis-benchmark": r"requests completed in|throughput summary|^[\d.]+ requests per second",
+    "scylla-bench": r"^(Time \(avg\)|Total ops|Operations/s):",
+    "sysbench": r"total time:|time elapsed|total number of events|transactions:",
+    "ycsb": r"^\[OVERALL\]",
+    "ycsb-cpp": r"(runtime|operations|throughput)\(",
+}
+# A wrong digit that changes a total by less than this share is within the slack of the checks.
+SLACK = 0.06
 # Figures that are computed from several lines.
 DERIVED = re.compile(
     r"throughput|runtime|operations|errors|returned|stored|moved|.*\.(throughput|count|bandwidth|mean)|all\..*"
@@ -168,6 +185,8 @@ class Damaged:
     kind: str
     data: bytes
     touched: str = ""
+    # A second file whose lines are among its lines.
+    other: Path | None = None
 
 
 def damage_lines(kind: str, lines: list[bytes], dice: random.Random) -> Damaged:
@@ -213,17 +232,56 @@ def change_number(kind: str, line: bytes, dice: random.Random) -> bytes:
     return line[: number.start()] + comma + line[number.end() :]
 
 
+def change_total(path: Path, data: bytes, dice: random.Random) -> Damaged:
+    """A file with another first digit in a number of a total."""
+    lines = data.decode(errors="replace").split("\n")
+    pattern = TOTALS.get(format_of(path), "$^")
+    totals = [index for index, line in enumerate(lines) if re.search(pattern, line)]
+    if not totals:
+        return Damaged("total", data)
+    at = dice.choice(totals)
+    # Not the number in a name, such as 99th.
+    numbers = [number for number in re.finditer(r"(?<![\w.,:])[1-9][\d.,:]*(?!\w*th)", lines[at]) if number[0] != "0"]
+    if numbers:
+        start = dice.choice(numbers).start()
+        digit = str(dice.choice([digit for digit in range(1, 10) if str(digit) != lines[at][start]]))
+        lines[at] = lines[at][:start] + digit + lines[at][start + 1 :]
+    return Damaged("total", "\n".join(lines).encode(), lines[at])
+
+
+def interleave_files(path: Path, data: bytes, dice: random.Random) -> Damaged:
+    """The lines of a file and of another one of its format, in turn."""
+    name = format_of(path)
+    other = dice.choice([known for known in OUTPUTS if name == format_of(known)])
+    sides = [data.split(b"\n"), other.read_bytes().split(b"\n")]
+    run = dice.choice((1, 3, 10))
+    mixed: list[bytes] = []
+    while any(sides):
+        for side in sides:
+            mixed += side[:run]
+            del side[:run]
+    return Damaged("interleave", b"\n".join(mixed), other=other)
+
+
 LINE_KINDS = ("drop", "repeat", "swap", "shorten", "digit", "grouped", "comma")
 
 
-def damage_file(kind: str, data: bytes, dice: random.Random) -> Damaged:
+def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Damaged:
     """A damaged file of a kind."""
+    if kind == "total":
+        return change_total(path, data, dice)
+    if kind == "interleave":
+        return interleave_files(path, data, dice)
     if kind in LINE_KINDS:
         return damage_lines(kind, data.split(b"\n"), dice)
     at = dice.randrange(len(data))
     match kind:
         case "cut":
             return Damaged(kind, data[:at])
+        case "end":
+            # A whole line, so that no number is cut.
+            rest = data.rstrip(b"\n").split(b"\n")[: -dice.choice((1, 1, 2, 3))]
+            return Damaged(kind, b"\n".join(rest) + b"\n")
         case "noise":
             noise = bytes(dice.randrange(1, 256) for _ in range(dice.choice((1, 4, 40))))
             end = data.find(b"\n", at + len(noise))
@@ -250,7 +308,7 @@ def damage_file(kind: str, data: bytes, dice: random.Random) -> Damaged:
 HARMLESS = ("crlf", "mark", "utf-16")
 # Damage that may change the figures of the lines it touches; another locale's separators may not.
 TOUCHING = ("swap", "digit", "noise")
-KINDS = (*LINE_KINDS, "cut", "noise", "nul", "twice", "cut-and-whole")
+KINDS = (*LINE_KINDS, "total", "end", "interleave", "cut", "noise", "nul", "twice", "cut-and-whole")
 
 
 def is_printed(value: float, text: str) -> bool:
@@ -279,20 +337,39 @@ def list_differences(result: TrialResult, whole: TrialResult, touched: str) -> I
             yield f"statuses: {result.statuses}, not {whole.statuses}"
 
 
+def total_changes(result: TrialResult, whole: TrialResult) -> Iterator[str]:
+    """The totals that differ by more than the checks allow."""
+    for name in ("throughput", "operations", "runtime"):
+        value, known = result.value(name), whole.value(name)
+        # Redis prints hundredths of seconds.
+        time = whole.values.get("runtime")
+        slack = SLACK + (time.resolution / time.value if time and time.value else 0)
+        if value is not None and known is not None and abs(value - known) > slack * known:
+            yield f"{name}: {value}, not {known}"
+
+
 def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
     """The outcome of a damaged file: `refused`, `same`, `less` or `touched`. Fails the test for a wrong figure."""
     file = write_file(folder, damaged.data, path.name)
     if damaged.kind not in HARMLESS and is_refused(file):
         return "refused"
-    runs, whole = ([imported.result for imported in group] for group in (read_file(file, {}), read_whole(path)))
+    runs = [imported.result for imported in read_file(file, {})]
+    whole = [imported.result for known in (path, damaged.other) if known for imported in read_whole(known)]
     is_same = [run.values for run in runs] in ([run.values for run in group] for group in (whole, [*whole, *whole]))
     assert is_same or damaged.kind not in HARMLESS
     if is_same:
         return "same"
-    if detect_format(path, text_of(path)).NAME in ENDLESS or path.name in WITHOUT_END:
+    if format_of(path) in ENDLESS or path.name in WITHOUT_END:
         return "no end mark"
+    if damaged.kind == "total":
+        for run, original in zip(runs, whole, strict=True):
+            changes = list(total_changes(run, original))
+            assert not changes, (path.name, damaged.touched, changes)
+        return "total"
     touched = damaged.touched if damaged.kind in TOUCHING else ""
     for run in runs:
+        # In a mixed file a run may have the settings of the other file, if its own are not printed.
+        touched = touched or ("-" if damaged.other else "")
         wrong = [list(list_differences(run, original, touched)) for original in whole]
         assert [] in wrong, (path.name, damaged.kind, damaged.touched[:300], min(wrong, key=len)[:5])
     return "touched" if touched else "less"
@@ -304,7 +381,7 @@ def damage_all(path: Path, folder: Path, count: int, seed: str) -> Counter[str]:
     kinds = [*HARMLESS, *(KINDS[number % len(KINDS)] for number in range(count - len(HARMLESS)))]
     if count < len(KINDS):
         kinds = dice.sample([*HARMLESS, *KINDS], count)
-    return Counter(read_damaged(damage_file(kind, data, dice), path, folder) for kind in kinds)
+    return Counter(read_damaged(damage_file(kind, path, data, dice), path, folder) for kind in kinds)
 
 
 @pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)

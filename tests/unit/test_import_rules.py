@@ -5,25 +5,18 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from imports_support import ENDLESS, FIXTURES, OUTPUTS, WITHOUT_END, read_whole, try_read, write_file
+from imports_support import ENDLESS, FIXTURES, OUTPUTS, WITHOUT_END, format_of, read_whole, try_read, write_file
 from loadstone.importers import read as reading
 from loadstone.importers.explain import explain_file
-from loadstone.importers.read import FORMATS, Imported, detect_format, read_file
-from loadstone.importers.source import text_of
+from loadstone.importers.read import FORMATS, Imported, read_file
 
 JSON = {"ycsb-json", "fio", "latte", "hyperfine"}
 CUTS_MAX = 24
 every = pytest.mark.parametrize("path", OUTPUTS, ids=lambda path: path.name)
-
-
-@cache
-def format_of(path: Path) -> str:
-    return detect_format(path, text_of(path)).NAME
 
 
 def is_json(path: Path) -> bool:
@@ -155,6 +148,18 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
         ("pgbench-progress.txt", "actually processed: 1026", "actually processed: 102"),
         ("pgbench-progress.txt", "tps = 341.554499", "tps = 941.554499"),
         ("pgbench-progress.txt", "duration: 3 s", "duration: 30 s"),
+        ("pgbench-progress.txt", "latency average = 11.693 ms", "latency average = 11.693 ms\nlatency average = 1 ms"),
+        ("pgbench-scripts.txt", "tps = 2360.030354", "tps = 3360.030354"),
+        ("sysbench-fileio.txt", "2.0053s", "4.0053s"),
+        ("scylla-bench.txt", "Concurrency:\t\t 7", "Concurrency:\t\t 7\nConcurrency:\t\t 9"),
+        ("go-ycsb.txt", '"threadcount"="4"', '"threadcount"="4"\n"threadcount"="8"'),
+        ("memtier.txt", "2         Threads", "2         Threads\n4         Threads"),
+        (
+            "cassandra-stress-read.txt",
+            "Latency mean",
+            "Latency mean              :   99.9 ms [READ: 99.9 ms]\nLatency mean",
+        ),
+        ("redis-benchmark-command.txt", "50000.00", "90000.00"),
         ("sysbench-oltp.txt", "(141.73 per sec.)", "(741.73 per sec.)"),
         ("sysbench-oltp.txt", "3.0899s", "9.0899s"),
         ("sysbench-1.1.txt", "99.9475", "19.9475"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from loadstone.importers.cassandra_stress_facts import add_facts
 from loadstone.importers.number import parse_grouped, parse_number
-from loadstone.importers.run import ALL, ImportedRun, build_series, check_rate, check_total
+from loadstone.importers.run import ALL, ImportedRun, build_series, check_rate, check_total, set_once
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Series
 
@@ -101,8 +101,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
             again = RUNNING.search(line) and "Stress Settings" not in line
             log = StressLog(dict(log.settings), log.command, log.tool) if again else StressLog(tool=log.tool)
             logs.append(log)
-        if parse_line(log, line, index):
-            source.used.add(index)
+        with source.report_damage("a line of the cassandra-stress log is damaged: {error}", CUT, index):
+            if parse_line(log, line, index):
+                source.used.add(index)
     if len(logs) > 1 and not logs[-1].results and not logs[-1].failed and logs[-1].start_line is None:
         logs.pop()
     return [read_log(log, source) for log in logs]
@@ -113,6 +114,8 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     text = line.strip()
     cells = text.removeprefix("type").lstrip(" ,")
     if match := RUNNING.search(line):
+        if log.clients not in (None, int(match[2])):
+            raise ValueError("the lines of two runs are mixed")
         log.clients, log.start_line = int(match[2]), index
         if match[1]:
             log.settings.setdefault("Running", match[1].strip("[]"))
@@ -140,7 +143,7 @@ def parse_line(log: StressLog, line: str, index: int) -> bool:
     elif len(line) < SUMMARY_MAX and (match := SUMMARY.match(text)) and (log.results or match[1].lower() == "op rate"):
         log.results = True
         name = " ".join(match[1].lower().split())
-        log.summary.setdefault(name, (match[2], dict(OPERATION_FIGURE.findall(match[3] or ""))))
+        set_once(log.summary, name, (match[2], dict(OPERATION_FIGURE.findall(match[3] or ""))))
         # Only cql-stress counts operations instead of partitions.
         log.tool = "cql-stress" if name == COUNTS[1] else log.tool
     else:

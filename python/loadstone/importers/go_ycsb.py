@@ -52,6 +52,7 @@ class GoYcsbReport:
     """The output of a run: each interval's rows by operation, and the final rows."""
 
     facts: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
     intervals: list[dict[str, Row]] = field(default_factory=list)
     finished: float | None = None
     final: dict[str, Row] = field(default_factory=dict)
@@ -86,6 +87,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
             report = GoYcsbReport(line=index)
             reports.append(report)
         if match := PROPERTY.search(line):
+            if report.properties.setdefault(match[1], match[2]) != match[2]:
+                raise source.error_at(f"the properties of two runs are mixed: {match[1]} has two values", CUT, index)
             report.facts[match[1]] = match[2]
         elif match := FINISHED.search(line):
             with source.report_damage("the time of a run is cut or damaged: {error}", CUT, index):

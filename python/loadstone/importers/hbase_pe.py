@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from loadstone.importers.number import parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_total, set_once
 from loadstone.importers.source import Source
 
 NAME = "hbase-pe"
@@ -100,7 +100,7 @@ def read_line(log: TestLog, line: str) -> bool:
     elif match := MEASURES.search(line):
         log.measures[match[1] or str(len(log.measures))] = int(match[2])
     elif match := FINISHED.search(line):
-        log.finished[match[1]] = int(match[2]), int(match[3])
+        set_once(log.finished, match[1], (int(match[2]), int(match[3])))
     elif match := OLD_COUNT.search(line):
         client = match[1] or "0"
         log.sizes.discard(client)

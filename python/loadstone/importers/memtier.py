@@ -15,7 +15,16 @@ from typing import Any
 
 from loadstone.importers.json_text import Document, read_documents
 from loadstone.importers.number import number_or_text, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, check_rate, check_total, command_fact, mix_fact
+from loadstone.importers.run import (
+    ALL,
+    OPERATIONS,
+    ImportedRun,
+    check_rate,
+    check_total,
+    command_fact,
+    mix_fact,
+    set_once,
+)
 from loadstone.importers.source import Source
 
 NAME = "memtier"
@@ -91,7 +100,8 @@ def read_runs(source: Source) -> list[ImportedRun]:
             if not reports or reports[-1].sections:
                 reports.append(MemtierReport(index, command, interrupted))
                 command, interrupted = "", False
-            reports[-1].settings[match[2]] = int(match[1])
+            with source.report_damage("the memtier report is damaged: {error}", CUT, index):
+                set_once(reports[-1].settings, match[2], int(match[1]))
         elif match := SECTION.match(text):
             if not reports or match[1] in reports[-1].sections:
                 reports.append(MemtierReport(index, command, interrupted))

@@ -10,7 +10,16 @@ import re
 from dataclasses import dataclass, field
 
 from loadstone.importers.number import number_or_text, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_total, command_fact, mix_fact
+from loadstone.importers.run import (
+    ALL,
+    OPERATIONS,
+    ImportedRun,
+    build_series,
+    check_total,
+    command_fact,
+    mix_fact,
+    set_once,
+)
 from loadstone.importers.source import Source
 
 NAME = "pgbench"
@@ -24,7 +33,7 @@ FIELD = re.compile(
 TPS = re.compile(r"tps = (\S+) \((.*)\)\s*$")
 PROGRESS = re.compile(r"progress: ([\d.]+) s, ([\d.]+) tps, lat (\S+) ms stddev (\S+?)(?:,|\s|$)")
 SCRIPT = re.compile(r"SQL script (\d+): (.+?)\s*$")
-SCRIPT_COUNT = re.compile(r" - (\d+) transactions \(")
+SCRIPT_COUNT = re.compile(r" - (\d+) transactions \([\d.]+% of total, tps = ([\d.]+)\)")
 SCRIPT_LATENCY = re.compile(r" - latency average = ([\d.]+) ms")
 STATEMENTS = re.compile(r"statement latencies in milliseconds|^\s+[\d.]+\s+(?:\d+\s+)?\S")
 ABORTED = "results are incomplete"
@@ -94,17 +103,19 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
     elif match := PROGRESS.search(line):
         report.progress.append((float(match[1]), float(match[2]), parse_number(match[3])))
     elif match := TPS.search(line):
-        report.tps[match[2]] = match[1]
+        set_once(report.tps, match[2], match[1])
     elif match := SCRIPT.search(line):
         report.scripts[match[2]] = {}
     elif report.scripts and (match := SCRIPT_COUNT.match(line) or SCRIPT_LATENCY.match(line)):
         script = report.scripts[next(reversed(report.scripts))]
+        if match.lastindex == 2:
+            script["tps"] = match[2]
         if script.setdefault("latency" if "latency" in line else "count", match[1]) != match[1]:
             raise ValueError("a script has a figure twice")
     elif ABORTED in line:
         report.aborted = True
     elif not report.tps and (match := FIELD.search(line)):
-        report.fields[match[1]] = match[2]
+        set_once(report.fields, match[1], match[2])
     else:
         return False
     return True
@@ -154,12 +165,19 @@ def check_times(report: PgbenchReport, done: int) -> None:
     rate = next((text for start in reversed(RATES) for name, text in report.tps.items() if name.startswith(start)), "0")
     including = next((text for name, text in report.tps.items() if name.startswith("including")), rate)
     speed, duration = parse_number(including), re.match(r"(\d+) s$", report.fields.get("duration", ""))
+    mean, connecting = (
+        (parse_number(report.fields.get(name, "0").split(" ")[0]) or 0.0) / 1000
+        for name in ("latency average", "initial connection time")
+    )
+    # The last transactions end after the duration, and clients connect before their first one.
+    late = 10 * mean + connecting
+    until = rows[-1][0] + rows[-1][1] if rows else 0.0
+    if speed and rows and abs(printed - speed * until) > 1 + 0.05 * printed + (0.5 + late) * speed:
+        raise ValueError(f"its progress is not {speed:,g} transactions a second")
     if not speed or duration is None or report.aborted:
         return
     seconds, stated = done / speed, float(duration[1])
-    # The last transactions end after the duration.
-    late = 10 * (parse_number(report.fields.get("latency average", "0").split(" ")[0]) or 0.0) / 1000
-    if not 0.9 * stated - 1 <= seconds <= 1.1 * stated + 5 + late:
+    if not 0.95 * stated - 0.5 - connecting <= seconds <= 1.05 * stated + 1 + late:
         raise ValueError(f"{done:,} transactions at {speed:,g} a second are not {stated:g} s")
 
 
@@ -194,6 +212,10 @@ def add_scripts(report: PgbenchReport, run: ImportedRun, done: int, source: Sour
     """The figures of each script. Raises LoadstoneError if one is missing."""
     counts = {name: int(script["count"]) for name, script in report.scripts.items()}
     check_total(source, sum(counts.values()), done, report.line)
+    rates = [float(script["tps"]) for script in report.scripts.values()]
+    printed = [float(text) for text in report.tps.values()]
+    if not any(abs(sum(rates) - rate) <= 0.01 * rate + 0.01 for rate in printed):
+        raise ValueError(f"the rates of its scripts add up to {sum(rates):,g}, and its tps is {printed[-1]:,g}")
     run.facts["mix"] = mix_fact(counts)
     for name, script in report.scripts.items():
         if "latency" in script:

@@ -177,7 +177,7 @@ def read_test(test: Test, command: str) -> ImportedRun:
     n = int(find_option(command, "n") or 0) if test.requests is None else test.requests
     if test.requests is None and not test.single:
         raise ValueError("it has no number of requests")
-    if test.seconds and abs(float(test.seconds) * rate - n) > 0.01 * rate + 1:
+    if test.seconds and abs(float(test.seconds) * rate - n) > 0.0055 * rate + 1:
         raise ValueError(f"{n} requests in {test.seconds} s are not {test.rate} a second")
     operation = re.sub(r"[^a-z0-9]+", "_", test.name.lower().partition(" ")[0]).strip("_")
     run.add_text("throughput", test.rate, 1.0, "op/s", n)

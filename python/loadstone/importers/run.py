@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from loadstone.engine.events import CENSORED, NOT_YET, TIMED_STEPS, Note
 from loadstone.engine.histogram import Histogram, Layout
@@ -146,6 +147,12 @@ def check_total(source: Source, parts: float, total: float, line: int | None, sl
             f"its lines cover {units.format_count(parts)} operations, and its total is {units.format_count(total)}"
         )
         raise source.error_at(message, "import the whole output of one run; another run's lines may be mixed in", line)
+
+
+def set_once(fields: dict[Any, Any], name: Any, value: Any) -> None:
+    """Sets a field of a report. Raises ValueError if it has another value: the lines of two runs are mixed."""
+    if fields.setdefault(name, value) != value:
+        raise ValueError(f"it has two values of {name[-1] if isinstance(name, tuple) else name}")
 
 
 def check_rate(rate: float, seconds: float, done: float, slack: float = 0.0) -> None:

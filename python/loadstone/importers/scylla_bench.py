@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field
 
 from loadstone.importers.number import go_duration, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, command_fact, mix_fact
+from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, command_fact, mix_fact, set_once
 from loadstone.importers.source import Source
 from loadstone.results.trial_result import Scalar, Series
 
@@ -72,8 +72,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
             report = ScyllaBenchReport(line=index)
             reports.append(report)
         torn = source.torn and index == source.last
-        if parse_line(report, line, torn):
-            source.used.add(index)
+        with source.report_damage("a line of the scylla-bench report is damaged: {error}", CUT, index):
+            if parse_line(report, line, torn):
+                source.used.add(index)
     if len(reports) > 1 and not reports[-1].settings and not reports[-1].totals:
         reports.pop()
     result = []
@@ -89,7 +90,7 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
     if match := COMMAND.search(line):
         report.command = match[1]
     elif match := SETTING.match(line):
-        report.settings[match[1]] = match[2]
+        set_once(report.settings, match[1], match[2])
     elif HEADER.match(line):
         report.columns = line.split()
     elif match := ROW.match(line):
@@ -99,12 +100,12 @@ def parse_line(report: ScyllaBenchReport, line: str, torn: bool) -> bool:
     elif torn:
         return False
     elif match := TOTAL.match(line):
-        report.totals[match[1]] = match[2]
+        set_once(report.totals, match[1], match[2])
     elif match := BLOCK.match(line):
         report.blocks[match[1] or "raw", match[2] or ALL] = {}
     elif report.blocks and (match := STATISTIC.match(line)):
         report.other = report.other or re.fullmatch(r"\d+h", match[1]) is not None
-        report.blocks[next(reversed(report.blocks))][re.sub(r"(?<=\d)h$", "th", match[1])] = match[2]
+        set_once(report.blocks[next(reversed(report.blocks))], re.sub(r"(?<=\d)h$", "th", match[1]), match[2])
     else:
         return False
     return True

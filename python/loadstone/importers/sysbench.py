@@ -9,7 +9,16 @@ import re
 from dataclasses import dataclass, field
 
 from loadstone.importers.number import last_digit, parse_number
-from loadstone.importers.run import ALL, OPERATIONS, ImportedRun, build_series, check_rate, check_total, command_fact
+from loadstone.importers.run import (
+    ALL,
+    OPERATIONS,
+    ImportedRun,
+    build_series,
+    check_rate,
+    check_total,
+    command_fact,
+    set_once,
+)
 from loadstone.importers.source import Source
 
 NAME = "sysbench"
@@ -75,8 +84,9 @@ def read_runs(source: Source) -> list[ImportedRun]:
         if restarts if not report.ended else (begins or COMMAND.search(line)):
             report = SysbenchReport(line=index)
             reports.append(report)
-        if parse_line(report, line):
-            source.used.add(index)
+        with source.report_damage("a line of the sysbench report is damaged: {error}", CUT, index):
+            if parse_line(report, line):
+                source.used.add(index)
     if len(reports) > 1 and not reports[-1].fields:
         reports.pop()
     for report in reports:
@@ -108,7 +118,7 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         report.section = OPTIONS if line.startswith(OPTIONS) else line.strip().rstrip(":").removesuffix(" (ms)")
         report.test = report.section if report.section in TESTS else report.test
     elif match := FIELD.match(line):
-        report.fields[report.section, match[1]] = match[2]
+        set_once(report.fields, (report.section, match[1]), match[2])
     else:
         return False
     return True
@@ -145,6 +155,9 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
             check_rate(float(match[2]), seconds, int(match[1]))
     for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
         check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
+    rates = [parse_number(fields[name]) or 0.0 for name in ("reads/s", "writes/s", "fsyncs/s") if name in fields]
+    if seconds and len(rates) == 3:
+        check_rate(sum(rates), seconds, events)
     if transactions := fields.get("transactions"):
         count = int(transactions.split(" ")[0])
         check_total(source, count, events, report.line)
