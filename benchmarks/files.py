@@ -1,4 +1,8 @@
-"""Files: DFSIO compared with fio on local disks, and with Hadoop's TestDFSIO on HDFS, in one run, as ratios."""
+"""Files: DFSIO compared with fio on local disks, and with Hadoop's TestDFSIO on HDFS, in one run, as ratios.
+
+``experiments/more/testdfsio-side-by-side.yaml`` compares the printed speeds of both. Here the bandwidth is from the
+engine's events, and the client's CPU is the difference between two runs, without the start of the JVM.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """make bench: Loadstone next to other tools, in one run, as ratios.
 
 Each figure is a ratio of two quantities measured alternately on this machine; the absolute figures next to it are for
-orientation only. ``--quick`` checks that everything works, with too few operations for valid figures.
+orientation only. A pair is an experiment instead (``experiments/more/*-side-by-side.yaml``) if its figures are of whole
+processes and have no goal; (a) has goals, and builds the store of its second pair. ``--quick`` checks that everything
+works, with too few operations for valid figures.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Loadstone on real servers next to their own tools.
 
-cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run.
+cassandra-stress, redis-benchmark and HBase's PerformanceEvaluation, on one server, in one run. They are no experiments,
+whose figures are of one process: (e) and (g) subtract the CPU of a short run from the CPU of a long one, and (f) is
+checked against a goal.
 """
 
 from __future__ import annotations

@@ -391,6 +391,16 @@ def test_unknown_figures_are_named(name: str, line: str, more: str, tmp_path: Pa
     assert any("spread" in note.message.lower() for note in notes)
 
 
+def test_unknown_columns_of_redis_are_named(tmp_path: Path) -> None:
+    lines = (FIXTURES / "redis-benchmark.csv").read_text().rstrip("\n").split("\n")
+    text = "".join(f'{line},"{cell}"\n' for line, cell in zip(lines, ("spread_ms", "1.5", "2.5"), strict=True))
+    for run, whole in zip(
+        read_file(write_file(tmp_path, text), {}), read_whole(FIXTURES / "redis-benchmark.csv"), strict=True
+    ):
+        assert run.result.values == whole.result.values
+        assert "spread_ms" in next(note.message for note in run.result.notes if note.name == "unknown")
+
+
 # Precision is part of a figure.
 
 # Formats that print every latency with few digits.

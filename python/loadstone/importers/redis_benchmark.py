@@ -33,6 +33,7 @@ COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
 QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
 CSV_HEADER = '"test","rps"'
 CSV_ROW = re.compile(r'^"([^"]+)","([\d.]+)"(,.*)?$')
+STATISTIC = re.compile(r"avg|min|max|p[\d.]+")
 MS = 1e6
 FACTS = {"parallel clients": "clients", "bytes payload": "record_bytes", "keep alive": "keep_alive"}
 CUT = "import redis-benchmark's whole output"
@@ -189,6 +190,9 @@ def read_test(test: Test, command: str) -> ImportedRun:
     for name in names:
         for label, text in test.latencies.items():
             statistic = label.removesuffix("_latency_ms")
+            if not STATISTIC.fullmatch(statistic):
+                run.unknown[label] = None
+                continue
             run.add_text(f"{name}.{'mean' if statistic == 'avg' else statistic}", text, MS, "ns", n)
         if not test.latencies:
             add_shares(test, name, n, run)
