@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +28,27 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "ts": lambda number: f"Nov 26 04:05:{number % 60:02d} ",
     "pdsh": lambda number: "node1: ",
     "indented": lambda number: " " * 6,
+    "journald": lambda number: f"2026-11-26T04:05:{number % 60:02d}+0000 host stress[123]: ",
+    "cloudwatch": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123000+00:00 stress/stress/0a1b ",
+    "kubectl with times": lambda number: f"[pod/a/b] 2026-11-26T04:05:{number % 60:02d}.123456789Z ",
+    "ts with dates": lambda number: f"2026-11-26 04:05:{number % 60:02d} ",
+    "ts from the start": lambda number: f"00:00:{number % 60:02d} ",
+    "parallel": lambda number: "node1\t",
+    "cat -n": lambda number: f"{number + 1:6d}\t",
+    "grep -n": lambda number: f"{number + 1}:",
+    "gitlab": lambda number: "\x1b[0K",
+    "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
+}
+# Of terminals, editors, pages and mails.
+ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "colours": lambda text: "".join(f"\x1b[32m{line}\x1b[m\n" for line in text.rstrip("\n").split("\n")).encode(),
+    "a mark within": lambda text: f"some text\n\ufeff{text}".encode(),
+    "UTF-16BE": lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
+    "UTF-32": lambda text: text.encode("utf-32"),
+    "blanks at ends": lambda text: text.replace("\n", "   \n").encode(),
+    "empty lines": lambda text: text.replace("\n", "\n\n").encode(),
+    "tabs": lambda text: re.sub(" {2,}", "\t", text).encode(),
+    "a page": lambda text: f"<pre>\n{html.escape(text, quote=False)}</pre>\n".encode(),
 }
 
 
@@ -48,6 +71,14 @@ def assert_prefix_is_removed(path: Path, prefix: Callable[[int], str], folder: P
 @pytest.mark.parametrize("path", [path for path in OUTPUTS[::6] if path.suffix != ".md"], ids=lambda path: path.name)
 def test_prefixes_of_programs_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
     assert_prefix_is_removed(path, MORE_PREFIXES[collector], tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("path", [path for path in OUTPUTS[::4] if path.suffix != ".md"], ids=lambda path: path.name)
+def test_encodings_of_other_programs_are_read(path: Path, encoding: str, tmp_path: Path) -> None:
+    data = ENCODINGS[encoding](path.read_text())
+    runs = read_file(write_file(tmp_path, data, path.name), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
 
 
 @pytest.mark.parametrize("name", ["pgbench-progress.txt", "sysbench-oltp.txt", "fio-normal.txt"])

@@ -112,7 +112,7 @@ def read_runs(source: Source) -> list[ImportedRun]:
 def parse_line(log: StressLog, line: str, index: int) -> bool:
     """Whether a line, counted from 0, was read."""
     text = line.strip()
-    cells = text.removeprefix("type").lstrip(" ,")
+    cells = text.removeprefix("type").lstrip(" ,\t")
     if match := RUNNING.search(line):
         if log.clients not in (None, int(match[2])):
             raise ValueError("the lines of two runs are mixed")

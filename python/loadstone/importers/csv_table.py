@@ -28,7 +28,7 @@ DELIMITERS = (",", ";", "\t")
 HEADER_LINES = 2000
 # A count with more digits is a mistake: it does not fit into 64 bits.
 COUNT = re.compile("[0-9]{1,18}")
-FENCE = "```"
+FENCE = ("```", "</pre>")
 
 
 @dataclass(frozen=True)

@@ -17,19 +17,19 @@ NAME = "fio-normal"
 TITLE = "fio's normal output"
 VERSION = re.compile(r"^(fio-\d\S*)$")
 JOB = re.compile(r"^(\S.*?): \(g=(\d+)\): rw=(\w+), bs=(.*?), ioengine=(\w+), iodepth=(\d+)")
-GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err= *(-?\d+).*?pid=(\d+)")
-WAY = re.compile(r"^\s+(read|write|trim|mixed) *: (.*)$")
+GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?pid=(\d+)")
+WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*)$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
-RUNTIME = re.compile(r"(?:runt(?:ime)?= *|/)(\d+)msec")
-LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\) *: (min=.*)$")
-FIELD = re.compile(r"(min|max|avg)= *([\d.]+)([kMG]?)")
+RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
+LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
+FIELD = re.compile(r"(min|max|avg)=\s*([\d.]+)([kMG]?)")
 PERCENTILES = re.compile(r"^\s+(clat|lat|sync) percentiles \(([num]?)sec\):")
-PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[ *([\d.]+)([kM]?)\]")
-ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued *: total=r=(\d+)/w=(\d+)/d=(\d+)")
+PERCENTILE = re.compile(r"(?<![\d.,])([\d.]+)th=\[\s*([\d.]+)([kM]?)\]")
+ISSUED = re.compile(r"issued rwts?: total=(\d+),(\d+),(\d+)(?:,(\d+))?|issued\s*: total=r=(\d+)/w=(\d+)/d=(\d+)")
 STATUS = re.compile(r"^Run status group (\d+) \(all jobs\):")
-SUM = re.compile(r"^ +(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
+SUM = re.compile(r"^\s+(READ|WRITE|TRIM|MIXED): .*(?:run=\d+-|maxt=)\d+msec")
 NS = {"n": 1.0, "u": 1e3, "m": 1e6, "": 1e9}
 PREFIX = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 CUT = "import fio's whole output, up to its run status, or run it with --output-format=json"

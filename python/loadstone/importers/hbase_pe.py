@@ -21,7 +21,7 @@ TITLE = "HBase PerformanceEvaluation log"
 OPTIONS = re.compile(r"test run options=(\{.*)$")
 # HBase 1.x prints a line for each statistic; only the thread in brackets identifies the client.
 OLD_COUNT = re.compile(r"(?:\[(TestClient-\d+)\].*)?latency log \((microseconds|ms)\), on (\d+) measures")
-OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th) += (\S+)\s*$")
+OLD = re.compile(r"(?:\[(TestClient-\d+)\].*?)?\w+Test (Min|Avg|Max|StdDev|[\d.]+th)\s+= (\S+)\s*$")
 OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
 # With `--valueRandom`, the statistics of the values' sizes follow, by the same names.
 SIZES = re.compile(r"\w+Test valueSize after \d+ measures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import textwrap
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +23,35 @@ LINE_MAX = 1 << 18
 SNIFFED = 1 << 16
 # Longer lines are documents, which have no comments.
 COMMENTED_MAX = 1000
-ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-MARKS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
+# Control sequences (ECMA-48): of colours and cursors, of titles (OSC), of character sets and of keypads.
+ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])")
+MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 # The prefix that log collectors add to a line: a container's name, or a time and possibly a level.
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
-# `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), Jenkins, Avocado, `ts` of moreutils and quoted mail.
+# `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), journald, CloudWatch, Jenkins, Avocado, three formats
+# of moreutils' `ts` and quoted mail.
 COLLECTORS = (
-    re.compile(r"(?P<origin>[\w./-]+) *\| ?"),
+    re.compile(r"(?P<origin>[\w./-]+)[ \t]*\| ?"),
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
+    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+[+-]\d{4} (?P<origin>\S+ [\w./-]+(?:\[\d+\])?): "),
+    re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>[A-Za-z][\w.-]*/[\w./-]+) "),
     re.compile(r"(?P<origin>)\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) "),
     re.compile(r"(?P<origin>\[[\w./-]+/[\w./-]+\]) "),
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?P<origin>\S+ [\w./-]+(?:\[\d+\])?): "),
     re.compile(r"(?P<origin>)\[\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d)\] ?"),
     re.compile(r"(?P<origin>)\d\d:\d\d:\d\d [A-Z]+ *\| \[std(?:out|err)\] ?"),
     re.compile(r"(?P<origin>)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ?"),
+    re.compile(r"(?P<origin>)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: |$)"),
+    re.compile(r"(?P<origin>)\d\d:\d\d:\d\d(?: |$)"),
     re.compile(r"(?P<origin>)> ?"),
 )
+# `cat -n` and `grep -n`: the numbers of lines increase by 1.
+NUMBERED = re.compile(r" *(\d+)[\t:]")
 # `pdsh` and `mpirun` put a host in front of every line, so a text with any other line has none of their prefixes.
 HOST = re.compile(r"(?P<origin>[\w.-]+):(?: |$)")
+# The same for `parallel --tag`; a table may have tabs as well.
+TAGGED = re.compile(r"(?P<origin>[\w.@-]+)\t")
 # The files of docker's logging driver `json-file`.
 JSON_LOG = '{"log":'
 # A comment that users add after a figure. `<=` is part of several reports.
@@ -63,13 +75,13 @@ class Source:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The lines of the source, without line ends, colours, and text overwritten on a terminal."""
+        """The lines of the source, without line ends and text overwritten on a terminal."""
         return [tidy_line(line) for line in self.text.split("\n")]
 
     @cached_property
     def bare_lines(self) -> list[str]:
         """The lines without the comments after their figures."""
-        return [COMMENT.sub("", line) if len(line) < COMMENTED_MAX else line for line in self.lines]
+        return [COMMENT.sub("", line).rstrip() if len(line) < COMMENTED_MAX else line for line in self.lines]
 
     @property
     def comments(self) -> list[str]:
@@ -107,11 +119,9 @@ class Source:
 
 
 def tidy_line(line: str) -> str:
-    """A line without colours and overwritten parts."""
+    """A line without overwritten parts."""
     if len(line) > LINE_MAX:
         return ""
-    if "\x1b" in line:
-        line = ANSI.sub("", line)
     line = line.rstrip("\r")
     return line.rpartition("\r")[2] if "\r" in line else line
 
@@ -127,12 +137,15 @@ def text_of(path: Path) -> str:
     except OSError as error:
         raise LoadstoneError(f"cannot read {path}: {error.strerror}", "name a file with results") from error
     encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
-    if encoding != "utf-16" and b"\0" in data[:SNIFFED]:
+    if encoding not in ("utf-16", "utf-32") and b"\0" in data[:SNIFFED]:
         raise LoadstoneError(
             f"{path.name} is a binary file, not a log",
             "unpack it if it is compressed; `loadstone import` reads text, JSON, CSV and .hlog",
         )
-    text = data.decode(encoding, errors="replace")
+    text = data.decode(encoding, errors="replace").replace("\ufeff", "")
+    text = ANSI.sub("", text) if "\x1b" in text else text
+    # A page's text; no tool prints entities.
+    text = html.unescape(text) if "&lt;" in text else text
     if not text.strip():
         raise LoadstoneError(f"{path.name} is empty", "did the tool write its results to standard output elsewhere?")
     return strip_collector(text)
@@ -169,16 +182,34 @@ def read_json_log(text: str) -> str:
         return text
 
 
+def strip_numbers(text: str) -> str:
+    """A text without the numbers of its lines."""
+    lines = text.rstrip("\n").split("\n")
+    matches = [NUMBERED.match(line) for line in lines]
+    if len(lines) < 2 or not all(matches):
+        return text
+    numbers = [int(match[1]) for match in matches if match]
+    if any(after != before + 1 for before, after in pairwise(numbers)):
+        return text
+    return "\n".join(line[match.end() :] for line, match in zip(lines, matches, strict=True) if match) + "\n"
+
+
 def strip_collector(text: str) -> str:
     """A text without the prefixes of a log collector, and with the lines of each origin together.
 
     The outputs of two containers that ran at the same time would otherwise be read as one.
     """
-    text = dedent_blocks(read_json_log(text))
+    text = strip_numbers(read_json_log(text))
+    lines = text.split("\n")
+    if len(lines) > 3 and not any(line.strip() for line in lines[1::2]):
+        # Every line is followed by an empty one, as in copies from pages and mails.
+        text = "\n".join(lines[::2]) + "\n"
+    text = dedent_blocks(text)
     lines = text.split("\n")
     sample = [line for line in lines if line.strip()][:COLLECTED_SAMPLE]
-    for pattern in (*COLLECTORS, HOST):
-        share = 1.0 if pattern is HOST else COLLECTED_SHARE
+    tagged = (TAGGED,) if sample and "metric" not in sample[0].lower() else ()
+    for pattern in (*COLLECTORS, HOST, *tagged):
+        share = 1.0 if pattern in (HOST, TAGGED) else COLLECTED_SHARE
         if sum(pattern.match(line) is not None for line in sample) < share * len(sample) or len(sample) < 2:
             continue
         matches = [pattern.match(line) for line in lines]

@@ -26,12 +26,12 @@ TITLE = "sysbench"
 VERSION = re.compile(r"sysbench (\d\S*)(?: \(|:)")
 COMMAND = re.compile(r"(?:^|[\s/$])(sysbench\s+(?:-\S|\w+ |\S+\.lua).*)$")
 INTERVAL = re.compile(r"\[ *(\d+)s *\].*?(?:thds|threads): *\d+,? (?:eps|tps|reads): *([\d.]+)")
-FIELD = re.compile(r"^\s*([A-Za-z0-9][\w ,./()%-]*?): +(\S.*?)\s*$")
+FIELD = re.compile(r"^\s*([A-Za-z0-9][\w ,./()%-]*?):\s+(\S.*?)\s*$")
 SECTION = re.compile(r"^ ?[A-Z][\w /()]*(?: \(ms\))?:\s*$|^\s+(?:queries performed|per-request statistics):\s*$")
 PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 # The last line of every version.
-END = re.compile(r"^\s*execution time \(avg/stddev\): +[\d.]+/[\d.]+")
+END = re.compile(r"^\s*execution time \(avg/stddev\):\s+[\d.]+/[\d.]+")
 # Options of the test `fileio`, which are sentences.
 LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
 FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
@@ -151,7 +151,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.add_text("runtime", time, 1e9, "ns", 1)
     run.add_figure("operations", events, OPERATIONS, events)
     for field_name in (name for name in PER_SECOND if seconds and name in fields):
-        if match := re.match(r"(\d+) +\(([\d.]+) per sec\.\)", fields[field_name]):
+        if match := re.match(r"(\d+)\s+\(([\d.]+) per sec\.\)", fields[field_name]):
             check_rate(float(match[2]), seconds, int(match[1]))
     for field_name in (name for name in ("events/s (eps)", "events per second") if seconds and name in fields):
         check_rate(parse_number(fields[field_name]) or 0.0, seconds, events)
@@ -159,10 +159,10 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     if seconds and len(rates) == 3:
         check_rate(sum(rates), seconds, events)
     if transactions := fields.get("transactions"):
-        count = int(transactions.split(" ")[0])
+        count = int(transactions.split()[0])
         check_total(source, count, events, report.line)
         if "ignored errors" in fields:
-            ignored = int(fields["ignored errors"].split(" ")[0])
+            ignored = int(fields["ignored errors"].split()[0])
             run.add_figure("errors", ignored, OPERATIONS, events + ignored)
         parts = {name: report.fields.get(("queries performed", name)) for name in ("read", "write", "other", "total")}
         counts = {name: int(text) for name, text in parts.items() if text}
