@@ -36,6 +36,7 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "parallel": lambda number: "node1\t",
     "cat -n": lambda number: f"{number + 1:6d}\t",
     "grep -n": lambda number: f"{number + 1}:",
+    "fio --client": lambda number: "<host1> ",
     "gitlab": lambda number: "\x1b[0K",
     "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterator
@@ -181,6 +182,19 @@ def test_contradicting_figures_are_refused(name: str, figure: str, other: str, t
     text = (FIXTURES / name).read_text()
     assert figure in text
     assert try_read(write_file(tmp_path, text.replace(figure, other), Path(name).name)) is None
+
+
+def test_seconds_of_memtier_are_the_series(tmp_path: Path) -> None:
+    document = json.loads((FIXTURES / "memtier.json").read_text())
+    totals = document["ALL STATS"]["Totals"]
+    totals["Time-Serie"] = {"0": {"Count": 2400, "p50.00": 0.1, "p99.00": 0.5}, "1": {"Count": 600}}
+    totals["Ops/sec"] = 2500
+    document["ALL STATS"]["Sets"]["Ops/sec"], document["ALL STATS"]["Gets"]["Ops/sec"] = 230, 2270
+    document["ALL STATS"]["Runtime"]["Total duration"] = 1200
+    (run,) = read_file(write_file(tmp_path, json.dumps(document)), {})
+    assert run.series is not None
+    assert run.series.throughput == pytest.approx((2400, 3000))
+    assert run.series.length_seconds == pytest.approx((1, 0.2))
 
 
 @pytest.mark.parametrize("table", ["spaces", "tabs"])
@@ -565,6 +579,7 @@ def test_explanation_covers_figures_and_lines(path: Path) -> None:
         ("cassandra-stress-write.txt", "avg gc time"),
         ("cassandra-stress-write.txt", "rows: stderr"),
         ("memtier.txt", "Hits/sec"),
+        ("memtier.json", "Histogram log format"),
         ("sysbench-oltp.txt", "sum"),
         ("sysbench-oltp.txt", "reconnects"),
         ("sysbench-oltp.txt", "intervals, except throughput"),

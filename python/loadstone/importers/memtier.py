@@ -19,6 +19,7 @@ from loadstone.importers.run import (
     ALL,
     OPERATIONS,
     ImportedRun,
+    build_series,
     check_rate,
     check_total,
     command_fact,
@@ -26,6 +27,7 @@ from loadstone.importers.run import (
     set_once,
 )
 from loadstone.importers.source import Source
+from loadstone.results.trial_result import Series
 
 NAME = "memtier"
 TITLE = "memtier_benchmark"
@@ -34,6 +36,7 @@ SECTION = re.compile(r"^(ALL STATS|RUN #\d+ RESULTS|BEST RUN RESULTS|WORST RUN R
 AVERAGE = re.compile(r"AGGREGATED AVERAGE RESULTS \((\d+) runs\)")
 SETTING = re.compile(r"^(\d+)\s+(Threads|Connections per thread|Requests per client|Seconds)$")
 TOTALS = "Totals"
+SERIES = "Time-Serie"
 MS = 1e6
 COLUMNS = {
     "Avg. Latency": "mean",
@@ -44,9 +47,9 @@ COLUMNS = {
 }
 PERCENTILE = re.compile(r"p([\d.]+)(?: Latency)?")
 # Lines that correspond to no figure of a result.
-NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency|Time-Serie")
+NOT_READ = re.compile(r"(Hits|Misses|MOVED|ASK)/sec|KB/sec.*|Connection Errors.*|Accumulated Latency")
 # Columns that are read elsewhere.
-READ = ("Type", "Count", "Ops/sec", "Percentile Latencies")
+READ = ("Type", "Count", "Ops/sec", "Percentile Latencies", SERIES)
 COMMAND = re.compile(r"(?:^|[\s/$])(memtier_benchmark\s+-\S.*)$")
 INTERRUPTED = re.compile(r"^\[RUN #\d+\] Interrupted by user")
 SHORT = {"P": "protocol", "d": "data_size", "R": "random_data", "n": "requests", "c": "clients", "t": "threads"}
@@ -137,6 +140,17 @@ def read_runs(source: Source) -> list[ImportedRun]:
     return result
 
 
+def read_series(seconds: Mapping[str, Mapping[str, Any]], length: float) -> Series | None:
+    """The counts of each second as a series; the last second is shorter."""
+    rows = []
+    for start, part in sorted((float(name), part) for name, part in seconds.items()):
+        lasts = min(length - start, 1.0)
+        if lasts > 0:
+            p50, p99 = (float(part[name]) * MS if name in part else None for name in ("p50.00", "p99.00"))
+            rows.append((start, lasts, float(part["Count"]) / lasts, p50, p99))
+    return build_series(rows)
+
+
 def stop_run(run: ImportedRun) -> None:
     """Marks a run as interrupted."""
     run.end = "stopped"
@@ -182,6 +196,8 @@ def read_sections(
     if not names:
         raise KeyError("ALL STATS")
     result = [read_section(sections[name], settings, configuration, source) for name in names]
+    for run in result:
+        run.omitted |= dict.fromkeys(name for name in sections if name not in names)
     for run in result if average is not None and names == [average] else ():
         # The counts cover all runs, and the time is a filler.
         run.values = [value for value in run.values if value.metric not in ("operations", "runtime")]
@@ -209,6 +225,7 @@ def read_section(
     # Without either, the number of operations is unknown.
     n = int(totals.get("Count", known or rate * float(seconds or 0)))
     # Lists are distributions of latencies.
+    run.omitted |= {name: None for name, part in section.items() if not isinstance(part, Mapping)}
     tables = {name: part for name, part in section.items() if isinstance(part, Mapping) and "Ops/sec" in part}
     parts = {name: part for name, part in tables.items() if name != TOTALS and parse_number(str(part["Ops/sec"]))}
     rates = {name: parse_number(str(part["Ops/sec"])) or 0.0 for name, part in parts.items()}
@@ -233,6 +250,7 @@ def read_section(
         mean = next((value.value for value in run.values if value.metric == f"{operation}.mean"), None)
         means[operation] = mean
     add_latencies(run, ALL, totals, n)
+    run.series = read_series(totals.get(SERIES, {}), float(runtime.get("Total duration", 0)) / 1000)
     # Version 2 prints a mean of 0 for all commands together.
     run.values = [value for value in run.values if value.metric != f"{ALL}.mean" or value.value]
     if all(mean is not None for mean in means.values()) and not any(
@@ -256,10 +274,9 @@ def read_section(
 def add_latencies(run: ImportedRun, name: str, part: Mapping[str, Any], n: int) -> None:
     """The latencies of a type of command, ms."""
     nested = part.get("Percentile Latencies", {})
-    for label, value in {
-        **part,
-        **{key: value for key, value in nested.items() if not isinstance(value, Mapping)},
-    }.items():
+    run.omitted |= {key: None for key, value in nested.items() if isinstance(value, Mapping)}
+    distribution = {key: value for key, value in nested.items() if not isinstance(value, Mapping)}
+    for label, value in (dict(part.items()) | distribution).items():
         match = PERCENTILE.fullmatch(label)
         statistic = COLUMNS.get(label) or (f"p{float(match[1]):g}" if match else None)
         if statistic is None:

@@ -30,7 +30,7 @@ MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "ut
 COLLECTED = re.compile(r"^\S+\s*\|$|\d\d:\d\d:\d\d")
 # The prefix of most lines of a file, with the name of the line's origin: docker compose, Kubernetes (CRI),
 # `docker logs -t`, `kubectl logs --prefix`, syslog (RFC 3164), journald, CloudWatch, Jenkins, Avocado, three formats
-# of moreutils' `ts` and quoted mail.
+# of moreutils' `ts`, `fio --client` and quoted mail.
 COLLECTORS = (
     re.compile(r"(?P<origin>[\w./-]+)[ \t]*\| ?"),
     re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d) (?P<origin>stdout|stderr) [FP] "),
@@ -44,6 +44,7 @@ COLLECTORS = (
     re.compile(r"(?P<origin>)[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d ?"),
     re.compile(r"(?P<origin>)\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?: |$)"),
     re.compile(r"(?P<origin>)\d\d:\d\d:\d\d(?: |$)"),
+    re.compile(r"<(?P<origin>[\w.-]+)> ?"),
     re.compile(r"(?P<origin>)> ?"),
 )
 # `cat -n` and `grep -n`: the numbers of lines increase by 1.
