@@ -97,6 +97,10 @@ def stress(name: str, rate: int, p99_ms: float, errors: int) -> ResultSet:
         log = log.replace("167.9 ms", f"{p99_ms / factor:.1f} ms").replace(
             "13.2 ms", f"{20_000 / rate / factor:.1f} ms"
         )
+        seconds = 200_000 / rate / factor
+        log = log.replace("133.7,", f"{seconds:.1f},").replace(
+            "00:02:13", f"00:{int(seconds) // 60:02}:{seconds % 60:02.0f}"
+        )
         logs.append(re.sub(r"Total errors( +): +0 \[READ: 0\]", rf"Total errors\1: {errors:,} [READ: {errors:,}]", log))
     return read("\n".join(logs), f"{name}.txt", variant=name)
 
