@@ -1,4 +1,5 @@
-"""Compares the engine with another binary of it, in one run: CPU per operation of the trials of (a) to (c).
+"""Compares the engine with another binary of it, in one run: CPU per operation and peak memory of the trials of (a) to
+(c).
 
 (d) measures the lab and involves no engine.
 """
@@ -55,13 +56,16 @@ def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, 
             subprocess.run(command, check=True, capture_output=True)
         sides = [ENGINE, str(engine)]
         pairs: list[tuple[float, float]] = []
+        memory: list[tuple[float, float]] = []
         for repeat in range(repeats + 1):
             # The order alternates, so that drift of the machine favours neither side.
             sides.reverse()
-            costs = {side: cpu_ns(case, side, work / "db", loaded) for side in sides}
+            costs = {side: measure(case, side, work / "db", loaded) for side in sides}
             # The first pair warms the page cache.
             if repeat:
-                pairs.append((costs[str(engine)], costs[ENGINE]))
+                cpu, bytes_max = zip(costs[str(engine)], costs[ENGINE], strict=True)
+                pairs.append(cpu)
+                memory.append(bytes_max)
             if len(pairs) >= 6 and narrow(ratio_of(pairs)):
                 break
         ratio = ratio_of(pairs)
@@ -69,7 +73,8 @@ def compare_with_before(engine: Path, only: str | None, work: Path, scale: int, 
         name = f"({case.part}) {case.store}, {case.phase} of {case.workload}, {case.threads:,} clients"
         met = verdict(ratio.low >= GOAL)
         print(f"{name}: CPU per operation of {engine.name} ÷ the present engine {ratio}")
-        print(f"    {before:,.0f} against {present:,.0f} ns; goal lower end at least {GOAL}: {met}", flush=True)
+        print(f"    {before:,.0f} against {present:,.0f} ns; goal lower end at least {GOAL}: {met}")
+        print(f"    peak memory {ratio_of(memory)}", flush=True)
 
 
 def ycsb_arguments(case: Case, directory: Path) -> list[str]:
@@ -80,9 +85,10 @@ def ycsb_arguments(case: Case, directory: Path) -> list[str]:
     return [case.phase, case.store, "-P", workload, "-threads", str(case.threads), *counts, *place]
 
 
-def cpu_ns(case: Case, engine: str, directory: Path, load_store: Path) -> float:
-    """CPU per operation of one trial, ns."""
+def measure(case: Case, engine: str, directory: Path, load_store: Path) -> tuple[float, float]:
+    """CPU per operation of one trial, ns, and its peak memory, B."""
     shutil.rmtree(directory, ignore_errors=True)
     if case.part == "b" and case.phase == "run":
         shutil.copytree(load_store, directory)
-    return float(sum(trial(spec(ycsb_arguments(case, directory), engine), engine)["cpu_ns"])) / case.operations
+    summary = trial(spec(ycsb_arguments(case, directory), engine), engine)
+    return float(sum(summary["cpu_ns"])) / case.operations, float(summary["memory_bytes_max"])

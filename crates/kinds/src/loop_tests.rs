@@ -4,6 +4,7 @@ mod outages;
 mod outcomes;
 mod timing;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -204,11 +205,12 @@ fn run_in<W: RecordWorkload + fmt::Debug + 'static>(
         recorders.iter().map(|_| Scripted::new(timer, script).inserting(setting.inserts)).collect();
     let (mut reader, mut additions) = (Reader::new(recorders.clone()), BTreeMap::new());
     let pulse = Pulse::new("a thread".to_owned(), if setting.executor { setting.clients as u64 } else { 0 }, TICK_NS);
+    let stripes: Vec<_> = recorders.iter().map(|_| Cell::default()).collect();
     let mut futures: Vec<crate::simulation::Client<'_>> = sessions
         .iter_mut()
-        .zip(&recorders)
-        .map(|(session, recorder)| {
-            let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse };
+        .zip(recorders.iter().zip(&stripes))
+        .map(|(session, (recorder, stripe))| {
+            let context = ClientContext { recorder, client: 0, worker: 0, pulse: &pulse, stripe };
             Box::pin(drive(&task, &borders, &clock, session, context)) as crate::simulation::Client<'_>
         })
         .collect();

@@ -1,5 +1,6 @@
 //! The driver's own cost: the trial's operations on a null store, for a short time before the trial.
 
+use std::cell::Cell;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -99,7 +100,7 @@ fn probe_ns<W: Kind>(task: &Task<W>, target: &dyn Target<W>, borders: &Borders, 
     let pulse = Pulse::new("probe".to_owned(), 0, TICK_NS);
     let timed = |worker: usize, recorder: &Recorder| {
         let start = Monotonic.now_ns();
-        let context = ClientContext { recorder, client: 0, worker, pulse: &pulse };
+        let context = ClientContext { recorder, client: 0, worker, pulse: &pulse, stripe: &Cell::default() };
         target.probe(task, borders, context);
         Monotonic.now_ns().saturating_sub(start)
     };

@@ -3,6 +3,7 @@
 //! A client takes the next index, fills its operation, waits until it is due, reads the clock, has its actor perform it, and
 //! counts it. The loop itself neither allocates nor locks; the store may.
 
+use std::cell::Cell;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct ClientContext<'a> {
     pub worker: usize,
     /// Records pauses of the client's thread: the pulse of its executor, or of the conductor.
     pub pulse: &'a Pulse,
+    /// The claimed operations of the client's thread, or of the client itself.
+    pub stripe: &'a Cell<Stripe>,
 }
 
 /// [`Status::is_failure`], not inlined into the loop.
@@ -55,19 +58,19 @@ macro_rules! timing_loop {
     ($wait:tt, $pace:expr, $task:expr, $borders:expr, $timer:expr, $session:expr, $context:expr) => {{
         let (task, borders, timer) = ($task, $borders, $timer);
         let pace: Option<&Pace> = $pace;
-        let ClientContext { recorder, client, worker, pulse } = $context;
+        let ClientContext { recorder, client, worker, pulse, stripe } = $context;
         let flight = &recorder.flights[client];
         let mut actor = W::actor(task, $session, worker);
         let mut operation = W::Operation::default();
         let mut watch = Stopwatch::new(timer, recorder);
-        let (mut cursor, mut stripe) = (Cursor::default(), Stripe::default());
+        let mut cursor = Cursor::default();
         let open = pace.is_some();
         // At a rate, overdue operations are still sent for a while; in a closed loop nothing is overdue.
         let last_send_ns = if open { borders.cutoff_ns } else { borders.end_ns };
         let mut free = timer.now_ns();
         // How much later the client is free than it would be if the generator had never been late.
         let mut delay = 0;
-        while let Some(index) = task.scheduler.claim(&mut stripe) {
+        while let Some(index) = task.scheduler.claim(stripe) {
             task.work.fill(index, &mut operation);
             if let Some(pace) = pace {
                 let due = borders.start_ns.saturating_add(pace.due_ns(index, &mut cursor));

@@ -1,5 +1,6 @@
 //! The choice of the next operation, if any: the state that the clients of a segment share while they run.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -17,7 +18,7 @@ struct Alone<T>(T);
 #[derive(Debug)]
 pub struct Scheduler {
     segment: Segment,
-    /// Number of operations that a client claims at once.
+    /// Number of operations that a thread or a client claims at once.
     stripe: u64,
     /// Number of operations that belong together: one client of one segment performs them.
     unit: u64,
@@ -40,8 +41,8 @@ pub struct Scheduler {
     end_ns: AtomicU64,
 }
 
-/// The operations that a client has claimed and not yet begun.
-#[derive(Debug, Default)]
+/// The operations that a thread or a client has claimed and not yet begun.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Stripe {
     /// The index of the next operation.
     index: u64,
@@ -50,7 +51,7 @@ pub struct Stripe {
 }
 
 impl Scheduler {
-    /// A scheduler for the operations within `borders`. Clients claim `stripe` of them at once: 1, unless their order does
+    /// A scheduler for the operations within `borders`. Threads claim `stripe` of them at once: 1, unless their order does
     /// not matter.
     pub fn new(segment: Segment, borders: &Borders, stripe: u64) -> Self {
         Self {
@@ -76,34 +77,34 @@ impl Scheduler {
         if unit > 1 { Self { stripe: unit, unit, pitch: 1, ..self } } else { self }
     }
 
+    /// Whether the clients of a thread may share a stripe.
+    pub fn shares_stripes(&self) -> bool {
+        self.unit == 1
+    }
+
     /// The index of the next operation; `None` at the end.
     #[inline]
-    pub fn claim(&self, current: &mut Stripe) -> Option<u64> {
+    pub fn claim(&self, current: &Cell<Stripe>) -> Option<u64> {
         if self.is_halted() {
             return None;
         }
-        if current.left == 0 {
-            self.take(current)?;
+        let mut stripe = current.get();
+        if stripe.left == 0 {
+            stripe = self.take()?;
         }
-        current.left -= 1;
-        let index = current.index;
         // The index after the last claimed operation is not used.
-        current.index = index.wrapping_add(self.pitch);
-        Some(index)
+        current.set(Stripe { index: stripe.index.wrapping_add(self.pitch), left: stripe.left - 1 });
+        Some(stripe.index)
     }
 
     /// Claims the next operations; `None` at the end.
     #[inline]
-    fn take(&self, current: &mut Stripe) -> Option<()> {
-        // Clients that find the end leave the counter unchanged.
-        if self.next.0.load(Ordering::Relaxed) >= self.steps {
-            return None;
-        }
+    fn take(&self) -> Option<Stripe> {
+        // One access: a load before it would fetch the cache line from another thread twice.
         let first = self.next.0.fetch_add(self.stripe, Ordering::Relaxed);
-        current.left = self.stripe.min(self.steps.saturating_sub(first));
+        let left = self.stripe.min(self.steps.saturating_sub(first));
         // A client claims whole units.
-        current.index = self.segment.index(first / self.unit) * self.unit;
-        (current.left > 0).then_some(())
+        (left > 0).then(|| Stripe { index: self.segment.index(first / self.unit) * self.unit, left })
     }
 
     /// Whether one more operation may be counted. Called for every such operation, just before it is sent.
@@ -184,9 +185,9 @@ mod tests {
     fn every_operation_is_claimed_once_for_any_stripe() {
         for stripe in [1, 4, 64] {
             let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(101, NEVER), stripe);
-            let mut clients = [Stripe::default(), Stripe::default(), Stripe::default()];
+            let mut clients = [(); 3].map(|()| Cell::default());
             let mut claimed = Vec::new();
-            while let Some(index) = clients.iter_mut().find_map(|current| scheduler.claim(current)) {
+            while let Some(index) = clients.iter().find_map(|current| scheduler.claim(current)) {
                 claimed.push(index);
                 clients.rotate_left(1);
             }
@@ -201,10 +202,10 @@ mod tests {
         let mut all = Vec::new();
         for k in 0..2 {
             let scheduler = Scheduler::new(Segment { k, n: 2 }, &borders([12, 8][k as usize], NEVER), 1).with_units(4);
-            let mut clients = [Stripe::default(), Stripe::default()];
+            let clients = [(); 2].map(|()| Cell::default());
             let mut claims = [Vec::new(), Vec::new()];
             for turn in 0.. {
-                match scheduler.claim(&mut clients[turn % 2]) {
+                match scheduler.claim(&clients[turn % 2]) {
                     Some(index) => claims[turn % 2].push(index),
                     None if claims.iter().map(Vec::len).sum::<usize>() as u64 >= scheduler.steps => break,
                     None => {}
@@ -230,11 +231,11 @@ mod tests {
     #[test]
     fn furthest_operation_allows_for_faster_segments() {
         let scheduler = Scheduler::new(Segment { k: 1, n: 2 }, &borders(NEVER, NEVER), 1);
-        let mut current = Stripe::default();
-        assert_eq!([(); 3].map(|()| scheduler.claim(&mut current)), [Some(1), Some(3), Some(5)]);
+        let current = Cell::default();
+        assert_eq!([(); 3].map(|()| scheduler.claim(&current)), [Some(1), Some(3), Some(5)]);
         assert_eq!([5, 7].map(|index| scheduler.may_have_begun(index)), [true, false]);
         assert_eq!([12, 14].map(|index| scheduler.may_have_begun(index)), [true, false]);
         scheduler.halt();
-        assert_eq!(scheduler.claim(&mut current), None);
+        assert_eq!(scheduler.claim(&current), None);
     }
 }

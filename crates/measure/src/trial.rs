@@ -22,10 +22,10 @@ use crate::worker_threads::{Job, WorkerThreads, threads};
 use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
-/// Number of operations that a client claims at once if their order does not matter. With more, one client would still
-/// have a batch to do when the remaining clients are done.
+/// Number of operations that a worker claims at once if their order does not matter. With more, one worker would still
+/// have a batch to do when the remaining workers are done.
 const STRIPE_MAX: u64 = 32;
-/// With fewer operations per client than this, operations are claimed individually.
+/// With fewer operations per worker than this, operations are claimed individually.
 const STRIPED_MIN: u64 = 10_000;
 
 /// Runs a trial of this work on a target.
@@ -46,11 +46,8 @@ pub fn run<W: Workload + Kind>(
     let unit = work.unit();
     let operations = operations.map(|n| spec.segment.share(n.div_ceil(unit)) * unit);
     // A ledger's times are times of claims: an operation claimed in a batch could be sent much later.
-    let stripe = if by_thread && pace.is_none() && spec.ledger.is_none() && work.any_order() {
-        stripe(operations, clients)
-    } else {
-        1
-    };
+    let stripe =
+        if pace.is_none() && spec.ledger.is_none() && work.any_order() { stripe(operations, workers) } else { 1 };
     let driver_ns;
     (work, driver_ns) = crate::calibrate::driver_ns(work, target, spec, workers, stripe)?;
     let Opened { store, crew } = target.open(&Options {
@@ -115,7 +112,7 @@ pub fn run<W: Workload + Kind>(
     Ok(end)
 }
 
-/// The number of operations that a client claims at once.
-fn stripe(operations: Option<u64>, clients: u64) -> u64 {
-    if operations.is_some_and(|n| n / clients.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
+/// The number of operations that a worker claims at once.
+fn stripe(operations: Option<u64>, workers: u64) -> u64 {
+    if operations.is_some_and(|n| n / workers.max(1) < STRIPED_MIN) { 1 } else { STRIPE_MAX }
 }

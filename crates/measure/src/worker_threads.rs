@@ -1,5 +1,7 @@
 //! The workers: the threads that drive clients. A worker is either the thread of one client or an executor of many.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -279,7 +281,8 @@ impl Worker {
         if let Some(borders) = gate.wait() {
             let (task, timer) = (&*job.task, ThreadTimer::for_this_thread(job.spec.spin));
             block_on(timer.until(borders.start_ns, || task.scheduler.is_halted()));
-            let context = ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse };
+            let context =
+                ClientContext { recorder: &recorder, client: 0, worker, pulse: &pulse, stripe: &Cell::default() };
             client.drive(&borders, timer, context);
         }
         drop(client);
@@ -333,12 +336,17 @@ impl Worker {
                     async move { pulse.beat(&borders, &alarm, || task.scheduler.is_halted()).await },
                 )
             };
+            // Two executors would otherwise write the same counter for every operation.
+            let shared = Rc::new(Cell::default());
+            let borders = Rc::new(borders);
             let mut clients = Vec::with_capacity(all.len());
             for (number, mut client) in all.into_iter().enumerate() {
                 let alarm = alarm.clone();
-                let (recorder, pulse) = (Arc::clone(&recorder), Arc::clone(&pulse));
+                let (recorder, pulse, borders) = (Arc::clone(&recorder), Arc::clone(&pulse), Rc::clone(&borders));
+                let stripe = if job.task.scheduler.shares_stripes() { Rc::clone(&shared) } else { Rc::default() };
                 clients.push(tokio::task::spawn_local(async move {
-                    let context = ClientContext { recorder: &recorder, client: number, worker, pulse: &pulse };
+                    let context =
+                        ClientContext { recorder: &recorder, client: number, worker, pulse: &pulse, stripe: &stripe };
                     client.drive(&borders, &alarm, context).await;
                 }));
             }

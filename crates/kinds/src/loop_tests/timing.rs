@@ -1,6 +1,7 @@
 //! Due times, waits, windows and the cost of the loop.
 
 use super::*;
+use std::cell::Cell;
 
 /// One client, 1,000 operations a second, 0.1 ms each, and one stall of a second: every operation that became due
 /// before the backlog was cleared has waited, and the response times show that to the nanosecond.
@@ -261,7 +262,8 @@ fn the_loop_does_not_allocate_per_operation() {
             let recorder = Recorder::new(&shape, 1);
             let before = allocations::count_allocations();
             let pulse = Pulse::new("conductor".to_owned(), 0, TICK_NS);
-            let context = ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse };
+            let context =
+                ClientContext { recorder: &recorder, client: 0, worker: 0, pulse: &pulse, stripe: &Cell::default() };
             let timer = ThreadTimer::default();
             match (&pace, virtually) {
                 (_, true) => {

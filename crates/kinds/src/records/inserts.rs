@@ -38,7 +38,9 @@ pub async fn insert<T: Timer, S: Session, W>(
             known = known.map(|earlier| earlier.then(state(session, status)));
             status
         };
-        (status, done, unsent) = retry(task, policy, session, watch, operation, (status, done), attempt).await;
+        // Boxed, because its state would take 400 B of each client's memory for the few inserts that fail.
+        let retried = Box::pin(retry(task, policy, session, watch, operation, (status, done), attempt));
+        (status, done, unsent) = retried.await;
     }
     (Outcome { status, done_ns: done, rows: 1, bytes: row.bytes().len() as u64 }, known, unsent)
 }
