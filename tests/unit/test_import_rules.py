@@ -151,6 +151,7 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
         ("pgbench-progress.txt", "duration: 3 s", "duration: 30 s"),
         ("pgbench-progress.txt", "latency average = 11.693 ms", "latency average = 11.693 ms\nlatency average = 1 ms"),
         ("pgbench-scripts.txt", "tps = 2360.030354", "tps = 3360.030354"),
+        ("pgbench-reconnect.txt", "number of failed transactions: 2 (0.474%)\n", ""),
         ("sysbench-fileio.txt", "2.0053s", "4.0053s"),
         ("scylla-bench.txt", "Concurrency:\t\t 7", "Concurrency:\t\t 7\nConcurrency:\t\t 9"),
         ("go-ycsb.txt", '"threadcount"="4"', '"threadcount"="4"\n"threadcount"="8"'),

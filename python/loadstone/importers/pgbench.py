@@ -132,6 +132,9 @@ def read_report(report: PgbenchReport, source: Source) -> ImportedRun:
     run = ImportedRun(facts={"tool": NAME}, end="failed" if report.aborted else "done")
     with source.report_damage("the pgbench report is damaged: {error}", CUT, report.line):
         done = int(fields["number of transactions actually processed"].split("/")[0])
+        if "maximum number of tries" in fields and "number of failed transactions" not in fields:
+            # Since 15 it prints both.
+            raise ValueError("it has no number of failed transactions")
         failed = first_count(fields.get("number of failed transactions", "0"))
         skipped = first_count(fields.get("number of transactions skipped", "0"))
         add_facts(report, run)
