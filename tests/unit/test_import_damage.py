@@ -317,8 +317,11 @@ def is_printed(value: float, text: str) -> bool:
     return any(abs(number * scale - value) <= 1e-6 * abs(value) for number in numbers for scale in SCALES)
 
 
-def list_differences(result: TrialResult, whole: TrialResult, touched: str) -> Iterator[str]:
-    """The figures and facts that differ, and are neither in a touched line nor computed from one."""
+def list_differences(result: TrialResult, whole: TrialResult, touched: str, has_facts: bool) -> Iterator[str]:
+    """The figures and facts that differ, and are neither in a touched line nor computed from one.
+
+    In a mixed file a run may have the settings of the other file, if its own are not printed: then facts are not known.
+    """
     for name, value in result.values.items():
         known = whole.values.get(name)
         if known and abs(value.value - known.value) <= value.resolution + known.resolution:
@@ -327,7 +330,7 @@ def list_differences(result: TrialResult, whole: TrialResult, touched: str) -> I
         numbers = [value.value, *([known.value] if known else []), *([float(label[1])] if label else [])]
         if not touched or not (DERIVED.fullmatch(name) or any(is_printed(number, touched) for number in numbers)):
             yield f"{name}: {value.value}, not {known.value if known else None}"
-    if not touched:
+    if not touched and has_facts:
         for fact, unknown in (("clients", None), ("loop", "closed"), ("end", "done")):
             if getattr(result, fact) not in (getattr(whole, fact), unknown):
                 yield f"{fact}: {getattr(result, fact)}, not {getattr(whole, fact)}"
@@ -368,9 +371,7 @@ def read_damaged(damaged: Damaged, path: Path, folder: Path) -> str:
         return "total"
     touched = damaged.touched if damaged.kind in TOUCHING else ""
     for run in runs:
-        # In a mixed file a run may have the settings of the other file, if its own are not printed.
-        touched = touched or ("-" if damaged.other else "")
-        wrong = [list(list_differences(run, original, touched)) for original in whole]
+        wrong = [list(list_differences(run, original, touched, damaged.other is None)) for original in whole]
         assert [] in wrong, (path.name, damaged.kind, damaged.touched[:300], min(wrong, key=len)[:5])
     return "touched" if touched else "less"
 

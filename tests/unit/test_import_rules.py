@@ -614,6 +614,12 @@ def test_keys_read_in_one_document_are_not_omitted() -> None:
     assert "job options.rw\n" not in text
 
 
+def test_read_keys_of_memtier_are_not_listed() -> None:
+    lines = list(explain_file(FIXTURES / "memtier.json", {}))
+    assert "    ALL STATS.Runtime.Start time" in lines
+    assert not any(line.endswith(("Average Latency", ".p99.00", ".Ops/sec")) for line in lines)
+
+
 def test_ignored_json_keys_are_listed() -> None:
     text = "\n".join(explain_file(FIXTURES / "fio-mixed.json", {}))
     assert "jobs[…].usr_cpu" in text
