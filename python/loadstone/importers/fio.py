@@ -323,6 +323,9 @@ def add_latencies(name: str, lats: Sequence[Job], ns: float, run: ImportedRun, s
             raise ValueError(f"the bins of {name} have {run.histograms[name.upper()].count} of {n} operations")
     if len(lats) == 1:
         for share, value in lats[0].get("percentile", {}).items():
+            if not 0 <= float(share) <= 100:
+                # Bins of `json+`, where the lines between the two objects are lost.
+                raise ValueError(f"{name} has the percentile {share}")
             figure = float(value) * ns
             steps = max(figure / BINS, float(lats[0].get("percentile_step", step)))
             # fio 2 and 3.1 pad their list of percentiles with `"0.00" : 0`.

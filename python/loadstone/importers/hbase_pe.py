@@ -26,7 +26,7 @@ OLD_NAMES = {"Min": "min", "Avg": "mean", "Max": "max"}
 # With `--valueRandom`, the statistics of the values' sizes follow, by the same names.
 SIZES = re.compile(r"\w+Test valueSize after \d+ measures")
 LATENCY = re.compile(r"(?:\[(TestClient-\d+)\].*)?Latency \(us\) : (\w+=.*)$")
-MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)")
+MEASURES = re.compile(r"(?:\[(TestClient-\d+)\].*)?Num measures \(latency\) : (\d+)(?![\d.,])")
 THREAD = re.compile(r"\[(TestClient-\d+)\]")
 FINISHED = re.compile(r"Finished (TestClient-\d+) in (\d+)ms over (\d+) rows")
 SUMMARY = re.compile(r"\[(\w+?)(?:Test)?\] Summary of timings \(ms\): \[([\d, ]*)\]")
@@ -155,6 +155,8 @@ def add_latencies(log: TestLog, test: str, run: ImportedRun, source: Source) -> 
         message = "its lines do not name the client, so latencies of several clients cannot be separated"
         run.add_note("percentiles-left-out", message, "run PerformanceEvaluation with one client")
         return
+    if any(figures.get("mean") is not None and client not in log.measures for client, figures in log.latencies.items()):
+        raise source.error_at("a client has latencies without their count", CUT, log.line)
     parts = [(figures, log.measures.get(client, 0)) for client, figures in log.latencies.items()]
     parts = [(figures, count) for figures, count in parts if count and figures.get("mean") is not None]
     n = sum(count for _, count in parts)

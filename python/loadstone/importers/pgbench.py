@@ -105,6 +105,8 @@ def parse_line(report: PgbenchReport, line: str) -> bool:
     elif match := TPS.search(line):
         set_once(report.tps, match[2], match[1])
     elif match := SCRIPT.search(line):
+        if match[2].startswith("<") != match[2].endswith(">"):
+            raise ValueError("the name of a script is cut")
         report.scripts[match[2]] = {}
     elif report.scripts and (match := SCRIPT_COUNT.match(line) or SCRIPT_LATENCY.match(line)):
         script = report.scripts[next(reversed(report.scripts))]
