@@ -137,6 +137,7 @@ def test_operations_beyond_the_total_are_refused(name: str, line: str, twice: st
         ("cassandra-stress-read.txt", "1,495 op/s", "4,495 op/s"),
         ("go-ycsb.txt", "Count: 8000, OPS: 6777.0", "Count: 8000, OPS: 1777.0"),
         ("fio-normal.txt", "total=1024,0,0,0", "total=9024,0,0,0"),
+        ("fio-normal.txt", "max=12240", "max=12,240"),
         ("fio-normal.txt", "(4096KiB/45msec)", "(9096KiB/45msec)"),
         ("fio-normal.txt", "(4096KiB/45msec)", "(4096KiB/95msec)"),
         ("fio-2.2-normal.txt", "bw=409600B/s", "bw=909600B/s"),
@@ -407,6 +408,13 @@ def test_unknown_figures_are_named(name: str, line: str, more: str, tmp_path: Pa
     assert [run.result.values for run in runs] == [run.result.values for run in read_whole((FIXTURES / name).resolve())]
     notes = [note for run in runs for note in run.result.notes if note.name == "unknown"]
     assert any("spread" in note.message.lower() for note in notes)
+
+
+def test_damaged_mode_names_no_operation(tmp_path: Path) -> None:
+    text = (FIXTURES / "scylla-bench.txt").read_text().replace("Mode:\t\t\t read", "Mode:\t\t\t re}d")
+    (run,) = read_file(write_file(tmp_path, text), {})
+    assert not [metric for metric in run.result.values if metric.startswith("re")]
+    assert "Mode: re}d" in next(note.message for note in run.result.notes if note.name == "unknown")
 
 
 def test_unknown_columns_of_redis_are_named(tmp_path: Path) -> None:

@@ -153,7 +153,10 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run.add_figure("runtime", seconds * 1e9, "ns", 1, step * 1e9)
     run.add_figure("operations", done + errors, OPERATIONS, done + errors)
     run.add_figure("errors", errors, OPERATIONS, done + errors)
-    mode = settings.get("Mode", "all")
+    mode = settings.get("Mode", ALL)
+    if not re.fullmatch("[a-z_]+", mode):
+        run.unknown[f"Mode: {mode}"] = None
+        mode = ALL
     run.statuses[mode.upper()] = {"OK": done, **({"ERROR": errors} if errors else {})}
     for (kind, operation), block in report.blocks.items():
         headline = (kind == "c-o fixed") == (run.loop == "open")
