@@ -61,7 +61,7 @@ def scale_speed(speed: float) -> Change:
         ),
         (
             experiment(rocksdb(set_figures(wrong=1))),
-            "refused to rank lmdb and rocksdb: 1 of 50,000 values read were not what had been written (unverified)",
+            "refused to rank lmdb and rocksdb: 1 of 50,000 values read differed from the values written (unverified)",
         ),
         (ResultSet("none", []), "nothing was measured"),
         (
@@ -171,7 +171,7 @@ def change_systems(wrong: dict[str, Change]) -> Change:
 
 
 def test_refusals_of_several_contenders_have_separate_reasons() -> None:
-    values = "5 of 50,000 values read were not what had been written (unverified)"
+    values = "5 of 50,000 values read differed from the values written (unverified)"
     result = answer(rank_systems(change_systems({"c": set_figures(wrong=5)}), "a", "b", "c"))
     assert result.startswith("b holds 1.103×")
     assert f"the throughput of a, c not ranked with a: {values} (" in result

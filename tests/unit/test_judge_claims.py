@@ -242,7 +242,7 @@ def test_one_verified_value_verifies_nothing() -> None:
     few = set_figures(verified=1, read__count=1_000_000)
     result, _ = check_trial(few(sound()), make_series(STEADY), Settings(verify=True))
     assert [finding.message for finding in result if finding.severity == Severity.INVALID] == [
-        "`verify` was requested, but only 1 of 1,000,000 reads were"
+        "`verify` was requested, but only 1 of 1,000,000 reads was"
     ]
 
 

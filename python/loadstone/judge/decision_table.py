@@ -155,12 +155,13 @@ def refuse_claim(
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# A larger multiple of the run's repeats is not suggested: users rarely have the time.
+# The multiple of the run's repeats for which users have time.
 TIMES_MAX = 4
 
 
 def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the reason why nothing can be claimed, or with the repeats that would decide."""
+    """The comparison with the reason why nothing can be claimed, or with the difference that more repeats could
+    show."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
     # The smallest possible p of a rank test, whatever the repeats are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
@@ -170,10 +171,9 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     needed = repeats_for(comparison.ratio, matters)
     if needed is None:
         return comparison
-    if needed <= TIMES_MAX * n:
-        return replace(comparison, why=f"about {max(needed, n + 1):,} repeats would decide")
-    now, later = (units.short_percent(detectable_difference(comparison.ratio, count)) for count in (n, TIMES_MAX * n))
-    why = f"n={n} can show a difference of {now}; n={TIMES_MAX * n}, {TIMES_MAX} times the time, one of {later}"
+    more = min(max(needed, n + 1), TIMES_MAX * n)
+    now, later = (units.short_percent(detectable_difference(comparison.ratio, count)) for count in (n, more))
+    why = f"n={n:,} can show a difference of {now}; n={more:,}, {more / n:.2g} times the time, one of {later}"
     return replace(comparison, why=why)
 
 

@@ -96,7 +96,7 @@ class Comparison:
     # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
-    # The reason why nothing is claimed, or the repeats that would decide.
+    # The reason why nothing is claimed, or the difference that more repeats could show.
     why: str = ""
     # The compared values that did not hold the rate: their throughput is their capacity.
     capacity: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from typing import Any
 import vl_convert
 
 from loadstone import __version__
+from loadstone.format import units
 from loadstone.judge.judge import judge_results
 from loadstone.live.catalogue import identify_folder
 from loadstone.report import html
@@ -81,7 +82,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
     return render_page(
         "Results",
         tag("header", tag("p", tag("span", "Loadstone"), class_="over"), tag("h1", "Results")),
-        tag("div", search, button, tag("span", f"{len(rows):,} runs", id="number"), class_="tools"),
+        tag("div", search, button, tag("span", units.count_noun(len(rows), "run"), id="number"), class_="tools"),
         tag("div", table, class_="table") if rows else empty,
         script="index.js",
     )
