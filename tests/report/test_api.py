@@ -254,6 +254,26 @@ def test_failed_and_unanswered_operations_count(tmp_path: Path) -> None:
         service.percentile(math.nan)
 
 
+def test_unanswered_latencies_share_one_notation(tmp_path: Path) -> None:
+    folder = Folder.create_folder(tmp_path / "staged", "staged", Question(), interleaved=False)
+    for stage, errors in (("stage1", 0), ("stage2", 3)):
+        figures = [
+            Value(f"{stage}.read.p99", 1e6, "ns", 9, "failed"),
+            Value(f"{stage}.errors", errors, "operations", 9),
+        ]
+        folder.append_trial(TrialResult(stage, {"stage": stage}, 1, values_by_metric(*figures)))
+    run = loadstone.open(folder.path)
+    expected = {"stage1.read.p99": "unanswered", "stage2.read.p99": "failed"}
+    for table in (run.figures, run.judgement.figures):
+        assert {row["metric"]: row["bound"] for row in table.to_pylist() if row["bound"]} == expected
+    file = tmp_path / "staged.csv"
+    export.write_figures(run.results, "", file)
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert {row["metric"]: row["bound"] for row in rows if row["bound"]} == expected
+    (loaded,) = [item for item in loadstone.load(file).results.trials if "stage1.read.p99" in item.values]
+    assert loaded.values["stage1.read.p99"].bound == "failed"
+
+
 def test_figure_tables_equal_for_all_types(tmp_path: Path) -> None:
     folder = Folder.create_folder(tmp_path / "odd", "odd", Question(), interleaved=False)
     configs: list[dict[str, int | float | bool]] = [{"trial": 1}, {"trial": 2.5}, {"other": True}, {"trial": 10**30}]

@@ -13,6 +13,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.projection import filter_results
 from loadstone.results.result_set import ResultSet
+from loadstone.results.stage import output_bound
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def figure_rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
         config = [trial.config.get(name) for name in dimensions]
         own: list[Scalar | None] = [trial.trial, trial.repeat, trial.order, trial.clients, trial.end]
         for value in trial.values.values():
-            yield [*config, *own, value.metric, value.value, value.unit, value.n, value.bound]
+            yield [*config, *own, value.metric, value.value, value.unit, value.n, output_bound(trial, value)]
 
 
 def write_csv(results: ResultSet, file: IO[str]) -> None:
@@ -121,7 +122,8 @@ def figures_table(results: ResultSet) -> pa.Table:
 
     def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
         # Arrow refuses integers that a float cannot represent exactly.
-        return [(value.metric, float(value.value), value.unit, value.n, value.bound) for value in trial.values.values()]
+        figures = trial.values.values()
+        return [(item.metric, float(item.value), item.unit, item.n, output_bound(trial, item)) for item in figures]
 
     return spread_rows(results, OWN, ("trial", "repeat", "order", "clients", "end"), list_rows)
 
