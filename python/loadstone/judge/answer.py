@@ -24,6 +24,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 # Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
+EXPLORATORY = "exploratory, as the first metric decides"
 # Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
@@ -82,7 +83,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
-        further[0] = f"exploratory: {further[0]}"
+        further[0] = f"{EXPLORATORY}: {further[0]}"
     if omitted:
         further.append(f"the table has {units.count_noun(len(omitted), 'further stage')}")
     return [lead + main, *further, *list_withheld_metrics(judgement, silent)]
@@ -438,4 +439,6 @@ def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
     else:
         ends = wording.span_text(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {wording.estimate_text(estimate, unit, judgement.output_bound(cell))} ({between}{trust})"
+    text = wording.estimate_text(estimate, unit, judgement.output_bound(cell))
+    verb = f"falls on {text} operations" if cell.bound == "failed" else f"is {text}"
+    return f"{metric} {verb} ({between}{trust})"

@@ -132,7 +132,9 @@ def refuse_claim(
     """A comparison whose claim as measured does not hold in a scenario, with the finding that states it."""
     pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
-    possible = f"anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
+    name = TABLE[scenario.kind].name
+    alternative = name if name.startswith("without") else f"with {name}"
+    possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
     if ratio.low is None:
         possible = "the remaining repeats show no such difference"
     value = widen_by_resolution(measured.evidence.ratio, comparison).value
@@ -142,7 +144,7 @@ def refuse_claim(
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
         check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"
-        message, why = f"{message}; {why}", f"{why} ({check})"
+        message, why = f"{message}; {why}", f"{why}, as {tested.disturbed[0].message} ({check})"
     else:
         causes = [
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
