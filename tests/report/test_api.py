@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import loadstone
@@ -147,6 +148,39 @@ def test_import_loads_no_large_package() -> None:
     script = f"import loadstone; loadstone.open({str(FIXTURE)!r}); " + script
     done = subprocess.run([sys.executable, "-c", script, *heavy[:5]], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]", "tables are made at their first use"
+
+
+def test_opening_a_folder_imports_no_pandas() -> None:
+    code = f"import sys, loadstone; loadstone.open({str(FIXTURE)!r}).trials; print('pandas' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", None, "", "µs ☃"],
+        [1, None, -(2**63), 2**63 - 1],
+        [0.5, None, -0.0, 1e308],
+        [None, None],
+        [True, None],
+        [1, 2.5, None],
+        [["a"], None],
+        [],
+        [None] * 8 + ["z"],
+    ],
+)
+def test_packed_columns_equal_arrow_arrays(values: list[object]) -> None:
+    column = export.build_column(values, None)
+    column.validate(full=True)
+    assert column.equals(pa.array(values))
+    assert column.type == pa.array(values).type
+    assert export.build_column([*values, *values], None).slice(len(values)).equals(pa.array(values))
+
+
+def test_integers_beyond_arrow_become_text() -> None:
+    assert export.build_column([2**63, None], None).to_pylist() == [str(2**63), None]
+    assert export.build_column([1, None], "float64").to_pylist() == [1.0, None]
 
 
 def test_logs_of_other_tools_load() -> None:

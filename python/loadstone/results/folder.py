@@ -332,6 +332,10 @@ def pause_collector() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                # Moves the new objects to the oldest generation: the next collection would visit all of them.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
