@@ -23,6 +23,8 @@ from loadstone.report.view import View
 from loadstone.results.folder import Folder
 from loadstone.results.union import join_results
 
+# Rendered rows of the list that are reused while their values stay the same.
+ROWS_CACHED = 4096
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
 # The figures at the top of the page, by the names that live.js fills in.
 TILES = (
@@ -75,7 +77,7 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
     table = tag(
         "table",
         tag("thead", tag("tr", *heads)),
-        tag("tbody", *(index_row(row) for row in rows), id="rows"),
+        tag("tbody", *(index_row(tuple(row.items())) for row in rows), id="rows"),
         class_="runs",
     )
     empty = tag("p", "No results yet: create some by ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
@@ -88,8 +90,10 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def index_row(row: Mapping[str, Any]) -> Markup:
-    """One run. The page's script fills in verdicts as results are judged."""
+@functools.lru_cache(maxsize=ROWS_CACHED)
+def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
+    """The row of one run, by its names and values. The page's script fills in verdicts as results are judged."""
+    row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
     name = join_markup(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
