@@ -219,6 +219,8 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
         else {"title": None, "orient": "top", "symbolType": "stroke", "offset": 2, "labelColor": "var(--muted)"}
     )
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
+    # A second distinction, which needs no colours.
+    dash = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
     y = {"field": "value", "type": "quantitative", "axis": dict(axis), "scale": dict(scale)}
     band = {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}}
     return {
@@ -239,7 +241,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
             {
                 "data": {"name": "rows"},
                 "mark": {"type": "line", "strokeWidth": 2, "strokeJoin": "round", "interpolate": "linear"},
-                "encoding": {"x": x, "y": y, "color": colour},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
             },
         ],
     }
