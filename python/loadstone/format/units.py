@@ -36,8 +36,9 @@ def format_rate(operations_per_second: float) -> str:
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A rate without scaling: 1,770.70 op/s."""
-    return f"{operations_per_second:,.2f} op/s"
+    """A single measurement, with two decimals and at most DIGITS_MAX digits: 1,770.70, 152,416, 7 op/s."""
+    decimals = 2 if abs(operations_per_second) < 10 ** (DIGITS_MAX - 2) else 0
+    return f"{operations_per_second:,.{decimals}f}".removesuffix(".00") + " op/s"
 
 
 def format_share(number: float) -> str:
