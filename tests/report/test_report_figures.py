@@ -78,6 +78,25 @@ def test_collapsing_sweep_has_one_value_per_figure(repeats: int, systems: int) -
     assert ("the answer" in places) == (repeats == 6)
 
 
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        (
+            "TestDFSIO_results.log",
+            "nothing to compare; test=write: write bandwidth is 33.4 MB/s (n=1: no interval);"
+            " test=read: read bandwidth is 125 MB/s (n=1: no interval)",
+        ),
+        (
+            "hyperfine.json",
+            "time is 21.8 ms with sleep 0.02, 11.5 ms with sleep 0.01 (n=5: no interval, no claim possible",
+        ),
+    ],
+)
+def test_import_without_comparison_states_figures(name: str, answer: str) -> None:
+    judgement = judge_results(ResultSet(name, [run.result for run in read_file(FIXTURES / name, {})]))
+    assert judgement.answer.startswith(answer)
+
+
 def texts_of(judgement: Judgement, metric: str) -> set[str]:
     """All texts of a metric's figures, except in single trials."""
     figures = collect_figures(judgement).items()

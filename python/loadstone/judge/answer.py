@@ -420,13 +420,28 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     """Without anything to compare: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
-        return ["nothing to compare" if variants else "nothing was measured"]
+        return describe_unpaired_variants(judgement, metrics) if variants else ["nothing was measured"]
     (key,) = variants
     requested = metrics if judgement.results.question.metrics else metrics[:1]
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # A valid verdict is not mentioned with a single figure.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
     return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
+
+
+def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
+    """The first figure of each of the first variants, of which none can be compared with another."""
+    first: dict[VariantKey, Cell] = {}
+    for metric in metrics:
+        for (key, name), cell in judgement.cells.items():
+            if name == metric:
+                first.setdefault(key, cell)
+    names = name_contexts([*first])
+    clauses = [
+        f"{name}: {figure_of(judgement, cell, '')}"
+        for name, cell in zip(names[:CLAUSES_MAX], first.values(), strict=False)
+    ]
+    return ["; ".join(["nothing to compare", *clauses, *count_omitted(len(first) - CLAUSES_MAX)])]
 
 
 def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
