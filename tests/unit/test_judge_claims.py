@@ -118,7 +118,7 @@ def test_our_own_time_refuses_what_it_could_turn() -> None:
     assert (result.claim, result.verdict) == ("refused", Verdict.INVALID)
     assert result.findings[-1].check == "generator-limited"
     assert result.findings[-1].hint == "compare service times, not throughput, or use larger values"
-    text = "is 1.10× the throughput of rocksdb as measured, but with our own time removed, anything from 5."
+    text = "is 1.10× the throughput of rocksdb as measured, but without the generator's time, anything from 5."
     assert text in result.findings[-1].message
 
 

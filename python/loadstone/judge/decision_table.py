@@ -36,8 +36,8 @@ class Lost:
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
     # Loadstone's own fault, or no significant trial: nothing is known.
-    "own-time": Lost("our own time removed", "refused", "refused", Severity.INVALID),
-    "lateness": Lost("our lateness removed", "refused", "none", Severity.INVALID),
+    "own-time": Lost("without the generator's time", "refused", "refused", Severity.INVALID),
+    "lateness": Lost("without the generator's lateness", "refused", "none", Severity.INVALID),
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
     # Chance, as far as is known: more repeats can decide.
