@@ -168,6 +168,8 @@ def test_legend_marks_are_in_the_charts() -> None:
     every = (charts.timeline(view), charts.repeats(view), curves(sweep), percentiles.curves(sweep))
     for chart in every:
         assert len(chart.legend) > 1
+        rows = [row for panel in chart.panels for data in panel.spec["datasets"].values() for row in data]
+        assert {name for name, _ in chart.legend} <= {row.get("name") for row in rows}
         for panel in chart.panels:
             marks = [
                 layer["encoding"]["shape"]["scale"]

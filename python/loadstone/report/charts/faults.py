@@ -25,10 +25,13 @@ from loadstone.results.trial_result import Series, TrialResult
 POINTS_MAX = 150
 # The most points in a line that have its mark.
 MARKS_MAX = 6
+# The middle one of the bars above this share of the highest one has its outcome's mark.
+HIGHEST = 0.95
+Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed.
-OUTCOMES = (("in time", 2), ("late", 4), ("failed", 1), ("unanswered", 7))
+OUTCOMES: Legend = (("in time", 2), ("late", 4), ("failed", 1), ("unanswered", 7))
 FAULT, TWIN = "with the fault", "without the fault"
-REPEATS = ((FAULT, 1), (TWIN, 7))
+REPEATS: Legend = ((FAULT, 1), (TWIN, 7))
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,20 @@ def timeline(view: View) -> Figure:
     if omitted:
         caption += f" After the end of the window: {units.list_items(omitted)}."
     alt_text = "operations in time, late, failed and unanswered over time around the fault, a panel for each variant"
-    return Figure("fault-timeline", tuple(panels), caption, alt_text, "What became of the operations", OUTCOMES)
+    return Figure(
+        "fault-timeline",
+        tuple(panels),
+        caption,
+        alt_text,
+        "What became of the operations",
+        select_entries(OUTCOMES, panels),
+    )
+
+
+def select_entries(legend: Legend, panels: Sequence[Panel]) -> Legend:
+    """The entries of a legend that a panel has rows of."""
+    names = {row.get("name") for panel in panels for rows in panel.spec["datasets"].values() for row in rows}
+    return tuple(entry for entry in legend if entry[0] in names)
 
 
 def typical_trial(outage: Outage) -> TrialResult | None:
@@ -195,14 +211,16 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
 
 def outcome_layers(rows: Sequence[Row], scale: alt.Scale, y_scale: alt.Scale) -> Iterator[alt.Chart]:
     """The legend's mark of each outcome in its highest bar, for readers who cannot tell the colours apart."""
-    highest: dict[str, Row] = {}
+    bars: dict[str, list[Row]] = {}
     for row in rows:
-        if row["name"] not in highest or span_of(row) > span_of(highest[row["name"]]):
-            highest[row["name"]] = row
-    marks = [
-        {"name": name, "seconds": (row["start"] + row["end"]) / 2, "rate": (row["low"] + row["high"]) / 2}
-        for name, row in highest.items()
-    ]
+        bars.setdefault(row["name"], []).append(row)
+    marks = []
+    for name, of_name in bars.items():
+        limit = HIGHEST * max(map(height_of, of_name))
+        highest = [row for row in of_name if height_of(row) >= limit]
+        row = highest[len(highest) // 2]
+        center = {"seconds": (row["start"] + row["end"]) / 2, "rate": (row["low"] + row["high"]) / 2}
+        marks.append({"name": name, **center})
     base = plot(marks).encode(
         x=alt.X("seconds:Q", scale=scale), y=alt.Y("rate:Q", scale=y_scale), shape=figure.shape_of(OUTCOMES)
     )
@@ -210,7 +228,7 @@ def outcome_layers(rows: Sequence[Row], scale: alt.Scale, y_scale: alt.Scale) ->
     yield base.mark_point(filled=True, size=50, opacity=1, style="word")
 
 
-def span_of(row: Row) -> float:
+def height_of(row: Row) -> float:
     """The rate of a bar."""
     return float(row["high"] - row["low"])
 
@@ -259,7 +277,7 @@ def repeats(view: View) -> Figure:
         " The dashed line is the level of recovery (median over repeats)."
     )
     alt_text = "the yield of each repeat around the fault"
-    return Figure("fault-repeats", tuple(panels), caption, alt_text, "All repeats", REPEATS)
+    return Figure("fault-repeats", tuple(panels), caption, alt_text, "All repeats", select_entries(REPEATS, panels))
 
 
 def choose_points(rows: Sequence[Row]) -> list[Row]:
