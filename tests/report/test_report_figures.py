@@ -13,6 +13,7 @@ from figure_support import agree, collect_figures, count_repeated, find_conflict
 from imports_support import FIXTURES
 from judge_support import experiment, set_figures
 from loadstone.importers.read import read_file
+from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.charts import intervals
@@ -79,22 +80,26 @@ def test_collapsing_sweep_has_one_value_per_figure(repeats: int, systems: int) -
 
 
 @pytest.mark.parametrize(
-    ("name", "answer"),
+    ("name", "answer", "verdict"),
     [
         (
             "TestDFSIO_results.log",
             "nothing to compare; test=write: write bandwidth is 33.4 MB/s (n=1: no interval);"
             " test=read: read bandwidth is 125 MB/s (n=1: no interval)",
+            # The tests are not compared, so their order does not matter.
+            Verdict.VALID,
         ),
         (
             "hyperfine.json",
             "time is 21.8 ms with sleep 0.02, 11.5 ms with sleep 0.01 (n=5: no interval, no claim possible",
+            Verdict.UNCHECKED,
         ),
     ],
 )
-def test_import_without_comparison_states_figures(name: str, answer: str) -> None:
+def test_import_without_comparison_states_figures(name: str, answer: str, verdict: Verdict) -> None:
     judgement = judge_results(ResultSet(name, [run.result for run in read_file(FIXTURES / name, {})]))
     assert judgement.answer.startswith(answer)
+    assert judgement.verdict == verdict
 
 
 def texts_of(judgement: Judgement, metric: str) -> set[str]:
