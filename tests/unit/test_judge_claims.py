@@ -85,6 +85,13 @@ def test_undecided_comparison_states_detectable_difference() -> None:
     assert float(match[1]) == pytest.approx(2 * float(match[2]), rel=0.05)
 
 
+def test_detectable_difference_beyond_100_percent_is_a_factor() -> None:
+    why = compare_by(times(1.0, 0.999)).why
+    assert re.fullmatch(
+        r"n=6 can show a factor of \S+; n=24, 4 times the time, (a factor of|a difference of) .+", why
+    ), why
+
+
 def test_one_bucket_of_a_histogram_is_no_difference() -> None:
     # 30.0 ms compared with the next bucket of three significant digits, in every repeat.
     step = 3e7 * 2**-10

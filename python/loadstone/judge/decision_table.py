@@ -174,9 +174,15 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     if needed is None:
         return comparison
     more = min(max(needed, n + 1), TIMES_MAX * n)
-    now, later = (units.short_percent(detectable_difference(comparison.ratio, count)) for count in (n, more))
-    why = f"n={n:,} can show a difference of {now}; n={more:,}, {more / n:.2g} times the time, one of {later}"
+    now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
+    shown = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {shown}"
     return replace(comparison, why=why)
+
+
+def describe_difference(share: float) -> str:
+    """A difference in percent, from 100 % on as a factor."""
+    return f"a difference of {units.short_percent(share)}" if share < 1 else f"a factor of {1 + share:,.3g}"
 
 
 def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:
