@@ -175,8 +175,8 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
         return comparison
     more = min(max(needed, n + 1), TIMES_MAX * n)
     now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
-    shown = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
-    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {shown}"
+    at_more = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {at_more}"
     return replace(comparison, why=why)
 
 
