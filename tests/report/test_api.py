@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import loadstone
@@ -149,6 +150,39 @@ def test_import_loads_no_large_package() -> None:
     assert done.stdout.strip() == "[]", "tables are made at their first use"
 
 
+def test_opening_a_folder_imports_no_pandas() -> None:
+    code = f"import sys, loadstone; loadstone.open({str(FIXTURE)!r}).trials; print('pandas' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", None, "", "µs ☃"],
+        [1, None, -(2**63), 2**63 - 1],
+        [0.5, None, -0.0, 1e308],
+        [None, None],
+        [True, None],
+        [1, 2.5, None],
+        [["a"], None],
+        [],
+        [None] * 8 + ["z"],
+    ],
+)
+def test_packed_columns_equal_arrow_arrays(values: list[object]) -> None:
+    column = export.build_column(values, None)
+    column.validate(full=True)
+    assert column.equals(pa.array(values))
+    assert column.type == pa.array(values).type
+    assert export.build_column([*values, *values], None).slice(len(values)).equals(pa.array(values))
+
+
+def test_integers_beyond_arrow_become_text() -> None:
+    assert export.build_column([2**63, None], None).to_pylist() == [str(2**63), None]
+    assert export.build_column([1, None], "float64").to_pylist() == [1.0, None]
+
+
 def test_logs_of_other_tools_load() -> None:
     log = loadstone.load(IMPORTS / "regular.log", IMPORTS / "accelerated.log", facts={"clients": 4})
     assert log.to_pandas("trials")["clients"].tolist() == [4, 4]
@@ -252,6 +286,26 @@ def test_failed_and_unanswered_operations_count(tmp_path: Path) -> None:
         service.percentile(101)
     with pytest.raises(ValueError, match="0 to 100"):
         service.percentile(math.nan)
+
+
+def test_unanswered_latencies_share_one_notation(tmp_path: Path) -> None:
+    folder = Folder.create_folder(tmp_path / "staged", "staged", Question(), interleaved=False)
+    for stage, errors in (("stage1", 0), ("stage2", 3)):
+        figures = [
+            Value(f"{stage}.read.p99", 1e6, "ns", 9, "failed"),
+            Value(f"{stage}.errors", errors, "operations", 9),
+        ]
+        folder.append_trial(TrialResult(stage, {"stage": stage}, 1, values_by_metric(*figures)))
+    run = loadstone.open(folder.path)
+    expected = {"stage1.read.p99": "unanswered", "stage2.read.p99": "failed"}
+    for table in (run.figures, run.judgement.figures):
+        assert {row["metric"]: row["bound"] for row in table.to_pylist() if row["bound"]} == expected
+    file = tmp_path / "staged.csv"
+    export.write_figures(run.results, "", file)
+    rows = list(csv.DictReader(file.read_text().splitlines()))
+    assert {row["metric"]: row["bound"] for row in rows if row["bound"]} == expected
+    (loaded,) = [item for item in loadstone.load(file).results.trials if "stage1.read.p99" in item.values]
+    assert loaded.values["stage1.read.p99"].bound == "failed"
 
 
 def test_figure_tables_equal_for_all_types(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from event_support import earlier, interval, outcome
 from live_support import Server, serve, tear_line, write_folder
 from loadstone.engine.histogram import Histogram
+from loadstone.live.catalogue import ResultCatalogue
 from loadstone.live.metrics import BUCKETS, classic_histogram, labels_of, render_metrics
 from loadstone.live.run import FollowedRun, is_locked
 from loadstone.live.tail import Tail
@@ -292,6 +294,23 @@ def test_lock_is_seen_and_never_taken(tmp_path: Path) -> None:
         with (folder.path / "lock").open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert not is_locked(folder.path)
+
+
+def test_catalogue_follows_changed_folders(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "results" / "a" / "1", make_run({"a": scatter(1000)}))
+    catalogue = ResultCatalogue(tmp_path / "results")
+    assert [row["running"] for row in catalogue.list_rows()] == [False]
+    with folder.hold_lock():
+        assert [row["running"] for row in catalogue.list_rows()] == [True]
+    header = folder.path / "folder.json"
+    document = json.loads(header.read_text())
+    document["question"]["text"] = "A changed question?"
+    header.write_text(json.dumps(document))
+    assert [row["question"] for row in catalogue.list_rows()] == ["A changed question?"]
+    header.write_text("{")
+    assert catalogue.list_rows() == []
+    shutil.rmtree(folder.path)
+    assert catalogue.list_rows() == []
 
 
 def test_run_follows_a_growing_folder(tmp_path: Path) -> None:

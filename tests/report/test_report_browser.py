@@ -155,6 +155,16 @@ def test_print_shows_folded_content(browser: Browser, pages: dict[str, Path]) ->
     assert browser.value(height) > 10 * folded
 
 
+@pytest.mark.parametrize("name", ["usual", "scaling", "import_pair"])
+def test_paper_keeps_tables_and_whole_charts(browser: Browser, pages: dict[str, Path], name: str) -> None:
+    browser.open(pages[name], 1280, 900, dark=True)
+    browser.page.emulate_media(media="print", color_scheme="dark")
+    # A4 between margins of 12 mm.
+    browser.page.set_viewport_size({"width": 703, "height": 1000})
+    assert browser.value("getComputedStyle(document.querySelector('.table table')).display") == "table"
+    assert browser.value(LAYOUT) == []
+
+
 def test_the_audit_sees_faults(browser: Browser, tmp_path: Path) -> None:
     page = tmp_path / "faulty.html"
     page.write_text(FAULTY)

@@ -21,7 +21,8 @@ from loadstone.judge.settings import Settings
 from loadstone.report import html
 from loadstone.report.charts import faults as charts
 from loadstone.report.charts import figure as figures
-from loadstone.report.charts import theme
+from loadstone.report.charts import percentiles, theme
+from loadstone.report.charts.scaling import curves
 from loadstone.report.faults import tables
 from loadstone.report.markup import countable
 from loadstone.report.sections import sections
@@ -30,7 +31,7 @@ from loadstone.report.view import View
 from loadstone.results.result_set import ResultSet, variant_key
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
-from report_support import page, pull_request
+from report_support import page, pull_request, scaling
 
 BAND = {"start", "end"}
 
@@ -160,6 +161,27 @@ def test_charts_render_with_band_and_instants() -> None:
     assert all(f'"label": "{name}"' in text for name in ("detected", "ready", "recovered"))
     [band] = [rows for rows in charts.timeline(view).panels[1].spec["datasets"].values() if rows[0].keys() == BAND]
     assert band == [{"start": 0.0, "end": pytest.approx(30.3)}]
+
+
+def test_legend_marks_are_in_the_charts() -> None:
+    view, sweep = View(judge_scripted()), View(scaling())
+    every = (charts.timeline(view), charts.repeats(view), curves(sweep), percentiles.curves(sweep))
+    for chart in every:
+        assert len(chart.legend) > 1
+        rows = [row for panel in chart.panels for data in panel.spec["datasets"].values() for row in data]
+        assert {name for name, _ in chart.legend} <= {row.get("name") for row in rows}
+        for panel in chart.panels:
+            marks = [
+                layer["encoding"]["shape"]["scale"]
+                for layer in panel.spec["layer"]
+                if layer["mark"]["type"] == "point" and "shape" in layer["encoding"]
+            ]
+            assert marks, f"{chart.name}: without colours its series are the same"
+            for scale in marks:
+                shapes = dict(zip(scale["domain"], scale["range"], strict=True))
+                assert {name: shapes[name] for name, _ in chart.legend} == {
+                    name: theme.SHAPES[number] for name, number in chart.legend
+                }
 
 
 def test_page_and_markdown_have_all_tables() -> None:

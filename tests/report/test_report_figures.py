@@ -13,6 +13,7 @@ from figure_support import agree, collect_figures, count_repeated, find_conflict
 from imports_support import FIXTURES
 from judge_support import experiment, set_figures
 from loadstone.importers.read import read_file
+from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.report.charts import intervals
@@ -54,6 +55,51 @@ def test_workload_kinds_have_one_value_per_figure(kind: Path) -> None:
     assert find_conflicts(judgement) == []
     places = {place.where for places in collect_figures(judgement).values() if len(places) > 1 for place in places}
     assert {"the JSON output", "the CSV export", "terminal's table"} <= places
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 6])
+@pytest.mark.parametrize("systems", [1, 2])
+def test_collapsing_sweep_has_one_value_per_figure(repeats: int, systems: int) -> None:
+    loads = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+    base = experiment(repeats=repeats)
+
+    def scale_trial(trial: TrialResult, load: int) -> TrialResult:
+        noise = 1 + 0.01 * ((7 * trial.repeat + load) % 5)
+        throughput = 1000 * min(load, 24) * noise * (0.6 if load > 32 else 1)
+        values = set_figures(throughput=throughput, all__mean=1e9 * load / throughput)(trial).values
+        config = {**trial.config, "clients": load}
+        return replace(trial, trial=f"{load}-{trial.trial}", values=values, config=config, clients=load)
+
+    trials = [scale_trial(trial, load) for load in loads for trial in base.trials]
+    if systems == 1:
+        trials = [trial for trial in trials if trial.config["system"] == "lmdb"]
+    judgement = judge_results(replace(base, trials=trials, question=Question(metrics=("throughput", "read.p99"))))
+    assert find_conflicts(judgement) == []
+    places = {place.where for places in collect_figures(judgement).values() if len(places) > 1 for place in places}
+    assert ("the answer" in places) == (repeats == 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "verdict"),
+    [
+        (
+            "TestDFSIO_results.log",
+            "nothing to compare; test=write: write bandwidth is 33.4 MB/s (n=1: no interval);"
+            " test=read: read bandwidth is 125 MB/s (n=1: no interval)",
+            # The tests are not compared, so their order does not matter.
+            Verdict.VALID,
+        ),
+        (
+            "hyperfine.json",
+            "time is 21.8 ms with sleep 0.02, 11.5 ms with sleep 0.01 (n=5: no interval, no claim possible",
+            Verdict.UNCHECKED,
+        ),
+    ],
+)
+def test_import_without_comparison_states_figures(name: str, answer: str, verdict: Verdict) -> None:
+    judgement = judge_results(ResultSet(name, [run.result for run in read_file(FIXTURES / name, {})]))
+    assert judgement.answer.startswith(answer)
+    assert judgement.verdict == verdict
 
 
 def texts_of(judgement: Judgement, metric: str) -> set[str]:

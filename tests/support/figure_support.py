@@ -21,6 +21,7 @@ from loadstone.report.sections import sections
 from loadstone.report.terminal import tables
 from loadstone.report.view import View
 from loadstone.results import export
+from loadstone.search.sentence import knee_text
 
 SCALES = {name: factor for scale in (units.DURATIONS, units.SIZES) for factor, name in scale}
 SCALES |= {f"{name}{per}": factor for factor, name in units.SIZES for per in ("/s", "/op")}
@@ -28,11 +29,23 @@ TIMES = {name for _, name in units.DURATIONS}
 NUMBER = re.compile(r"^(?P<bound>at (?:least|most) )?(?P<number>-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?) ?(?P<unit>.*)$")
 # Cells with these texts have no figure.
 PLACEHOLDERS = ("withheld", "failed", "unanswered", "no device", "over the network", "not measured", "none", "unknown")
+# The loads and throughputs in the sentence on a knee.
+KNEE_FIGURES = (
+    re.compile(r"is highest at (?P<load>[\d,.]+) clients?, (?P<figure>[\d,.]+ op/s)"),
+    re.compile(r"to (?P<figure>[\d,.]+ op/s) at (?P<load>[\d,.]+) clients?"),
+    re.compile(r"still rises at (?P<load>[\d,.]+) clients? \((?P<figure>[\d,.]+ op/s) there\)"),
+)
 # A variant's tokens and a metric's text.
 Key = tuple[frozenset[str], str]
 LOAD_METRICS = {head: metric for metric, head in sweep.COLUMNS.items()}
 STAGE_METRICS = {head: wording.metric_name(metric) for metric, head in stages.COLUMNS.items()}
 SECTIONS = {"Figures": "comparison", "By load": "loads", "By stage": "stages", "Host activity": "host"}
+BOUND_TEXTS = {
+    "at_least": "at least ",
+    "at_most": "at most ",
+    "failed": "failed ",
+    "unanswered": "unanswered ",
+}
 CHARTS = {"throughput": "throughput", "load": "", "headline": "", "device": "", "percentiles": ""}
 
 
@@ -147,6 +160,7 @@ def collect_figures(judgement: Judgement) -> dict[Key, list[Place]]:
         *terminal_figures(judgement),
         *read_export(judgement),
         *json_figures(judgement),
+        *sentence_figures(judgement),
     ):
         tokens = name_tokens(label, judgement)
         figures.setdefault((tokens, metric_words(metric)), []).append(place)
@@ -261,7 +275,7 @@ def read_export(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
     for row in csv.DictReader(file):
         if row["metric"] in metrics:
             number, unit = float(row["value"]), row["unit"]
-            bound = {"at_least": "at least ", "failed": "failed "}.get(row["bound"], "")
+            bound = BOUND_TEXTS.get(row["bound"], "")
             yield f"trial={row['trial']}", row["metric"], Place("the CSV export", f"{bound}{number:.9f} {unit}")
 
 
@@ -270,9 +284,19 @@ def json_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
     for cell in () if judgement.searches else judgement_document(judgement)["cells"]:
         if cell["withheld"] or not math.isfinite(cell["value"]):
             continue
-        bound = {"at_least": "at least ", "at_most": "at most ", "failed": "failed "}.get(cell["bound"] or "", "")
+        bound = BOUND_TEXTS.get(cell["bound"] or "", "")
         label = " ".join(f"{name}={value}" for name, value in cell["variant"].items())
         yield label, cell["metric"], Place("the JSON output", f"{bound}{cell['value']:.9f} {cell['unit']}")
+
+
+def sentence_figures(judgement: Judgement) -> Iterator[tuple[str, str, Place]]:
+    """The throughputs at single loads that the sentences on knees name."""
+    for curve in judgement.curves:
+        context = " ".join(f"{name}={value}" for name, value in curve.context)
+        for pattern in KNEE_FIGURES:
+            for match in pattern.finditer(knee_text(curve.knee)):
+                load = match["load"].replace(",", "")
+                yield f"{context} clients={load}", "throughput", Place("the answer", match["figure"])
 
 
 def name_tokens(label: str, judgement: Judgement) -> frozenset[str]:

@@ -161,14 +161,14 @@ CASES = [
         "wrong without a request",
         experiment(set_figures(wrong=1)),
         INVALID,
-        "1 of 50,000 values read were not what had been written",
+        "1 of 50,000 values read differed from the values written",
     ),
     Case(
         "unverified",
         "wrong by YCSB's statuses",
         experiment(count_by_statuses),
         INVALID,
-        "10 of 1,000 values read were not what had been written",
+        "10 of 1,000 values read differed from the values written",
     ),
     Case(
         "unverified",

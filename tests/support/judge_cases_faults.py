@@ -256,14 +256,14 @@ CASES = [
         "one field",
         experiment(ledger(phantom=1)),
         INVALID,
-        "1 fields contain a write that was refused or never sent",
+        "1 field contains a write that was refused or never sent",
     ),
     Case(
         "corrupt",
         "one field",
         experiment(ledger(corrupt=1)),
         INVALID,
-        "1 fields contain a value that no write of the trial wrote (of 50,000 writes)",
+        "1 field contains a value that no write of the trial wrote (of 50,000 writes)",
     ),
     Case(
         "errors",
@@ -278,7 +278,7 @@ CASES = [
     Case("unverified", "reads that failed in the fault", experiment(both(with_fault(), fail_reads))),
     Case("unverified", "a wrong value among them",
          experiment(both(both(with_fault(), fail_reads), set_figures(wrong=7001))),
-         INVALID, "1 of 43,000 values read were not what had been written"),
+         INVALID, "1 of 43,000 values read differed from the values written"),
     Case("unverified", "losses that the guarantee covers", experiment(ledger(lost_allowed=19, oldest=94e6))),
     Case(
         "client-limited",

@@ -28,14 +28,14 @@ LAW = "throughput × mean latency ÷ clients is "
 BELOW = Value("read.p99.9", 1e6, "ns", 100_000, "at_least")
 CASES = [
     Case("littles-law", "at its lower edge", busy(850)),
-    Case("littles-law", "below it", busy(849), SUSPECT, f"{LAW}0.849, not 0.85 to 1.05 (849.00 op/s × 10.0 ms ÷ 10)"),
+    Case("littles-law", "below it", busy(849), SUSPECT, f"{LAW}0.849, not 0.85 to 1.05 (849 op/s × 10.0 ms ÷ 10)"),
     Case("littles-law", "with the engine's share", busy(849, driver=12_000)),
     Case(
         "littles-law",
         "below it with the engine's share",
         busy(849, driver=11_000),
         SUSPECT,
-        f"{LAW}0.849, not 0.85 to 1.05 (849.00 op/s × 10.0 ms ÷ 10)",
+        f"{LAW}0.849, not 0.85 to 1.05 (849 op/s × 10.0 ms ÷ 10)",
     ),
     Case("littles-law", "at its lower edge with a disturbed probe", busy(750, driver=1e9)),
     Case(
@@ -43,10 +43,10 @@ CASES = [
         "below it with a disturbed probe",
         busy(749, driver=1e9),
         SUSPECT,
-        f"{LAW}0.749, not 0.85 to 1.05 (749.00 op/s × 10.0 ms ÷ 10)",
+        f"{LAW}0.749, not 0.85 to 1.05 (749 op/s × 10.0 ms ÷ 10)",
     ),
     Case("littles-law", "at its upper edge", busy(1050)),
-    Case("littles-law", "above it", busy(1060), SUSPECT, f"{LAW}1.06, not 0.85 to 1.05 (1,060.00 op/s × 10.0 ms ÷ 10)"),
+    Case("littles-law", "above it", busy(1060), SUSPECT, f"{LAW}1.06, not 0.85 to 1.05 (1,060 op/s × 10.0 ms ÷ 10)"),
     Case("littles-law", "in an open loop", replace(busy(500), trials=[*map(open_loop, busy(500).trials)])),
     Case(
         "littles-law",
@@ -141,6 +141,6 @@ CASES = [
         "negative",
         experiment(set_figures(throughput=-5)),
         INVALID,
-        "throughput is negative: -5.00 op/s",
+        "throughput is negative: -5 op/s",
     ),
 ]

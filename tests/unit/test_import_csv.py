@@ -24,7 +24,7 @@ def test_bound_is_imported_and_unknown_bound_is_refused(tmp_path: Path) -> None:
     result = read_single(write_file(tmp_path, table)).result
     assert [value.bound for value in result.values.values()] == [None, "at_least", "failed"]
     message = refusal(write_file(tmp_path, table.replace("failed", "at_most")))
-    assert 'bound must be at_least or failed, got "at_most"' in message
+    assert 'bound must be at_least, failed or unanswered, got "at_most"' in message
 
 
 # The hand-written tables.

@@ -19,7 +19,7 @@ import judge_cases_rate
 import judge_cases_samples
 import judge_cases_steadiness
 from conftest import ROOT
-from judge_support import Case, experiment
+from judge_support import Case, Change, experiment, set_figures
 from loadstone.engine.events import Note
 from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.findings import note_findings
@@ -55,6 +55,22 @@ def test_a_check_fires_and_stays_silent(case: Case) -> None:
     for finding in result:
         assert finding.hint
         assert not f"{finding.message}{finding.hint}".endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (set_figures(errors=1), "1 of 100,000 operations failed (0.001 %)"),
+        (set_figures(carried=1, carried__max=2e9, runtime=1e10), "1 operation of the warm-up had not ended when"),
+        (set_figures(due=1, censored=1), "100 % of the 1 operation that was due never ended"),
+        (set_figures(ledger__acknowledged=1, ledger__lost=1), "1 acknowledged write is lost (of 1 acknowledged)"),
+        (set_figures(ledger__acknowledged=9, ledger__corrupt=1), "1 field contains a value that no write of the trial"),
+        (set_figures(ledger__acknowledged=9, ledger__unsure=1, ledger__unsettled=1), "1 field and 1 operation"),
+    ],
+)
+def test_counts_of_one_are_singular(change: Change, message: str) -> None:
+    findings = judge_results(experiment(lambda trial: replace(change(trial), loop="open"))).all_findings
+    assert any(message in finding.message for finding in findings), [finding.message for finding in findings]
 
 
 def test_nothing_is_held_against_a_sound_experiment() -> None:

@@ -85,6 +85,13 @@ def test_undecided_comparison_states_detectable_difference() -> None:
     assert float(match[1]) == pytest.approx(2 * float(match[2]), rel=0.05)
 
 
+def test_detectable_difference_beyond_100_percent_is_a_factor() -> None:
+    why = compare_by(times(1.0, 0.999)).why
+    assert re.fullmatch(
+        r"n=6 can show a factor of \S+; n=24, 4 times the time, (a factor of|a difference of) .+", why
+    ), why
+
+
 def test_one_bucket_of_a_histogram_is_no_difference() -> None:
     # 30.0 ms compared with the next bucket of three significant digits, in every repeat.
     step = 3e7 * 2**-10
@@ -118,7 +125,8 @@ def test_our_own_time_refuses_what_it_could_turn() -> None:
     assert (result.claim, result.verdict) == ("refused", Verdict.INVALID)
     assert result.findings[-1].check == "generator-limited"
     assert result.findings[-1].hint == "compare service times, not throughput, or use larger values"
-    assert "is 1.10× the throughput of rocksdb as measured, but anything from 5." in result.findings[-1].message
+    text = "is 1.10× the throughput of rocksdb as measured, but without the generator's time, anything from 5."
+    assert text in result.findings[-1].message
 
 
 def test_the_engines_time_does_not_concern_latencies() -> None:
@@ -242,7 +250,7 @@ def test_one_verified_value_verifies_nothing() -> None:
     few = set_figures(verified=1, read__count=1_000_000)
     result, _ = check_trial(few(sound()), make_series(STEADY), Settings(verify=True))
     assert [finding.message for finding in result if finding.severity == Severity.INVALID] == [
-        "`verify` was requested, but only 1 of 1,000,000 reads were"
+        "`verify` was requested, but only 1 of 1,000,000 reads was"
     ]
 
 

@@ -52,7 +52,7 @@ def test_deciding_scenario_is_marked() -> None:
         {"rocksdb": 1000.0, "lmdb": 1050.0}, repeats=8, change=set_figures(driver=1.1 * MS), question=question
     )
     rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("decides")]
-    assert [row.strip().partition("  ")[0] for row in rows] == ["our own time removed (rocksdb)"]
+    assert [row.strip().partition("  ")[0] for row in rows] == ["without the generator's time (rocksdb)"]
 
 
 @pytest.mark.parametrize(("count", "severity"), [(2, "NOTE"), (3, "SUSPECT")])

@@ -123,6 +123,18 @@ def test_foreign_line_is_omitted_with_a_message(folder: Folder) -> None:
     )
 
 
+@pytest.mark.parametrize("figure", ["1e999", "NaN", "-Infinity", "1" + "0" * 400])
+def test_figures_beyond_floats_are_omitted(folder: Folder, figure: str) -> None:
+    value = f'{{"metric": "m", "value": {figure}, "unit": "ns", "n": 1}}'
+    line = f'{{"trial": "x", "config": {{}}, "repeat": 1, "values": [{value}]}}\n'
+    (folder.path / "values.jsonl").write_text(line)
+    results = folder.load_results()
+    assert results.trials == []
+    assert len(results.warnings) == 1
+    assert "values.jsonl" in results.warnings[0]
+    assert "omitted" in results.warnings[0]
+
+
 def test_full_device_leaves_the_table_unchanged(tmp_path: Path) -> None:
     # A file size limit acts as a full disk for any user: the write that reaches it is short, the next one fails.
     script = textwrap.dedent("""

@@ -121,7 +121,7 @@ def test_throughput_that_falls_beyond_the_knee_is_reported() -> None:
     outcome, _ = run_search(Rule(most=256), quiet(lambda load: 1000 * min(load, 8) / max(load / 8, 1) ** 0.5))
     assert (outcome.load, outcome.low, outcome.high) == (8, 7, 8)
     assert outcome_sentence(outcome).startswith(
-        "throughput peaks at a plateau of 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
+        "throughput is highest at 8 clients, 8,000 op/s; 95 % of that is reached between 7 and 8 clients;"
         " throughput falls below that again between 8 and 16 clients, to 4,000 op/s at 32 clients; "
     )
 

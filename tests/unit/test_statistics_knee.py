@@ -323,3 +323,20 @@ def test_sentence_on_scattered_repeats_has_only_lower_end(over: Over, unit: str)
     assert bare.startswith(
         f"no knee is named: the repeats differ too much to decide whether throughput still rises at 128 {unit} ("
     )
+
+
+def test_collapse_sentence_states_medians() -> None:
+    # Two loads share the plateau; with four repeats, the median lies between two of them.
+    throughputs = {1.0: 1000, 2.0: 2000, 4.0: 4000, 8.0: 7800, 16.0: 8100, 32.0: 4000, 64.0: 4200}
+    scatter = (0.94, 0.97, 1.03, 1.06)
+    points = {
+        load: {block: most * scatter[(block + at) % 4] for block in range(4)}
+        for at, (load, most) in enumerate(throughputs.items())
+    }
+    knee = find_knee(points)
+    assert knee.peak == pytest.approx((16, 8100))
+    assert knee.plateau < 8100
+    text = knee_text(knee)
+    assert text.startswith("throughput is highest at 16 clients, 8,100 op/s; its plateau is 7,880 op/s, ")
+    # The fit averages the last two loads.
+    assert text.endswith("to 4,200 op/s at 64 clients")

@@ -59,7 +59,7 @@ class Judgement:
                 "metric": [cell.metric for cell in cells],
                 "unit": [cell.unit for cell in cells],
                 **{name: [getattr(estimate, name) for estimate in estimates] for name in ESTIMATE},
-                "bound": [self.judged.bound_of_cell(cell) for cell in cells],
+                "bound": [self.judged.output_bound(cell) for cell in cells],
                 "withheld": [cell.withheld for cell in cells],
             },
         )

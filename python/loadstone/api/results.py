@@ -83,7 +83,8 @@ class Run:
         """A row for each figure of each trial: dimensions, `trial`, `metric`, `value`, `unit`, `n`, `bound`.
 
         `bound` is null for an exact figure, `at_least` for a lower bound, `failed` if a percentile's rank belongs to a
-        failed operation: such a `value` must not be ranked. This is the table of `loadstone export`.
+        failed operation, `unanswered` if to an operation that never ended, in a stage without failures: such a `value`
+        must not be ranked. This is the table of `loadstone export`.
         """
         return export.figures_table(self.results)
 

@@ -210,7 +210,8 @@ def command_lines(judgement: Judgement, command: Timed) -> Iterator[str]:
     if estimate.low is not None and estimate.high is not None:
         interval = f"   95 % interval {units.format_duration(estimate.low)} to {units.format_duration(estimate.high)}"
     span = f"range {units.format_duration(min(samples))} to {units.format_duration(max(samples))}"
-    yield f"  time    {units.format_duration(estimate.value)} (median){interval}   {span}   {len(samples)} runs"
+    runs = units.count_noun(len(samples), "run")
+    yield f"  time    {units.format_duration(estimate.value)} (median){interval}   {span}   {runs}"
     cpu, memory = cells["cpu_time"], cells["memory_max"]
     parts = [f"CPU     {units.format_duration(cpu.estimate.value)}"] if cpu else []
     parts += [f"memory {units.format_size(memory.estimate.value)} (peak)"] if memory else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -17,6 +18,8 @@ LEVELS = "▁▂▃▄▅▆▇█"
 DIGITS_MIN, DIGITS_MAX = 3, 6
 # Prefixes of a lower and of an upper bound.
 BOUNDS = {"at_least": "at least", "at_most": "at most"}
+# The end of the counted noun in a phrase.
+PHRASE = re.compile(r" (?=of |outside )")
 # For a share: the fewest digits that distinguish it from a related share.
 SHARE_DIGITS = range(2, 8)
 
@@ -33,8 +36,9 @@ def format_rate(operations_per_second: float) -> str:
 
 
 def exact_rate(operations_per_second: float) -> str:
-    """A rate without scaling: 1,770.70 op/s."""
-    return f"{operations_per_second:,.2f} op/s"
+    """A single measurement, with two decimals and at most DIGITS_MAX digits: 1,770.70, 152,416, 7 op/s."""
+    decimals = 2 if abs(operations_per_second) < 10 ** (DIGITS_MAX - 2) else 0
+    return f"{operations_per_second:,.{decimals}f}".removesuffix(".00") + " op/s"
 
 
 def format_share(number: float) -> str:
@@ -157,9 +161,10 @@ def format_ratio(ratio: float) -> str:
     return f"{ratio:,.{digits}f}×"
 
 
-def count_noun(number: int, noun: str, plural: str = "") -> str:
-    """A count with its noun: 1 trial, 36 trials."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+def count_noun(number: float, noun: str, plural: str = "") -> str:
+    """A count with its noun: 1 trial, 36 trials, 2 operations of the load; `plural` for any other plural."""
+    count, head = f"{number:,.0f}", PHRASE.split(noun)[0]
+    return f"{count} {noun if count == '1' else plural or f'{head}s{noun.removeprefix(head)}'}"
 
 
 def list_items(items: Sequence[str], most: int = 3) -> str:

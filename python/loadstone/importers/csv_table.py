@@ -18,7 +18,7 @@ from loadstone.importers.number import last_digit, number_or_text, parse_decimal
 from loadstone.importers.run import ImportedRun
 from loadstone.importers.source import Source
 from loadstone.results.value import Value
-from loadstone.statistics.percentile import BOUNDS, Bound
+from loadstone.statistics.percentile import BOUNDS, UNANSWERED, Bound
 
 NAME = "csv"
 TITLE = "CSV with the columns variant,repeat,clients,metric,unit,value"
@@ -147,10 +147,12 @@ def read_figure(row: TableRow, number: Callable[[str], float | None], source: So
 def read_bound(row: TableRow, source: Source) -> Bound | None:
     """The bound of a row's figure, if it is not exact. Raises LoadstoneError for an unknown bound."""
     text = row.cells.get("bound", "")
+    if text == UNANSWERED:
+        return "failed"
     bound = next((name for name in BOUNDS if name == text), None)
     if text and bound is None:
         raise source.error_at(
-            f'bound must be at_least or failed, got "{text[:40]}"', "leave it empty if exact", row.line
+            f'bound must be at_least, failed or unanswered, got "{text[:40]}"', "leave it empty if exact", row.line
         )
     return bound
 

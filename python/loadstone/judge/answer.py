@@ -24,6 +24,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 # Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
+EXPLORATORY = "exploratory, as the first metric decides"
 # Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 
@@ -82,7 +83,7 @@ def compare_variants(judgement: Judgement, metrics: Sequence[str], matters: floa
     further = [text for text in dict.fromkeys(further) if text != main]
     claims = {comparison.claim for every in by_metric.values() for comparison in every}
     if further and claims != {"impossible"}:
-        further[0] = f"exploratory: {further[0]}"
+        further[0] = f"{EXPLORATORY}: {further[0]}"
     if omitted:
         further.append(f"the table has {units.count_noun(len(omitted), 'further stage')}")
     return [lead + main, *further, *list_withheld_metrics(judgement, silent)]
@@ -419,13 +420,28 @@ def describe_single_variant(judgement: Judgement, metrics: Sequence[str]) -> lis
     """Without anything to compare: the figures of the only variant, or the reason why there is no answer."""
     variants = {key for key, metric in judgement.cells if metric in metrics}
     if len(variants) != 1:
-        return ["nothing to compare" if variants else "nothing was measured"]
+        return describe_unpaired_variants(judgement, metrics) if variants else ["nothing was measured"]
     (key,) = variants
     requested = metrics if judgement.results.question.metrics else metrics[:1]
     cells = [cell for metric in requested if (cell := judgement.cells.get((key, metric)))]
     # A valid verdict is not mentioned with a single figure.
     trust = "" if judgement.verdict == Verdict.VALID else f", {judgement.verdict}"
     return [figure_of(judgement, cell, "" if at else trust) for at, cell in enumerate(cells)]
+
+
+def describe_unpaired_variants(judgement: Judgement, metrics: Sequence[str]) -> list[str]:
+    """The first figure of each of the first variants, of which none can be compared with another."""
+    first: dict[VariantKey, Cell] = {}
+    for metric in metrics:
+        for (key, name), cell in judgement.cells.items():
+            if name == metric:
+                first.setdefault(key, cell)
+    names = name_contexts([*first])
+    clauses = [
+        f"{name}: {figure_of(judgement, cell, '')}"
+        for name, cell in zip(names[:CLAUSES_MAX], first.values(), strict=False)
+    ]
+    return ["; ".join(["nothing to compare", *clauses, *count_omitted(len(first) - CLAUSES_MAX)])]
 
 
 def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
@@ -438,4 +454,6 @@ def figure_of(judgement: Judgement, cell: Cell, trust: str) -> str:
     else:
         ends = wording.span_text(estimate.low, estimate.high, unit, wording.last_digit(estimate), " to ")
         between = f"{estimate.level * 100:.3g} % interval {ends}, n={estimate.n}"
-    return f"{metric} is {wording.estimate_text(estimate, unit, judgement.output_bound(cell))} ({between}{trust})"
+    text = wording.estimate_text(estimate, unit, judgement.output_bound(cell))
+    verb = f"falls on {text} operations" if cell.bound == "failed" else f"is {text}"
+    return f"{metric} {verb} ({between}{trust})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from loadstone.format import units
 from loadstone.judge.checks.impossible import PERCENTILES_OF
 from loadstone.judge.checks.too_few_samples import NAME, has_few_samples
 from loadstone.judge.figures import count_failed, parse_percentile, split_metric
@@ -90,5 +91,5 @@ def percentile_derivation(metric: str, trials: Sequence[TrialResult]) -> str:
 def withholding_reason(metric: str, fewest: int, settings: Settings) -> str:
     """The reason why a figure based on too few operations is withheld; empty if it is not."""
     beyond = settings.check_threshold(NAME, "beyond")
-    why = f"fewer than {beyond:g} of {fewest:,} operations lie beyond {split_metric(metric)[1]}"
+    why = f"fewer than {beyond:g} of {units.count_noun(fewest, 'operation')} lie beyond {split_metric(metric)[1]}"
     return why if has_few_samples(fewest, metric, beyond) else ""

@@ -36,8 +36,8 @@ class Lost:
 TABLE: dict[Kind, Lost] = {
     "measured": Lost("as measured", None, None, Severity.NOTE),
     # Loadstone's own fault, or no significant trial: nothing is known.
-    "own-time": Lost("our own time removed", "refused", "refused", Severity.INVALID),
-    "lateness": Lost("our lateness removed", "refused", "none", Severity.INVALID),
+    "own-time": Lost("without the generator's time", "refused", "refused", Severity.INVALID),
+    "lateness": Lost("without the generator's lateness", "refused", "none", Severity.INVALID),
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
     # Chance, as far as is known: more repeats can decide.
@@ -132,7 +132,9 @@ def refuse_claim(
     """A comparison whose claim as measured does not hold in a scenario, with the finding that states it."""
     pair, metric, ratio = tested.pair, comparison.metric, comparison.ratio
     low, high = (wording.short_change(end) if end else "0×" for end in (ratio.low or 0.0, ratio.high or 0.0))
-    possible = f"anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
+    name = TABLE[scenario.kind].name
+    alternative = name if name.startswith("without") else f"with {name}"
+    possible = f"{alternative}, anything from {low} {'upward' if ratio.high == math.inf else f'to {high}'} is possible"
     if ratio.low is None:
         possible = "the remaining repeats show no such difference"
     value = widen_by_resolution(measured.evidence.ratio, comparison).value
@@ -142,7 +144,7 @@ def refuse_claim(
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
         check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"
-        message, why = f"{message}; {why}", f"{why} ({check})"
+        message, why = f"{message}; {why}", f"{why}, as {tested.disturbed[0].message} ({check})"
     else:
         causes = [
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes
@@ -155,12 +157,13 @@ def refuse_claim(
     return replace(comparison, claim=claim, why=why, findings=(*comparison.findings, finding))
 
 
-# A larger multiple of the run's repeats is not suggested: users rarely have the time.
+# The multiple of the run's repeats for which users have time.
 TIMES_MAX = 4
 
 
 def explain_undecided(comparison: Comparison, tested: Tested, matters: float, tests: int) -> Comparison:
-    """The comparison with the reason why nothing can be claimed, or with the repeats that would decide."""
+    """The comparison with the reason why nothing can be claimed, or with the difference that more repeats could
+    show."""
     n, sizes = comparison.ratio.n, [len(side) for side in tested.weighed[0].scenario.sides]
     # The smallest possible p of a rank test, whatever the repeats are.
     if not tested.pair.blocks and rank_sum_p(0, *sizes) * tests >= ALPHA:
@@ -170,11 +173,16 @@ def explain_undecided(comparison: Comparison, tested: Tested, matters: float, te
     needed = repeats_for(comparison.ratio, matters)
     if needed is None:
         return comparison
-    if needed <= TIMES_MAX * n:
-        return replace(comparison, why=f"about {max(needed, n + 1):,} repeats would decide")
-    now, later = (units.short_percent(detectable_difference(comparison.ratio, count)) for count in (n, TIMES_MAX * n))
-    why = f"n={n} can show a difference of {now}; n={TIMES_MAX * n}, {TIMES_MAX} times the time, one of {later}"
+    more = min(max(needed, n + 1), TIMES_MAX * n)
+    now, later = (detectable_difference(comparison.ratio, count) for count in (n, more))
+    at_more = f"one of {units.short_percent(later)}" if now < 1 else describe_difference(later)
+    why = f"n={n:,} can show {describe_difference(now)}; n={more:,}, {more / n:.2g} times the time, {at_more}"
     return replace(comparison, why=why)
+
+
+def describe_difference(share: float) -> str:
+    """A difference in percent, from 100 % on as a factor."""
+    return f"a difference of {units.short_percent(share)}" if share < 1 else f"a factor of {1 + share:,.3g}"
 
 
 def combine_scenarios(weighed: Sequence[Weighed]) -> tuple[Estimate, float | None, bool]:

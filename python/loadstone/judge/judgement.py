@@ -20,7 +20,7 @@ from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.statistics.estimate import Estimate
 from loadstone.statistics.knee import Knee
-from loadstone.statistics.percentile import Bound
+from loadstone.statistics.percentile import UNANSWERED, Bound
 from loadstone.statistics.usl import Law
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Comparison:
     # Cliff's delta, from -1 to 1: the share of pairs in which the contender is above the baseline, minus the reverse.
     effect: float | None = None
     findings: tuple[Finding, ...] = ()
-    # The reason why nothing is claimed, or the repeats that would decide.
+    # The reason why nothing is claimed, or the difference that more repeats could show.
     why: str = ""
     # The compared values that did not hold the rate: their throughput is their capacity.
     capacity: tuple[str, ...] = ()
@@ -262,14 +262,12 @@ class Judgement:
         wider = (1 + cell.resolution) * (1 + lower.resolution)
         return lower if lower.estimate.value * wider < cell.estimate.value else cell
 
-    def bound_of_cell(self, cell: Cell) -> str | None:
-        """A cell's bound; `at_most` for a latency that the engine's lateness increased."""
-        return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
-
     def output_bound(self, cell: Cell) -> str | None:
-        """A cell's bound for output: an infinite latency is `unanswered` in a stage without failures."""
-        is_infinite = cell.bound == "failed" and is_unanswered(self.cells, cell)
-        return "unanswered" if is_infinite else self.bound_of_cell(cell)
+        """A cell's bound for output: `at_most` for a latency that the engine's lateness increased, `unanswered` for an
+        infinite one in a stage without failures."""
+        if cell.bound == "failed" and is_unanswered(self.cells, cell):
+            return UNANSWERED
+        return cell.bound or ("at_most" if self.lower_bounds(cell) is not cell else None)
 
     def trial_verdict(self, trial: str) -> Verdict:
         """Of one trial."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from loadstone.judge.finding import Finding, NotLooked, Pair
@@ -51,17 +51,23 @@ def match_variants(results: ResultSet, variants: Variants, settings: Settings) -
     # Several dimensions may be compared as one: `system,cl`.
     of_dimensions = [fact for name in by.split(",") for fact in results.question.guarantees.get(name, ())]
     groups = frozenset((*results.question.promises, *of_dimensions))
+    compared = frozenset(results.headline_metrics)
     blocks, matches, orders = results.interleaved and not results.pooled, [], []
     for context, keys in contexts.items():
         if base is None or base not in keys:
             continue
         for value, key in sorted(keys.items(), key=lambda pair: natural_key(pair[0])):
-            if value != base:
-                sides = variants[keys[base]], variants[key]
+            if value != base and not is_unrelated(sides := (variants[keys[base]], variants[key]), compared):
                 pair, order = examine_order(Pair(by, base, value, *sides, groups, results.is_one_run, blocks), results)
                 matches.append(Match(context, keys[base], key, pair))
                 orders.append(order)
     return attach_findings(matches, orders, settings)
+
+
+def is_unrelated(sides: Sequence[Sequence[TrialResult]], compared: Set[str]) -> bool:
+    """Whether both sides have compared metrics, but none in common: a write test and a read test of one log."""
+    measured = [{metric for trial in side for metric in trial.values if metric in compared} for side in sides]
+    return all(measured) and not set.intersection(*measured)
 
 
 def attach_findings(matches: Sequence[Match], orders: Sequence[Sequence[Finding]], settings: Settings) -> list[Match]:

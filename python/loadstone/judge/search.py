@@ -105,7 +105,7 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         if too_few_samples.has_few_samples(
             figure.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
         ):
-            lacking = lacking or f"{figure.n:,} operations are too few for {term.metric}: measure longer"
+            lacking = lacking or f"n={figure.n:,} is too small for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")

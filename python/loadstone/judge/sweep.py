@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.curves import CLIENTS
-from loadstone.judge.judgement import Comparison, VariantKey
+from loadstone.judge.judgement import Cell, Comparison, VariantKey
 from loadstone.results.result_set import variant_name
 from loadstone.statistics.estimate import REPEATS_MIN
 
@@ -38,7 +38,10 @@ def describe_sweep(comparisons: Sequence[Comparison], varying: set[str]) -> Iter
 
 
 def describe_group(contender: str, group: Sequence[Comparison]) -> str:
-    """One contender over all numbers of clients: the range of its ratios, and the number of claims among them."""
+    """One contender over all numbers of clients: the range of its ratios, and the number of claims among them.
+
+    Where no claim is possible, there are ranges of medians instead of ratios.
+    """
     ranked = [item for item in group if item.claim not in ("refused", "unranked") and math.isfinite(item.ratio.value)]
     baseline, metric = str(dict(group[0].baseline.variant)[group[0].by]), wording.metric_name(group[0].metric)
     refused = [item for item in group if item not in ranked]
@@ -49,12 +52,21 @@ def describe_group(contender: str, group: Sequence[Comparison]) -> str:
     claims = sum(item.claim in CLAIMED for item in ranked)
     least = min(item.ratio.n for item in ranked)
     trust = f"n={least}, claimed at {claims} of {len(group)} loads"
+    relation = describe_range(min(ratios), max(ratios), contender, baseline)
     if least < REPEATS_MIN:
-        trust = f"n={least}: no claim possible"
+        trust = f"n={least}: no interval, no claim possible"
+        sides = ((contender, [item.contender for item in ranked]), (baseline, [item.baseline for item in ranked]))
+        relation = f"is {', '.join(f'{span_medians(cells)} with {name}' for name, cells in sides)}"
     verdict = str(max(item.verdict for item in group))
     ends = ", ".join(part for part in (trust, verdict, unranked) if part)
-    relation = describe_range(min(ratios), max(ratios), contender, baseline)
     return f"{metric} {relation}, at {list_loads(ranked)} ({ends})"
+
+
+def span_medians(cells: Sequence[Cell]) -> str:
+    """The lowest and the highest median of cells: `3.90 to 40.2 ms`."""
+    ends = [select(cells, key=lambda cell: cell.estimate.value) for select in (min, max)]
+    texts = (wording.estimate_text(cell.estimate, cell.unit, cell.bound) for cell in ends)
+    return " to ".join(dict.fromkeys(texts))
 
 
 def describe_range(low: float, high: float, contender: str, baseline: str) -> str:

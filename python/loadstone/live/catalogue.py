@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,8 @@ from typing import Any
 
 from loadstone.errors import LoadstoneError
 from loadstone.judge.judge import judge_results
-from loadstone.live.run import is_locked
-from loadstone.results.folder import VALUES, Folder, find_folders
+from loadstone.live.run import holds_lock, read_locks
+from loadstone.results.folder import VALUES, Folder, list_paths
 
 # Judging waits while a trial may be measured on this host.
 PAUSE_SECONDS = 2.0
@@ -23,6 +24,8 @@ class CatalogueEntry:
     """One result folder."""
 
     folder: Folder
+    # The time and the size of its folder.json.
+    stamp: tuple[int, int] = (0, 0)
     # The size of its values when the folder was judged, and the summary, which is empty before that.
     size: int = -1
     summary: Mapping[str, Any] = field(default_factory=dict)
@@ -47,8 +50,15 @@ class ResultCatalogue:
 
     def refresh_entries(self) -> None:
         """Finds new folders and forgets deleted ones. A damaged or foreign folder is omitted."""
-        folders = {identify_folder(folder.path): folder for folder in find_folders(self.root)}
-        self.entries = {name: self.entries.get(name) or CatalogueEntry(folder) for name, folder in folders.items()}
+        entries: dict[str, CatalogueEntry] = {}
+        for path in list_paths(self.root):
+            name, stamp = identify_folder(path), stamp_header(path)
+            entry = self.entries.get(name)
+            if entry is None or entry.stamp != stamp:
+                entry = open_entry(path, stamp)
+            if entry is not None:
+                entries[name] = entry
+        self.entries = entries
 
     def find_folder(self, name: str) -> Folder | None:
         """A folder by its identity. Only folders found below the root have one: no path is built from a request."""
@@ -60,13 +70,14 @@ class ResultCatalogue:
     def list_rows(self) -> list[dict[str, Any]]:
         """A row for each folder, the newest first."""
         self.refresh_entries()
+        locks = read_locks()
         rows = [
             {
                 "id": name,
                 "name": entry.folder.name,
                 "time": entry.folder.path.name,
                 "question": text_of(entry.folder.header.get("question")),
-                "running": is_locked(entry.folder.path),
+                "running": holds_lock(entry.folder.path, locks),
                 **{key: entry.summary.get(key, "") for key in SUMMARY},
             }
             for name, entry in self.entries.items()
@@ -74,6 +85,8 @@ class ResultCatalogue:
         return sorted(rows, key=lambda row: str(row["time"]), reverse=True)
 
     def _judge_folders(self) -> None:
+        # The first reading takes longer than all later ones: not during the first request.
+        self.refresh_entries()
         while not self._stop.wait(PAUSE_SECONDS):
             for entry in self._find_unjudged():
                 if self._stop.is_set():
@@ -83,10 +96,31 @@ class ResultCatalogue:
     def _find_unjudged(self) -> Iterator[CatalogueEntry]:
         """Folders that changed since they were judged; none while a run is measured."""
         for entry in [*self.entries.values()][::-1]:
-            if any(is_locked(other.folder.path) for other in [*self.entries.values()]):
+            locks = read_locks()
+            if any(holds_lock(other.folder.path, locks) for other in [*self.entries.values()]):
                 return
             if size_of(entry.folder) != entry.size:
                 yield entry
+
+
+def stamp_header(path: Path) -> tuple[int, int]:
+    """The time and the size of a folder's header; zeros without one."""
+    try:
+        status = os.stat(path / "folder.json")
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
+def open_entry(path: Path, stamp: tuple[int, int]) -> CatalogueEntry | None:
+    """An entry for a folder; None if the folder cannot be opened."""
+    try:
+        folder = Folder(path)
+        # A damaged question would stop the listing.
+        _ = folder.question
+    except LoadstoneError:
+        return None
+    return CatalogueEntry(folder, stamp)
 
 
 def identify_folder(path: Path) -> str:

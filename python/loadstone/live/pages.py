@@ -11,6 +11,7 @@ from typing import Any
 import vl_convert
 
 from loadstone import __version__
+from loadstone.format import units
 from loadstone.judge.judge import judge_results
 from loadstone.live.catalogue import identify_folder
 from loadstone.report import html
@@ -22,6 +23,8 @@ from loadstone.report.view import View
 from loadstone.results.folder import Folder
 from loadstone.results.union import join_results
 
+# Rendered rows of the list that are reused while their values stay the same.
+ROWS_CACHED = 4096
 COLUMNS = ("", "experiment", "question", "verdict", "expectations", "systems", "metrics", "trials")
 # The figures at the top of the page, by the names that live.js fills in.
 TILES = (
@@ -74,21 +77,23 @@ def index_page(rows: Sequence[Mapping[str, Any]]) -> str:
     table = tag(
         "table",
         tag("thead", tag("tr", *heads)),
-        tag("tbody", *(index_row(row) for row in rows), id="rows"),
+        tag("tbody", *(index_row(tuple(row.items())) for row in rows), id="rows"),
         class_="runs",
     )
     empty = tag("p", "No results yet: create some by ", tag("code", "loadstone run experiments/quickstart.yaml"), ".")
     return render_page(
         "Results",
         tag("header", tag("p", tag("span", "Loadstone"), class_="over"), tag("h1", "Results")),
-        tag("div", search, button, tag("span", f"{len(rows):,} runs", id="number"), class_="tools"),
+        tag("div", search, button, tag("span", units.count_noun(len(rows), "run"), id="number"), class_="tools"),
         tag("div", table, class_="table") if rows else empty,
         script="index.js",
     )
 
 
-def index_row(row: Mapping[str, Any]) -> Markup:
-    """One run. The page's script fills in verdicts as results are judged."""
+@functools.lru_cache(maxsize=ROWS_CACHED)
+def index_row(entries: tuple[tuple[str, Any], ...]) -> Markup:
+    """The row of one run, by its names and values. The page's script fills in verdicts as results are judged."""
+    row = dict(entries)
     verdict = "running" if row["running"] else str(row["verdict"])
     badge = tag("span", verdict or "…", class_=f"badge {verdict}")
     name = join_markup(tag("a", row["name"], href=f"/run/{quote_identity(row['id'])}"), " ", tag("small", row["time"]))
@@ -214,6 +219,8 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
         else {"title": None, "orient": "top", "symbolType": "stroke", "offset": 2, "labelColor": "var(--muted)"}
     )
     colour = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
+    # A second distinction, which needs no colours.
+    dash = {"field": "kind", "type": "nominal", "scale": {"domain": list(kinds)}, "legend": legend}
     y = {"field": "value", "type": "quantitative", "axis": dict(axis), "scale": dict(scale)}
     band = {"x": {"field": "from", "type": "quantitative"}, "x2": {"field": "to"}}
     return {
@@ -234,7 +241,7 @@ def line_chart(kinds: Sequence[str], axis: Mapping[str, Any], scale: Mapping[str
             {
                 "data": {"name": "rows"},
                 "mark": {"type": "line", "strokeWidth": 2, "strokeJoin": "round", "interpolate": "linear"},
-                "encoding": {"x": x, "y": y, "color": colour},
+                "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
             },
         ],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -231,17 +232,31 @@ def is_locked(path: Path, proc: Path = Path("/proc")) -> bool:
 
     Trying the lock would hold it for a moment, in which a starting lab would be refused.
     """
+    return holds_lock(path, read_locks(proc))
+
+
+def read_locks(proc: Path = Path("/proc")) -> set[tuple[str, str]]:
+    """The device (`fe:01`) and the inode of every file locked by flock(2)."""
     try:
-        status = (path / "lock").stat()
         lines = (proc / "locks").read_text().splitlines()
     except OSError:
+        return set()
+    # `1: FLOCK  ADVISORY  WRITE 1234 fe:01:12345 0 EOF`
+    rows = [line.split() for line in lines]
+    places = [next((field for field in fields if field.count(":") == 2), "") for fields in rows if "FLOCK" in fields]
+    return {(device, inode) for device, _, inode in (place.rpartition(":") for place in places)}
+
+
+def holds_lock(path: Path, locks: Collection[tuple[str, str]]) -> bool:
+    """Whether the lock of a result folder is among these locks."""
+    if not locks:
         return False
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
-    for line in lines:
-        # `1: FLOCK  ADVISORY  WRITE 1234 fe:01:12345 0 EOF`; the device of a btrfs subvolume has another number.
-        fields = line.split()
-        place = next((field for field in fields if field.count(":") == 2), "")
-        name, _, inode = place.rpartition(":")
-        if "FLOCK" in fields and inode == str(status.st_ino) and (name == device or os.major(status.st_dev) == 0):
-            return True
-    return False
+    try:
+        status = os.stat(path / "lock")
+    except OSError:
+        return False
+    # The device of a btrfs subvolume has another number.
+    devices = {f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"}
+    if os.major(status.st_dev) == 0:
+        devices = {device for device, _ in locks}
+    return any((device, str(status.st_ino)) in locks for device in devices)

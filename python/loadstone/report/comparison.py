@@ -23,7 +23,7 @@ TOOL_NAMES = {
 }
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
-EXPLORATORY = "; exploratory, because only the first metric is confirmatory"
+EXPLORATORY = "; exploratory: only the first metric decides"
 
 
 def tables(view: View) -> list[Table]:

@@ -127,7 +127,7 @@ def read_entry(
     findings = [*judgement.variants.get(key, ())]
     for trial in trials:
         findings += judgement.trials.get(trial.trial, ())
-    bound = judgement.bound_of_cell(cell)
+    bound = judgement.output_bound(cell)
     return HistoryPoint(
         run=f"{folder.path.parent.name}/{folder.path.name}",
         version=" + ".join(versions) or "unknown",

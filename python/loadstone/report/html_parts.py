@@ -17,7 +17,7 @@ from loadstone.report.reproduce import Recipe
 from loadstone.report.sections import Section, answer, gist, headline, meaning
 from loadstone.report.table import Table, TableCell
 from loadstone.report.view import View
-from loadstone.report.warnings import Warnings, page_address
+from loadstone.report.warnings import Warnings, page_address, warnings
 
 # The depth of a rendered environment, and the entries of one list.
 DEPTH_MAX = 6
@@ -28,6 +28,8 @@ OPEN_MAX = 24
 EXPECTED_MAX = 4
 ANSWERS = ("false", "undecided", "true")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:op/s|clients|[kMGT]?B|ns|µs|ms|s)\b)")
+# A check in brackets, alone or first in a list.
+CAUSE = re.compile(r"(?<=\()([a-z]+(?:-[a-z]+)*)(?=[,)])")
 # The content of other sections, and the version of the format.
 ELSEWHERE = frozenset({"command", "environment", "started"})
 # Shapes of theme.SHAPES as paths in a square from -1 to 1.
@@ -55,11 +57,11 @@ def header(view: View, first: Figure | None) -> Markup:
         tag("h1", headline(view)),
         tag(
             "div",
-            tag("p", keep_units(answer(view)), class_="answer"),
+            tag("p", *link_causes(view, answer(view)), class_="answer"),
             tag("p", badge(view.verdict), " ", *stand(view), class_="stand"),
             class_=f"verdict {view.verdict}",
         ),
-        *([tag("ul", *(tag("li", keep_units(text)) for text in further), class_="further")] if further else []),
+        *([tag("ul", *(tag("li", *link_causes(view, text)) for text in further), class_="further")] if further else []),
         *([list_expectations(view.judgement.expectations)] if view.judgement.expectations else []),
         *([figure(first)] if first else []),
         tag("p", *wrap_items(gist(view)), class_="gist"),
@@ -90,8 +92,17 @@ def list_expectations(expectations: Sequence[Expectation]) -> Markup:
 
 def stand(view: View) -> list[str]:
     """The meaning of the verdict, with a link to the warnings."""
-    before, link, after = keep_units(meaning(view)).partition("the warnings")
-    return [before, tag("a", link, href="#warnings"), after] if link else [before]
+    before, link, after = meaning(view).partition("the warnings")
+    return [*link_causes(view, before), *([tag("a", link, href="#warnings"), after] if link else [])]
+
+
+def link_causes(view: View, text: str) -> list[str]:
+    """A text in which each check in brackets, `(not-steady)`, is a link to its findings on the page."""
+    places = {group.check: f"#{anchor(group.check)}-{group.label}" for group in reversed(warnings(view.judgement))}
+    parts: list[str] = []
+    for number, part in enumerate(CAUSE.split(keep_units(text))):
+        parts += ["check ", tag("a", part, href=places[part])] if number % 2 and part in places else [part]
+    return parts
 
 
 def keep_units(text: str) -> str:

@@ -139,8 +139,9 @@ def search_section(view: View) -> Section:
         return Section("search", "Search")
     rule = view.judgement.searches[0].rule
     least, most = rule.at_least, rule.at_most
-    count = f"{least} to {most}" if most and most > least else f"{least}"
-    lead = f"Searched for {describe_rule(rule)}; each probe has {count} trials."
+    count = units.count_noun(max(least, most or 0), "trial")
+    count = f"{least} to {count}" if most and most > least else count
+    lead = f"Searched for {describe_rule(rule)}; each probe has {count}."
     return Section("search", "Search", (lead,), tuple(search.tables(view)))
 
 

@@ -9,7 +9,7 @@ from loadstone.report.comparison import render_verdict
 from loadstone.report.table import Column, Rows, Table, TableCell
 from loadstone.report.view import View
 from loadstone.results.result_set import variant_key
-from loadstone.results.stage import prefix_of
+from loadstone.results.stage import output_bound
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import THROUGHPUT
 
@@ -73,11 +73,8 @@ def number(view: View, trial: TrialResult, metric: str) -> TableCell:
     if cell is not None and cell.withheld:
         return TableCell("withheld", tone="muted", aside=cell.withheld)
     run = view.judgement.within.get(trial.trial) if metric == THROUGHPUT else None
-    stage = prefix_of(metric)
-    is_unanswered = bool(stage) and value.bound == "failed" and trial.value(f"{stage}errors") == 0
-    bound = "unanswered" if is_unanswered else value.bound
     return TableCell(
-        units.format_bound(units.format_figure(value.value, value.unit), bound),
+        units.format_bound(units.format_figure(value.value, value.unit), output_bound(trial, value)),
         "" if run is None else f"{wording.interval_text(run, value.unit)} within the run",
     )
 

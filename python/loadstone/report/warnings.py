@@ -110,9 +110,8 @@ def worst_messages(
         if len(group) > 1:
             rank = "the worst" if magnitude(worst) > min(map(magnitude, group)) else "one"
             count = count_trials(group)
-            message += (
-                f" ({rank} of all {every:,} trials)" if count == every else f" ({rank} of {count} of {every:,} trials)"
-            )
+            trials = units.count_noun(every, "trial")
+            message += f" ({rank} of all {trials})" if count == every else f" ({rank} of {count} of {trials})"
         yield message, worst.hint
 
 

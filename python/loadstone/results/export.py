@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import sys
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.results import lines
 from loadstone.results.projection import filter_results
 from loadstone.results.result_set import ResultSet
+from loadstone.results.stage import output_bound
 from loadstone.results.trial_result import Scalar, Series, TrialResult
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ HOST = {"run": "string", "host": "string", "fact": "string", "value": "string"}
 OBSERVED = "observed.jsonl"
 # The trials whose rows are converted together: the lists of a column take several times the memory of its array.
 TRIALS_AT_ONCE = 250
+# The Arrow type of each type that `pack_column` can convert.
+PACKED: dict[type | None, str] = {str: "string", int: "int64", float: "float64"}
 # The counters that are lists in observed.jsonl.
 COUNTERS = {
     "processors": ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"),
@@ -106,7 +110,7 @@ def figure_rows(results: ResultSet) -> Iterator[list[Scalar | None]]:
         config = [trial.config.get(name) for name in dimensions]
         own: list[Scalar | None] = [trial.trial, trial.repeat, trial.order, trial.clients, trial.end]
         for value in trial.values.values():
-            yield [*config, *own, value.metric, value.value, value.unit, value.n, value.bound]
+            yield [*config, *own, value.metric, value.value, value.unit, value.n, output_bound(trial, value)]
 
 
 def write_csv(results: ResultSet, file: IO[str]) -> None:
@@ -121,7 +125,8 @@ def figures_table(results: ResultSet) -> pa.Table:
 
     def list_rows(trial: TrialResult) -> list[tuple[Any, ...]]:
         # Arrow refuses integers that a float cannot represent exactly.
-        return [(value.metric, float(value.value), value.unit, value.n, value.bound) for value in trial.values.values()]
+        figures = trial.values.values()
+        return [(item.metric, float(item.value), item.unit, item.n, output_bound(trial, item)) for item in figures]
 
     return spread_rows(results, OWN, ("trial", "repeat", "order", "clients", "end"), list_rows)
 
@@ -172,12 +177,13 @@ def spread_rows(
         columns = zip(*chain.from_iterable(rows), strict=True)
         for chunk, values, kind in zip(chunks, columns, own, strict=False):
             chunk.append(build_column(values, kind))
-    places = pa.array(np.repeat(np.arange(len(counts)), counts))
     heads = [build_column([trial.config.get(name) for trial in results.trials], None) for name in results.dimensions]
     heads += [build_column([TRIAL[name][1](trial) for trial in results.trials], kinds[name]) for name in of_trial]
-    repeated = [head.take(places) for head in heads]
+    if {*counts} - {1}:
+        places = build_column(np.repeat(np.arange(len(counts)), counts).tolist(), "int64")
+        heads = [head.take(places) for head in heads]
     cells = [join_chunks(chunk, kind) for chunk, kind in zip(chunks, own, strict=True)]
-    return pa.table([*repeated, *cells], column_names(results, kinds))
+    return pa.table([*heads, *cells], column_names(results, kinds))
 
 
 def join_chunks(chunks: Sequence[Any], kind: str) -> Any:
@@ -194,9 +200,37 @@ def build_column(values: Sequence[Any], kind: str | None) -> Any:
     import pyarrow as pa
 
     try:
-        return pa.array(values, kind)
+        packed = pack_column(values, kind)
+        return pa.array(values, kind) if packed is None else packed
     except (pa.ArrowException, OverflowError):
         return pa.array([None if value is None else str(value) for value in values], "string")
+
+
+def pack_column(values: Sequence[Any], kind: str | None) -> pa.Array | None:
+    """An Arrow array of texts, integers or floats, built from its buffers; None for values of other or several types.
+
+    `pyarrow.array` imports pandas if it is installed, which takes a third of a second. The buffers' layout is public:
+    Arrow Columnar Format, "Fixed-Size Primitive Layout" and "Variable-size Binary Layout". Raises OverflowError.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    types = {*map(type, values)} - {type(None)}
+    if not types:
+        return pa.nulls(len(values), None if kind is None else pa.type_for_alias(kind))
+    of_type = types.pop() if len(types) == 1 else None
+    if of_type not in PACKED or kind not in (None, PACKED[of_type]):
+        return None
+    is_known = np.array([value is not None for value in values])
+    validity = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little").tobytes())
+    if of_type is str:
+        texts = [b"" if value is None else value.encode() for value in values]
+        ends = array("i", accumulate(map(len, texts), initial=0))
+        buffers = [validity, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
+    else:
+        numbers = (0 if value is None else value for value in values)
+        buffers = [validity, pa.py_buffer(array("q" if of_type is int else "d", numbers))]
+    return pa.Array.from_buffers(pa.type_for_alias(PACKED[of_type]), len(values), buffers)
 
 
 def hosts_table(results: ResultSet) -> pa.Table:

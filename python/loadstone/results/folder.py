@@ -332,6 +332,10 @@ def pause_collector() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                # Moves the new objects to the oldest generation: the next collection would visit all of them.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -355,7 +359,7 @@ def find_folders(root: Path) -> list[Folder]:
 def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
     """All folders below a root in the order of name and time, and a message about each folder that cannot be opened."""
     folders, problems = [], []
-    for path in sorted(directory for directory in root.glob("*/*") if is_like_folder(directory)):
+    for path in list_paths(root):
         try:
             folder = Folder(path)
             # A damaged question would stop the listing.
@@ -364,6 +368,11 @@ def survey_folders(root: Path) -> tuple[list[Folder], list[str]]:
         except LoadstoneError as error:
             problems.append(f"omitted: {error.args[0]}")
     return folders, problems
+
+
+def list_paths(root: Path) -> list[Path]:
+    """The directories below a root that are complete or incomplete result folders, in the order of name and time."""
+    return sorted(directory for directory in root.glob("*/*") if is_like_folder(directory))
 
 
 def is_like_folder(path: Path) -> bool:

@@ -118,8 +118,8 @@ def find_omissions(results: ResultSet, filtered_set: ResultSet, expression: str)
     chosen = {key: len(filtered_set.variants[key]) for key in results.variants if key in filtered_set.variants}
     some = [key for key, count in chosen.items() if count < len(results.variants[key])]
     if some:
-        counts = sum(len(results.variants[key]) - chosen[key] for key in some)
-        yield f"the filter `{expression}` omits {counts} repeats of {units.count_noun(len(some), 'variant')}"
+        repeats = units.count_noun(sum(len(results.variants[key]) - chosen[key] for key in some), "repeat")
+        yield f"the filter `{expression}` omits {repeats} of {units.count_noun(len(some), 'variant')}"
 
 
 def filter_results(results: ResultSet, expression: str) -> ResultSet:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from loadstone.results.trial_result import Scalar, Series, TrialResult
-from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, metric_statistic
+from loadstone.results.value import FINITE, HIGHER_IS_BETTER, THROUGHPUT, better_direction, metric_statistic
 
 # The metrics of a comparison in addition to throughput, unless the experiment sets others.
 DEFAULT_METRICS = ("throughput", "read.p99", "update.p99", "insert.p99", "read.p50", "update.p50", "insert.p50")
@@ -159,16 +159,18 @@ class ResultSet:
 def order_metrics(trials: Iterable[TrialResult], requested: Sequence[str]) -> tuple[str, ...]:
     """The measured metrics to compare; the first is confirmatory and decides about stopping, the claim and the chart.
 
-    They are the `requested` ones, else DEFAULT_METRICS, else the figures for which more is better,
-    else means. At a set rate, every system's throughput equals the rate, so a latency decides and throughput is last.
+    They are the `requested` ones, else DEFAULT_METRICS, else the figures for which more is better, else means, else
+    the first figure that can be compared. At a set rate, every system's throughput equals the rate, so a latency
+    decides and throughput is last.
     """
     every = list(trials)
-    known = dict.fromkeys(metric for trial in every for metric in trial.values)
+    known = {metric: value for trial in every for metric, value in trial.values.items()}
     metrics = [metric for metric in requested or DEFAULT_METRICS if metric in known]
     if not metrics:
         measured = [metric for metric in known if not metric.startswith("load.")]
         metrics = [metric for metric in measured if metric_statistic(metric) in HIGHER_IS_BETTER]
         metrics = metrics or [metric for metric in measured if metric_statistic(metric) == "mean"]
+        metrics = metrics or [metric for metric in measured if better_direction(metric, known[metric].unit)][:1]
     is_at_rate = is_open(every)
     if is_at_rate and metrics == [THROUGHPUT] and THROUGHPUT not in requested:
         # The requested metrics were not measured, or operations have other names, such as scans.

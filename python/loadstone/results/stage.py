@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from loadstone.results.trial_result import TrialResult
 from loadstone.results.value import Value
+from loadstone.statistics.percentile import UNANSWERED
 
 OF_STAGE = re.compile(r"stage([1-9]\d*)\.")
 
@@ -77,6 +78,12 @@ def stages_of(trial: TrialResult) -> list[Stage]:
         )
         stages.append(Stage(len(stages) + 1, int(start), int(length), rate_from, rate_to))
     return stages
+
+
+def output_bound(trial: TrialResult, figure: Value) -> str | None:
+    """A figure's bound for output: an infinite latency is `unanswered` in a stage without failures."""
+    stage = prefix_of(figure.metric) if figure.bound == "failed" else ""
+    return UNANSWERED if stage and trial.value(f"{stage}errors") == 0 else figure.bound
 
 
 def prefix_of(metric: str) -> str:

@@ -132,7 +132,7 @@ class RunProgress:
     @property
     def speed(self) -> str:
         """The number of trials that are done."""
-        return f"{self.done:,}/{self.trials:,} trials"
+        return f"{self.done:,}/{units.count_noun(self.trials, 'trial')}"
 
     @property
     def state(self) -> str:
@@ -187,7 +187,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         """Prints the number of trials to run."""
         self._run = progress
         left = progress.trials - progress.done
-        self.say(f"{progress.name}: {left:,} of {progress.trials:,} trials to run, {progress.state}")
+        self.say(f"{progress.name}: {left:,} of {units.count_noun(progress.trials, 'trial')} to run, {progress.state}")
 
     def trial(self, name: str) -> None:
         """Stores the name for later lines."""

@@ -35,13 +35,10 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     if not knee.loads:
         return f"no knee{of} is named: it requires {LOADS_MIN} loads with throughput"
     last = units.load_over(knee.loads[-1], over)
-    plateau = units.format_figure(knee.plateau, "op/s", units.digit_carried(knee.plateau, knee.plateau))
+    plateau = format_throughput(knee.plateau)
     if knee.upper is None:
         if knee.unclaimed == "rising":
-            there = units.format_figure(
-                knee.medians[-1], "op/s", units.digit_carried(knee.medians[-1], knee.medians[-1])
-            )
-            return f"throughput{of} still rises at {last} ({there} there)"
+            return f"throughput{of} still rises at {last} ({format_throughput(knee.medians[-1])} there)"
         why = f"it requires {REPEATS_MIN} repeats of each load"
         if knee.unclaimed == "scatter":
             why = f"the repeats differ too much to decide whether throughput still rises at {last}"
@@ -58,21 +55,32 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         where = f"at {upper}, the lowest load tried"
     else:
         where = f"at {upper} or less"
-    # A plateau is not a maximum: single loads lie above it.
-    verb = "levels off at" if knee.collapse is None else "peaks at a plateau of"
-    text = f"throughput{of} {verb} {plateau}; {share} of that is reached {where}"
+    text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
+    if knee.collapse is not None:
+        # A plateau is not a maximum: it is the mean of several loads, and single loads lie above it.
+        load, most = knee.peak
+        peak = format_throughput(most)
+        mean = "" if plateau == peak else f"its plateau is {plateau}, and "
+        text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
+        text += f"; {mean}{share} of that is reached {where}"
     if knee.departing:
         loads = units.list_items([units.format_load(load) for load in knee.departing])
         text += f"; throughput rises or falls more than once (at {loads}), so there may be more than one answer"
     if knee.collapse is None:
         return text
     high, low = knee.collapse
-    end = units.format_figure(knee.fit[-1], "op/s", units.digit_carried(knee.fit[-1], knee.fit[-1]))
+    # The median, as in the table: the fit averages neighbours that rise again.
+    end = format_throughput(knee.medians[-1])
     where = (
         f"between {units.format_load(high)} and {units.load_over(low, over)}, "
         f"to {end} at {units.load_over(knee.loads[-1], over)}"
     )
     return f"{text}; throughput falls below that again {where}"
+
+
+def format_throughput(throughput: float) -> str:
+    """A throughput (op/s) without an interval."""
+    return units.format_figure(throughput, "op/s", units.digit_carried(throughput, throughput))
 
 
 def bracket_text(knee: Knee, reached: float, over: Over) -> str:
@@ -95,7 +103,7 @@ def limit_text(outcome: SearchOutcome) -> str:
     if load is None:
         return f"the highest load at which {text} holds was not found"
     there, done = figures_text(outcome, load), outcome.probe_at(load).throughput
-    at = "" if done is None else f", {units.format_figure(done, 'op/s', units.digit_carried(done, done))}"
+    at = "" if done is None else f", {format_throughput(done)}"
     if outcome.kind == "beyond":
         return f"{text} holds up to {rule.format_load(rule.most)}, where the search ended: {there}{at} there"
     if outcome.kind == "wall":

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from loadstone.statistics.centre import Floats
+from loadstone.statistics.centre import Floats, order_interval
 from loadstone.statistics.distributions import normal_quantile, student_quantile
 
 Columns = NDArray[np.intp]
@@ -56,7 +56,7 @@ class Knee:
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
-    # The highest throughput, op/s; nan without loads.
+    # The mean of the loads not distinguishable from the top, op/s; nan without loads. Single loads lie above it.
     plateau: float = math.nan
     # The smallest tried load whose fit reaches 95 % of the plateau: an estimate, not a claim.
     reached: float | None = None
@@ -69,6 +69,11 @@ class Knee:
     unclaimed: Unclaimed | None = None
     # Loads whose medians depart from the fit by more than their noise: the curve rises or falls more than once.
     departing: tuple[float, ...] = ()
+
+    @property
+    def peak(self) -> tuple[float, float]:
+        """The load with the highest median, and that median, op/s."""
+        return max(zip(self.loads, self.medians, strict=True), key=lambda point: point[1])
 
 
 def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = True, resamples: int = RESAMPLES) -> Knee:
@@ -97,7 +102,8 @@ def find_knee(points: Mapping[float, Mapping[int, float]], *, blocks: bool = Tru
     apart = np.abs(medians - curve[0]) > max(DEPARTURE * error, TOLERANCE)
     knee = Knee(
         loads,
-        tuple(np.exp(raw).tolist()),
+        # As in every table: the geometric mean of the middle two would be a second value.
+        tuple(order_interval([*cells.values()]).value.item() for cells in used.values()),
         tuple(np.exp(curve[0]).tolist()),
         math.exp(top[0]),
         loads[first[0]],

@@ -23,6 +23,8 @@ from loadstone.engine.histogram import Histogram
 # figure has the latency of the slowest successful operation as its number; it cannot be ranked.
 Bound = Literal["at_least", "failed"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
+# In output, an infinite figure of a stage in which no operation failed.
+UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True, slots=True)

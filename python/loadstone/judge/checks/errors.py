@@ -14,7 +14,7 @@ from loadstone.results.trial_result import TrialResult
 NAME = "errors"
 # The phases by the prefix of their figures' names, with the name of the failed object.
 MEASURED, LOAD = "", "load."
-PHASES = {MEASURED: "operations", LOAD: "operations of the load"}
+PHASES = {MEASURED: "operation", LOAD: "operation of the load"}
 # A share of the operations of one kind.
 KIND_SHARE = 0.1
 UNCLOSED_HINT = "see the store's log; a session that does not close has not confirmed its last writes"
@@ -47,18 +47,20 @@ def check_phase(trial: TrialResult, prefix: str, settings: Settings) -> Iterator
     retried = max((trial.value(f"{prefix}attempts.failed") or 0) - count, 0)
     if prefix == MEASURED and (outside := faults.outside_counts(trial, "failed")) is not None:
         # Failures during a requested fault are its result, including operations in flight at its beginning.
-        (count, every), retried, what = outside, 0.0, "operations outside the fault"
+        (count, every), retried, what = outside, 0.0, "operation outside the fault"
         count = max(count - (trial.value("before.interrupted") or 0), 0)
     if count + retried <= 0:
         return
-    message, severity = f"{count:,.0f} {what} failed", Severity.NOTE
+    message, severity = f"{units.count_noun(count, what)} failed", Severity.NOTE
     if every:
         # A retry hides a failure from the operations, but not from users of a system without retries.
         bad, requests = count + retried, every + retried
-        message = f"{count:,.0f} of {every:,.0f} {what} failed ({units.format_percent(count / every)})"
+        message = f"{count:,.0f} of {units.count_noun(every, what)} failed ({units.format_percent(count / every)})"
         if retried > 0:
-            message = f"{bad:,.0f} of {requests:,.0f} requests failed ({units.format_percent(bad / requests)})"
-            message += f", retries included; after retries, {count:,.0f} of {every:,.0f} {what} failed"
+            message = (
+                f"{bad:,.0f} of {units.count_noun(requests, 'request')} failed ({units.format_percent(bad / requests)})"
+            )
+            message += f", retries included; after retries, {count:,.0f} of {units.count_noun(every, what)} failed"
         severity = Severity.INVALID if bad / requests > settings.check_threshold(NAME, "share") else Severity.NOTE
     has_kinds = prefix == MEASURED and not faults.has_fault(trial)
     if has_kinds and severity == Severity.NOTE and (kinds := [*list_failing_operations(trial)]):
@@ -80,7 +82,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
     if not (count := count_through_fault(trial)):
         return
     which = units.list_items([f"{fault.kind} of {units.list_items([*fault.servers])}" for fault in trial.faults])
-    message = f"{count:,.0f} operations failed through the {which}{first_failure(trial)}"
+    message = f"{units.count_noun(count, 'operation')} failed through the {which}{first_failure(trial)}"
     hint = "failures through a requested fault are its result; the table of its windows counts them by status"
     yield Finding(faults.FAILURES, Severity.NOTE, message, hint, (trial.trial,), size=count)
 
@@ -88,7 +90,7 @@ def through_fault(trial: TrialResult) -> Iterator[Finding]:
 def describe_missing(trial: TrialResult, missing: float, count: float) -> str:
     """Reads that found no row, and the partitions that the load wrote; `count`: the failures of the window."""
     written = trial.value("partitions_written")
-    reads = f"; {missing:,.0f} reads{' (warm-up included)' if missing > count else ''} found no row"
+    reads = f"; {units.count_noun(missing, 'read')}{' (warm-up included)' if missing > count else ''} found no row"
     if wrote_all(trial):
         return f"{reads}, although the load wrote all {written:,.0f} partitions: the replicas that answered lack them"
     return reads if written is None else f"{reads}: the load wrote only partitions 1 to {written:,.0f}"

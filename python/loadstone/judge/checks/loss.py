@@ -37,13 +37,13 @@ def check_loss(trial: TrialResult, settings: Settings) -> Looks:
         yield stale_finding(trial, stale)
     phantoms, acknowledged = trial.value("ledger.phantom"), trial.value("ledger.acknowledged") or 0
     if phantoms:
-        message = f"{phantoms:,.0f} fields contain a write that was refused or never sent"
+        message = units.count_noun(phantoms, *unverified.LOST["phantom"])
         hint = f"the system did what it refused to do; {FIRST}"
         yield Finding(PHANTOM, Severity.INVALID, message, hint, (trial.trial,), size=phantoms)
     corrupt = sum(trial.value(f"ledger.{name}") or 0 for name in ("corrupt", "other_run"))
     if corrupt:
         message = (
-            f"{corrupt:,.0f} fields contain a value that no write of the trial wrote (of {acknowledged:,.0f} writes)"
+            f"{units.count_noun(corrupt, *unverified.LOST['corrupt'])} (of {units.count_noun(acknowledged, 'write')})"
         )
         yield Finding(
             CORRUPT, Severity.INVALID, message, f"the system damaged data; {FIRST}", (trial.trial,), size=corrupt
@@ -62,7 +62,8 @@ def find_lost_writes(trial: TrialResult, guarantee: Guarantee) -> Iterator[Findi
         return
     acknowledged, oldest = trial.value("ledger.acknowledged") or 0, trial.value("ledger.oldest")
     age = "of unknown age" if oldest is None else f"at most {units.format_duration(oldest)} old"
-    text = f"{count:,.0f} of {acknowledged:,.0f} acknowledged writes are lost, {age}"
+    writes, verb = units.count_noun(acknowledged, "acknowledged write"), "is" if count == 1 else "are"
+    text = f"{count:,.0f} of {writes} {verb} lost, {age}"
     bound = f"; {guarantee.setting or 'the setting'} allows the loss of {describe_bound(guarantee)}"
     if guarantee.age_ns is None or (oldest is None and 0 < guarantee.age_ns < math.inf):
         reason = "the guarantee of this setting is unknown" if guarantee.age_ns is None else "their age is unknown"
@@ -91,7 +92,8 @@ def describe_bound(guarantee: Guarantee) -> str:
 
 def stale_finding(trial: TrialResult, stale: float) -> Finding:
     """Writes that only the strongest level returns: a rate, or a defect if the levels exclude it."""
-    text = f"{stale:,.0f} acknowledged writes are missing at the workload's consistency level, but not at the strongest"
+    writes = units.count_noun(stale, "acknowledged write is missing", "acknowledged writes are missing")
+    text = f"{writes} at the workload's consistency level, but not at the strongest"
     remembered = all(fault.kind in REMEMBERING | {faults.NONE} for fault in trial.faults)
     if reads_are_current(trial.facts) and remembered:
         message = f"{text}; its levels (R + W > RF) exclude that"

@@ -77,9 +77,8 @@ def check_rate(trial: TrialResult, settings: Settings) -> Looks:
     share = (count_censored(trial) + overdue) / total if total else 0.0
     if share > settings.check_threshold(RATE_NOT_HELD, "censored"):
         outcome = "were sent after the cut-off" if overdue else "never ended"
-        yield rate_finding(
-            trial, f"{units.format_percent(share)} of the {total:,.0f} operations that were due {outcome}", share
-        )
+        due = units.count_noun(total or 0, "operation that was due", "operations that were due")
+        yield rate_finding(trial, f"{units.format_percent(share)} of the {due} {outcome}", share)
 
 
 def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
@@ -91,7 +90,8 @@ def check_rate_outside_fault(trial: TrialResult, settings: Settings) -> Looks:
     count, total = outside
     if total and count / total > settings.check_threshold(RATE_NOT_HELD, "censored"):
         message = (
-            f"{units.format_percent(count / total)} of the {total:,.0f} operations due outside the fault never ended"
+            f"{units.format_percent(count / total)} of the {units.count_noun(total, 'operation')} due outside the"
+            " fault never ended"
         )
         yield rate_finding(trial, message, count / total)
 
@@ -156,7 +156,8 @@ def check_carried(trial: TrialResult, settings: Settings) -> Looks:
     backlog = trial.loop == "open"
     severity = Severity.INVALID if backlog else Severity.SUSPECT
     spent = f"{units.format_duration(longest)} of its {units.format_duration(window)}"
-    message = f"{count:,.0f} operations of the warm-up had not ended when the window began, and took up to {spent}"
+    carried = units.count_noun(count, "operation of the warm-up")
+    message = f"{carried} had not ended when the window began, and took up to {spent}"
     hint = f"use a longer warm-up{' or a lower rate' if backlog else ''}, or find out what the system did then"
     here, effect = (trial.trial,), Effect(excludes=True)
     yield Finding(CARRIED_OVER, severity, message, hint, here, about="latencies", effect=effect, size=longest)

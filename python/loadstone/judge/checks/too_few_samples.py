@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from loadstone.format import units
 from loadstone.judge.figures import ALL, OUTSIDE_LOAD, parse_percentile, split_metric
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.settings import Settings
@@ -25,7 +26,7 @@ def check_samples(trials: Sequence[TrialResult], settings: Settings) -> Iterator
             groups.setdefault(split_metric(metric)[0], []).append(metric)
     for name, metrics in groups.items():
         named, n = ", ".join(split_metric(metric)[1] for metric in metrics), fewest[metrics[0]]
-        message = f"{name}: {named} withheld, as fewer than {beyond:g} of {n:,} operations lie beyond"
+        message = f"{name}: {named} withheld, as fewer than {beyond:g} of {units.count_noun(n, 'operation')} lie beyond"
         yield Finding(NAME, Severity.WITHHELD, message, "measure longer", ids, metrics[0])
     # The figures are valid; only the interval and the claim are missing, which is not suspect.
     if len(trials) < REPEATS_MIN:

@@ -21,13 +21,15 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
     checked, wrong = count_verified(trial)
     yield from find_lost_writes(trial)
     if wrong:
-        message = f"{wrong:,.0f} of {checked:,.0f} values read were not what had been written"
+        message = f"{wrong:,.0f} of {units.count_noun(checked, 'value')} read differed from the values written"
         hint = "the system lost or mixed up data, or something else writes to it: its speed means nothing"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif settings.verify and not has_coverage(trial, checked, settings):
         message = "`verify` was requested, but no value was verified"
         if checked:
-            message = f"`verify` was requested, but only {checked:,.0f} of {trial.value('read.count'):,.0f} reads were"
+            reads = units.count_noun(trial.value("read.count") or 0, "read")
+            verb = "was" if checked == 1 else "were"
+            message = f"`verify` was requested, but only {checked:,.0f} of {reads} {verb}"
         hint = "read with dataintegrity=true, or leave `verify` out"
         yield Finding(NAME, Severity.INVALID, message, hint, (trial.trial,))
     elif not checked and trial.value("ledger.acknowledged") is None:
@@ -44,14 +46,23 @@ def check_verification(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, Severity.SUSPECT, message, hint, (trial.trial,))
 
 
-# The possible findings of the read-back, and their meaning.
+# The possible findings of the read-back, and their meaning: singular and plural.
 LOST = {
-    "lost": "acknowledged writes are lost",
-    "lost_loaded": "loaded records are lost",
-    "corrupt": "fields contain a value that no write of the trial wrote",
-    "other_run": "fields contain a value of another run",
-    "phantom": "fields contain a write that was refused or never sent",
-    "missed": "reads found nothing, although another engine's insert had been acknowledged before",
+    "lost": ("acknowledged write is lost", "acknowledged writes are lost"),
+    "lost_loaded": ("loaded record is lost", "loaded records are lost"),
+    "corrupt": (
+        "field contains a value that no write of the trial wrote",
+        "fields contain a value that no write of the trial wrote",
+    ),
+    "other_run": ("field contains a value of another run", "fields contain a value of another run"),
+    "phantom": (
+        "field contains a write that was refused or never sent",
+        "fields contain a write that was refused or never sent",
+    ),
+    "missed": (
+        "read found nothing, although another engine's insert had been acknowledged before",
+        "reads found nothing, although another engine's insert had been acknowledged before",
+    ),
 }
 
 
@@ -62,7 +73,9 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, "see the failed operations", (trial.trial,))
     # With faults, the check `loss` decides by the guarantee.
     names = {"missed": LOST["missed"]} if trial.faults else LOST
-    losses = [f"{count:,.0f} {what}" for name, what in names.items() if (count := trial.value(f"ledger.{name}"))]
+    losses = [
+        units.count_noun(count, *meaning) for name, meaning in names.items() if (count := trial.value(f"ledger.{name}"))
+    ]
     if losses:
         message = f"{'; '.join(losses)} (of {trial.value('ledger.acknowledged') or 0:,.0f} acknowledged)"
         hint = (
@@ -75,7 +88,8 @@ def find_lost_writes(trial: TrialResult) -> Iterator[Finding]:
         yield Finding(NAME, Severity.INVALID, message, "see ledger.stderr of the trial", (trial.trial,))
     unsure, unsettled = (trial.value(f"ledger.{name}") or 0 for name in ("unsure", "unsettled"))
     if unsure or unsettled:
-        message = f"the ledger has no evidence for {unsure:,.0f} fields and {unsettled:,.0f} operations"
+        gaps = units.count_noun(unsure, "field"), units.count_noun(unsettled, "operation")
+        message = f"the ledger has no evidence for {' and '.join(gaps)}"
         yield Finding(NAME, Severity.SUSPECT, message, "use a shorter window or a lower rate", (trial.trial,))
 
 
@@ -84,7 +98,8 @@ def unproven_reason(trial: TrialResult, settings: Settings) -> str | None:
     if trial.value("ledger.settled") == 0:
         return "the servers had not replicated every write 5 minutes after the load: read back later"
     if undecided := trial.value("ledger.undecided"):
-        return f"{undecided:,.0f} acknowledged writes are missing, but not all replicas could be read"
+        missing = units.count_noun(undecided, "acknowledged write is missing", "acknowledged writes are missing")
+        return f"{missing}, but not all replicas could be read"
     proven, limit = trial.value("ledger.proven"), settings.check_threshold(NAME, "proven")
     if proven is not None and proven < limit:
         share, acknowledged = units.format_percent(proven), trial.value("ledger.acknowledged") or 0

@@ -5,7 +5,7 @@ Time is relative to the order of the fault, so that repeats whose faults began a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -17,16 +17,21 @@ from loadstone.format import units
 from loadstone.judge.outages import Outage
 from loadstone.report.charts import figure
 from loadstone.report.charts.figure import PANELS_MAX, Figure, Panel, Row, plot
-from loadstone.report.charts.theme import PALETTE
-from loadstone.report.view import View
+from loadstone.report.view import View, spread
 from loadstone.results.fault import FaultRecord
 from loadstone.results.trial_result import Series, TrialResult
 
 # The most points in a line.
 POINTS_MAX = 150
+# The most points in a line that have its mark.
+MARKS_MAX = 6
+# The middle one of the bars above this share of the highest one has its outcome's mark.
+HIGHEST = 0.95
+Legend = tuple[tuple[str, int], ...]
 # The outcomes of operations, and their colours: green for operations in time, red for failed.
-OUTCOMES = {"in time": PALETTE[2], "late": PALETTE[4], "failed": PALETTE[1], "unanswered": PALETTE[7]}
+OUTCOMES: Legend = (("in time", 2), ("late", 4), ("failed", 1), ("unanswered", 7))
 FAULT, TWIN = "with the fault", "without the fault"
+REPEATS: Legend = ((FAULT, 1), (TWIN, 7))
 
 
 @dataclass(frozen=True)
@@ -105,13 +110,26 @@ def timeline(view: View) -> Figure:
             omitted += [f"{view.name(outage.variant)} {text}" for text in late]
     caption = (
         "Operations by the time at which they were due, in the trial with the median outage. Time 0 is the order of the"
-        " fault; the band ends when its lift was verified. Lines mark verified instants."
+        " fault; the band ends when its lift was verified. Lines mark verified instants. An outcome's mark is where its"
+        " rate is highest."
     )
     if omitted:
         caption += f" After the end of the window: {units.list_items(omitted)}."
-    legend = tuple((name, PALETTE.index(colour)) for name, colour in OUTCOMES.items())
     alt_text = "operations in time, late, failed and unanswered over time around the fault, a panel for each variant"
-    return Figure("fault-timeline", tuple(panels), caption, alt_text, "What became of the operations", legend)
+    return Figure(
+        "fault-timeline",
+        tuple(panels),
+        caption,
+        alt_text,
+        "What became of the operations",
+        select_entries(OUTCOMES, panels),
+    )
+
+
+def select_entries(legend: Legend, panels: Sequence[Panel]) -> Legend:
+    """The entries of a legend that a panel has rows of."""
+    names = {row.get("name") for panel in panels for rows in panel.spec["datasets"].values() for row in rows}
+    return tuple(entry for entry in legend if entry[0] in names)
 
 
 def typical_trial(outage: Outage) -> TrialResult | None:
@@ -173,7 +191,7 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
     )
     y_scale = alt.Scale(domain=[0, top / time_series.step * 1.22 or 1], nice=False)
     y_axis = alt.Axis(title="op/s", labelExpr=figure.RATE_LABEL, tickCount=4)
-    colours = alt.Scale(domain=[*OUTCOMES], range=[*OUTCOMES.values()])
+    colours = figure.scale_of(OUTCOMES)
     bars = plot(rows).encode(
         x=alt.X("start:Q", scale=scale, axis=axis),
         x2="end:Q",
@@ -186,8 +204,33 @@ def timeline_chart(time_series: FaultSeries, trial: TrialResult) -> dict[str, An
         # A stroke closes the seams between bars.
         bars.encode(stroke=alt.Stroke("name:N", scale=colours, legend=None)).mark_rect(strokeWidth=0.7),
         band_layer(band_of([trial], end), scale, axis),
+        *outcome_layers(rows, scale, y_scale),
         *mark_layers([mark for mark in marks_of(trial) if mark["seconds"] <= end], scale, axis),
     )
+
+
+def outcome_layers(rows: Sequence[Row], scale: alt.Scale, y_scale: alt.Scale) -> Iterator[alt.Chart]:
+    """The legend's mark of each outcome in its highest bar, for readers who cannot tell the colours apart."""
+    bars: dict[str, list[Row]] = {}
+    for row in rows:
+        bars.setdefault(row["name"], []).append(row)
+    marks = []
+    for name, of_name in bars.items():
+        limit = HIGHEST * max(map(height_of, of_name))
+        highest = [row for row in of_name if height_of(row) >= limit]
+        row = highest[len(highest) // 2]
+        center = {"seconds": (row["start"] + row["end"]) / 2, "rate": (row["low"] + row["high"]) / 2}
+        marks.append({"name": name, **center})
+    base = plot(marks).encode(
+        x=alt.X("seconds:Q", scale=scale), y=alt.Y("rate:Q", scale=y_scale), shape=figure.shape_of(OUTCOMES)
+    )
+    yield base.mark_point(filled=True, size=90, opacity=1, style="halo")
+    yield base.mark_point(filled=True, size=50, opacity=1, style="word")
+
+
+def height_of(row: Row) -> float:
+    """The rate of a bar."""
+    return float(row["high"] - row["low"])
 
 
 def band_layer(band: list[Row], scale: alt.Scale, axis: alt.Axis) -> alt.Chart:
@@ -233,10 +276,17 @@ def repeats(view: View) -> Figure:
         "Yield: operations answered in time ÷ operations due. Each line is a repeat, aligned at the order of its fault."
         " The dashed line is the level of recovery (median over repeats)."
     )
-    legend = ((FAULT, 1), (TWIN, 7))
-    return Figure(
-        "fault-repeats", tuple(panels), caption, "the yield of each repeat around the fault", "All repeats", legend
-    )
+    alt_text = "the yield of each repeat around the fault"
+    return Figure("fault-repeats", tuple(panels), caption, alt_text, "All repeats", select_entries(REPEATS, panels))
+
+
+def choose_points(rows: Sequence[Row]) -> list[Row]:
+    """The points of each line that have its legend's mark."""
+    by_trial: dict[str, list[Row]] = {}
+    for row in rows:
+        by_trial.setdefault(row["trial"], []).append(row)
+    chosen = (row for line in by_trial.values() for row in spread(line, MARKS_MAX))
+    return [{name: row[name] for name in ("name", "seconds", "value")} for row in chosen]
 
 
 def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
@@ -246,8 +296,8 @@ def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
     y_axis = alt.Axis(title=None, format="%", tickCount=3)
     y = alt.Y("value:Q", scale=alt.Scale(domain=[0, 1.04], nice=False), axis=y_axis)
     x = alt.X("seconds:Q", scale=scale, axis=axis)
-    colours = alt.Scale(domain=[FAULT, TWIN], range=[PALETTE[1], PALETTE[7]])
-    lines = plot(rows).encode(x=x, y=y, color=alt.Color("name:N", scale=colours, legend=None), detail="trial:N")
+    colour = alt.Color("name:N", scale=figure.scale_of(REPEATS), legend=None)
+    lines = plot(rows).encode(x=x, y=y, color=colour, detail="trial:N")
     levels = [value for trial in outage.trials if (value := trial.value("recovered.line")) is not None]
     level = plot([{"value": median(levels)}] if levels else []).encode(y=y)
     of_line = figure.tooltip(name="trials", trial="trial", repeat="repeat")
@@ -255,4 +305,7 @@ def repeats_chart(rows: list[Row], outage: Outage) -> dict[str, Any]:
         band_layer(band_of(outage.trials, max(times)), scale, axis),
         level.mark_rule(strokeDash=[2, 3], style="word"),
         lines.mark_line(strokeWidth=1.3, opacity=0.65, interpolate="step-after").encode(tooltip=of_line),
+        plot(choose_points(rows))
+        .encode(x=x, y=y, color=colour, shape=figure.shape_of(REPEATS))
+        .mark_point(filled=True, size=34, opacity=1),
     )

@@ -130,6 +130,18 @@ def decade_domain(numbers: Iterable[float]) -> list[float]:
     return [down, up]
 
 
+def scale_of(entries: Sequence[tuple[str, int]]) -> alt.Scale:
+    """The colours of a legend that is not of the compared values, from the theme, so that they follow its scheme."""
+    names = {number: name for name, number in entries}
+    return alt.Scale(domain=[names.get(number, f"unused {number}") for number in range(SERIES_MAX)])
+
+
+def shape_of(entries: Sequence[tuple[str, int]]) -> alt.Shape:
+    """The marks of a legend that is not of the compared values."""
+    names, shapes = [name for name, _ in entries], [SHAPES[number] for _, number in entries]
+    return alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None)
+
+
 def tooltip(**titles: str) -> list[alt.Tooltip]:
     """What is shown of a row on hover: the titles of its fields."""
     return [alt.Tooltip(f"{field}:N", title=title) for field, title in titles.items()]
@@ -212,11 +224,11 @@ def key(entries: Sequence[tuple[str, int]]) -> dict[str, Any]:
     rows = [{"name": name, "at": index} for index, (name, _) in enumerate(entries)]
     names = [name for name, _ in entries]
     # By number: this chart may have fewer names than the charts above.
-    colours, shapes = [PALETTE[number] for _, number in entries], [SHAPES[number] for _, number in entries]
+    colours = [PALETTE[number] for _, number in entries]
     base = plot(rows).encode(y=alt.Y("at:O", axis=None), x=alt.value(8))
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         color=alt.Color("name:N", scale=alt.Scale(domain=names, range=colours), legend=None),
-        shape=alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes), legend=None),
+        shape=shape_of(entries),
     )
     labels = base.mark_text(align="left", dx=12, baseline="middle", style="word").encode(text="name:N")
     spec = layer_charts(points, labels)
