@@ -7,10 +7,8 @@ import re
 import signal
 import struct
 import subprocess
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,91 +35,20 @@ from scripted_cassandra import (
     rows,
     string,
 )
+from stress_support import Stress, count_retries, fail_every
 
 COLUMNS: list[Column] = [(name, BLOB) for name in NAMES]
 DELAY_S = 0.05
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a command printed."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-    def totals(self, label: str) -> dict[str, int]:
-        """A count of `Results:`, by operation, and in all under `total`."""
-        match = re.search(rf"^Total {label} +: +([\d,]+) \[(.*)\]$", self.stdout, re.MULTILINE)
-        assert match, self.stdout + self.stderr
-        counts = dict(part.split(": ") for part in re.split(r", (?=[A-Z])", match[2]))
-        return {name: int(count.replace(",", "")) for name, count in {**counts, "total": match[1]}.items()}
-
-    def latency_ms(self, label: str) -> float:
-        """A latency of `Results:`, over all operations."""
-        match = re.search(rf"^Latency {label} +: +([\d.]+) ms", self.stdout, re.MULTILINE)
-        assert match, self.stdout
-        return float(match[1])
-
-    def check_end(self) -> None:
-        """Exit status and output report success."""
-        assert self.code == 0, self.stderr
-        assert self.stdout.endswith("\n\nEND\n")
-
-    def check_failure(self) -> None:
-        """Exit status and output report a failure, without results."""
-        assert self.code == 1, self.stderr
-        assert "\nFAILURE\n" in self.stdout
-        assert "Results:" not in self.stdout
-
-
-Run = Callable[..., Outcome]
-
-
 @pytest.fixture
-def stress(program: Path) -> Run:
-    """Runs a command line against a server."""
-
-    def run(server: FakeCassandra, line: str, *, interrupt_at: int | None = None) -> Outcome:
-        arguments = [str(program), "cassandra-stress", *line.split(), "-node", "127.0.0.1"]
-        pipe, reached = subprocess.PIPE, threading.Event()
-
-        def script(execution: Execution) -> Answer:
-            if execution.number == interrupt_at:
-                reached.set()
-            return None
-
-        if interrupt_at is not None:
-            server.script = script
-        with subprocess.Popen(
-            [*arguments, "-port", f"native={server.port}"],
-            stdin=subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-        ) as process:
-            if interrupt_at is not None:
-                assert reached.wait(30)
-                process.send_signal(signal.SIGINT)
-            stdout, stderr = process.communicate(timeout=60)
-        return Outcome(process.returncode, stdout, stderr)
-
-    return run
-
-
-def fail_every(count: int, answer: Answer) -> Callable[[Execution], Answer]:
-    """A script in which the first of every `count` executions gets this answer."""
-    return lambda execution: answer if execution.number % count == 0 else None
-
-
-def count_retries(outcome: Outcome) -> int:
-    """Failed attempts that were retried, according to the note on standard error."""
-    match = re.search(r"(\d+) failed attempts? (?:was|were) retried", outcome.stderr)
-    return int(match[1]) if match else 0
+def stress(program: Path) -> Stress:
+    """Runs a command line on a server."""
+    return Stress(program)
 
 
 @pytest.mark.parametrize("code", [WRITE_TIMEOUT, SERVER_ERROR, UNAVAILABLE, OVERLOADED])
-def test_every_failed_attempt_is_retried_once(stress: Run, code: int) -> None:
+def test_every_failed_attempt_is_retried_once(stress: Stress, code: int) -> None:
     with FakeCassandra(fail_every(11, error(code))) as server:
         outcome = stress(server, "write n=40 no-warmup -rate threads=3")
     outcome.check_end()
@@ -133,7 +60,7 @@ def test_every_failed_attempt_is_retried_once(stress: Run, code: int) -> None:
     assert len(server.rows) == 40
 
 
-def test_ignored_errors_are_counted_by_operation(stress: Run) -> None:
+def test_ignored_errors_are_counted_by_operation(stress: Stress) -> None:
     def script(execution: Execution) -> Answer:
         return error(READ_TIMEOUT) if execution.statement.kind == "READ" else None
 
@@ -146,7 +73,7 @@ def test_ignored_errors_are_counted_by_operation(stress: Run) -> None:
     assert outcome.totals("partitions") == {"READ": 0, "WRITE": 10, "total": 10}
 
 
-def test_a_persistent_error_ends_the_run(stress: Run) -> None:
+def test_a_persistent_error_ends_the_run(stress: Stress) -> None:
     def script(execution: Execution) -> Answer:
         return error(WRITE_TIMEOUT) if execution.number >= 7 else None
 
@@ -158,7 +85,7 @@ def test_a_persistent_error_ends_the_run(stress: Run) -> None:
     assert f"Operation x3 on key(s) [{key}]: Error executing: (TIMEOUT): WriteTimeout: scripted" in outcome.stdout
 
 
-def test_all_attempts_are_counted_when_all_fail(stress: Run) -> None:
+def test_all_attempts_are_counted_when_all_fail(stress: Stress) -> None:
     with FakeCassandra(lambda _: error(WRITE_TIMEOUT)) as server:
         outcome = stress(server, "write n=6 no-warmup -errors retries=2 ignore -rate threads=4")
     outcome.check_end()
@@ -167,7 +94,7 @@ def test_all_attempts_are_counted_when_all_fail(stress: Run) -> None:
     assert count_retries(outcome) == 6 * 2
 
 
-def test_forgotten_statements_are_prepared_again(stress: Run) -> None:
+def test_forgotten_statements_are_prepared_again(stress: Stress) -> None:
     def script(execution: Execution) -> Answer:
         return execution.refuse_statement() if execution.number % 2 == 0 else None
 
@@ -181,7 +108,7 @@ def test_forgotten_statements_are_prepared_again(stress: Run) -> None:
 
 
 @pytest.mark.parametrize("answer", ["close", "reset", "half", "twice"])
-def test_damaged_connections_lose_no_writes(stress: Run, answer: str) -> None:
+def test_damaged_connections_lose_no_writes(stress: Stress, answer: str) -> None:
     with FakeCassandra(lambda execution: answer if execution.number == 20 else None) as server:
         outcome = stress(server, "write n=60 no-warmup -errors retries=200 -rate threads=2")
     outcome.check_end()
@@ -207,7 +134,7 @@ DAMAGES: dict[str, Callable[[list[bytes | None]], Message]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_wrong_rows_end_the_run_unretried(stress: Run, damage: str) -> None:
+def test_wrong_rows_end_the_run_unretried(stress: Stress, damage: str) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=10 no-warmup -rate threads=1").check_end()
         first = len(server.executions)
@@ -225,7 +152,7 @@ def test_wrong_rows_end_the_run_unretried(stress: Run, damage: str) -> None:
     assert server.kinds["READ"] == 6 + (damage == "a second page")
 
 
-def test_missing_rows_are_counted_as_errors(stress: Run) -> None:
+def test_missing_rows_are_counted_as_errors(stress: Stress) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=10 no-warmup -rate threads=1")
         outcome = stress(server, "read n=15 no-warmup -pop seq=1..15 -errors ignore -rate threads=2")
@@ -235,7 +162,7 @@ def test_missing_rows_are_counted_as_errors(stress: Run) -> None:
     assert outcome.totals("partitions") == {"READ": 10, "total": 10}
 
 
-def test_an_empty_page_is_followed(stress: Run) -> None:
+def test_an_empty_page_is_followed(stress: Stress) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=10 no-warmup -rate threads=1")
         server.script = fail_every(2, rows(COLUMNS, [], next_page=b"more"))
@@ -257,7 +184,7 @@ def test_an_empty_page_is_followed(stress: Run) -> None:
     ],
     ids=["short", "too many rows", "negative rows", "too many columns", "an unannounced column", "no rows at all"],
 )
-def test_malformed_results_are_retried(stress: Run, damage: Message) -> None:
+def test_malformed_results_are_retried(stress: Stress, damage: Message) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=10 no-warmup -rate threads=1")
         first = len(server.executions)
@@ -269,7 +196,7 @@ def test_malformed_results_are_retried(stress: Run, damage: Message) -> None:
 
 
 @pytest.mark.parametrize("line", ["n=103 -rate threads=7", "n=3 -rate threads=50", "n=1 -rate threads=1"])
-def test_every_requested_operation_runs_once(stress: Run, line: str) -> None:
+def test_every_requested_operation_runs_once(stress: Stress, line: str) -> None:
     count = int(line.split()[0].removeprefix("n="))
     with FakeCassandra() as server:
         outcome = stress(server, f"write no-warmup {line}")
@@ -279,7 +206,7 @@ def test_every_requested_operation_runs_once(stress: Run, line: str) -> None:
     assert outcome.totals("partitions") == {"WRITE": count, "total": count}
 
 
-def test_segments_are_disjoint_and_complete(stress: Run) -> None:
+def test_segments_are_disjoint_and_complete(stress: Stress) -> None:
     parts = []
     for part in range(4):
         with FakeCassandra() as server:
@@ -292,7 +219,7 @@ def test_segments_are_disjoint_and_complete(stress: Run) -> None:
     assert len(set.union(*parts)) == 103
 
 
-def test_late_answers_are_in_every_latency(stress: Run) -> None:
+def test_late_answers_are_in_every_latency(stress: Stress) -> None:
     with FakeCassandra() as server:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=20 no-warmup -rate threads=4")
@@ -302,7 +229,7 @@ def test_late_answers_are_in_every_latency(stress: Run) -> None:
         assert outcome.latency_ms(label) >= DELAY_S * 1e3 * 0.9
 
 
-def test_a_retry_is_part_of_the_latency(stress: Run) -> None:
+def test_a_retry_is_part_of_the_latency(stress: Stress) -> None:
     with FakeCassandra(fail_every(2, error(WRITE_TIMEOUT))) as server:
         server.delay_s = DELAY_S
         outcome = stress(server, "write n=5 no-warmup -errors min-delay-ms=1 -rate threads=1")
@@ -311,7 +238,7 @@ def test_a_retry_is_part_of_the_latency(stress: Run) -> None:
     assert outcome.latency_ms("median") >= 2 * DELAY_S * 1e3 * 0.9
 
 
-def test_a_stall_delays_the_responses_behind_it(stress: Run, tmp_path: Path) -> None:
+def test_a_stall_delays_the_responses_behind_it(stress: Stress, tmp_path: Path) -> None:
     log, stall_s, rate, count = tmp_path / "stress.hlog", 0.5, 100, 100
     with FakeCassandra() as server:
 
@@ -335,7 +262,7 @@ def test_a_stall_delays_the_responses_behind_it(stress: Run, tmp_path: Path) -> 
     assert max(histograms["WRITE-st"]) >= stall_s * 1e9 * 0.9
 
 
-def test_the_histogram_log_has_every_operation(stress: Run, tmp_path: Path) -> None:
+def test_the_histogram_log_has_every_operation(stress: Stress, tmp_path: Path) -> None:
     log = tmp_path / "stress.hlog"
     with FakeCassandra(fail_every(3, error(WRITE_TIMEOUT))) as server:
         line = f"write n=30 no-warmup -errors ignore retries=0 -rate threads=2 -log hdrfile={log} interval=100ms"
@@ -346,7 +273,7 @@ def test_the_histogram_log_has_every_operation(stress: Run, tmp_path: Path) -> N
     assert sum(decode_histogram(entry).count for entry in entries) == server.kinds["WRITE"] == 30
 
 
-def test_graph_has_every_run(stress: Run, tmp_path: Path) -> None:
+def test_graph_has_every_run(stress: Stress, tmp_path: Path) -> None:
     page = tmp_path / "graph.html"
     with FakeCassandra() as server:
         for revision in ("first", "second"):
@@ -360,14 +287,14 @@ def test_graph_has_every_run(stress: Run, tmp_path: Path) -> None:
         assert run["total partitions"].split()[0] == "30"
 
 
-def test_an_interrupted_run_prints_its_results(stress: Run) -> None:
+def test_an_interrupted_run_prints_its_results(stress: Stress) -> None:
     with FakeCassandra() as server:
-        outcome = stress(server, "write n=1M no-warmup -rate threads=2 throttle=300/s", interrupt_at=50)
+        outcome = stress(server, "write n=1M no-warmup -rate threads=2 throttle=300/s", interrupt=(50, signal.SIGINT))
     assert outcome.code == 130
     assert 50 <= outcome.totals("partitions")["WRITE"] == server.kinds["WRITE"] == len(server.rows)
 
 
-def test_events_and_absent_peers_lose_nothing(stress: Run) -> None:
+def test_events_and_absent_peers_lose_nothing(stress: Stress) -> None:
     with FakeCassandra() as server:
         server.peers = ["127.0.0.99"]
         address = bytes([4, 127, 0, 0, 1]) + struct.pack(">i", server.port)
@@ -388,7 +315,7 @@ def test_events_and_absent_peers_lose_nothing(stress: Run) -> None:
 
 
 @pytest.mark.parametrize("versions", [(4,), (3, 4, 5)])
-def test_reads_validate_in_every_version(stress: Run, versions: tuple[int, ...]) -> None:
+def test_reads_validate_in_every_version(stress: Stress, versions: tuple[int, ...]) -> None:
     with FakeCassandra(versions=versions) as server:
         stress(server, "write n=20 no-warmup -rate threads=2").check_end()
         outcome = stress(server, "read n=20 no-warmup -pop seq=1..20 -rate threads=2")
@@ -396,7 +323,7 @@ def test_reads_validate_in_every_version(stress: Run, versions: tuple[int, ...])
     assert server.spoken == {max(versions)}
 
 
-def test_counters_add_up(stress: Run) -> None:
+def test_counters_add_up(stress: Stress) -> None:
     with FakeCassandra(fail_every(7, error(WRITE_TIMEOUT))) as server:
         for _ in range(2):
             stress(server, "counter_write n=12 add=fixed(3) no-warmup -rate threads=2").check_end()
@@ -407,7 +334,7 @@ def test_counters_add_up(stress: Run) -> None:
 
 
 @pytest.mark.parametrize(("password", "code"), [("right", 0), ("wrong", 1)])
-def test_a_password_decides_on_access(stress: Run, password: str, code: int) -> None:
+def test_a_password_decides_on_access(stress: Stress, password: str, code: int) -> None:
     with FakeCassandra() as server:
         server.login = ("user", "right")
         outcome = stress(server, f"write n=5 no-warmup -mode native cql3 user=user password={password} -rate threads=1")
@@ -417,7 +344,7 @@ def test_a_password_decides_on_access(stress: Run, password: str, code: int) -> 
 
 
 @pytest.mark.parametrize("verb", ["UPDATE", "CREATE TABLE"])
-def test_a_refused_statement_ends_the_run(stress: Run, verb: str) -> None:
+def test_a_refused_statement_ends_the_run(stress: Stress, verb: str) -> None:
     with FakeCassandra() as server:
         server.refuse = lambda text: error(INVALID, "no such column") if text.startswith(verb) else None
         outcome = stress(server, "write n=5 no-warmup -rate threads=1")

@@ -27,7 +27,7 @@ ERROR_FIELDS = {
     WRITE_TIMEOUT: struct.pack(">HiiH6s", 1, 0, 1, 6, b"SIMPLE"),
     READ_TIMEOUT: struct.pack(">Hii?", 1, 0, 1, False),
 }
-TEXT, BLOB, BOOLEAN, COUNTER, UUID, INET = 0x000D, 0x0003, 0x0004, 0x0005, 0x000C, 0x0010
+TEXT, BLOB, BOOLEAN, COUNTER, UUID, INET, INT, BIGINT = 0x000D, 0x0003, 0x0004, 0x0005, 0x000C, 0x0010, 0x0009, 0x0002
 SET_OF_TEXT, MAP_OF_TEXT = (0x0022, TEXT), (0x0021, TEXT, TEXT)
 Type = int | tuple[int, ...]
 Column = tuple[str, Type]
@@ -35,7 +35,11 @@ Message = tuple[int, bytes]
 # `close`, `reset`, `half` an answer and then the end, `silence`, and `twice`.
 Answer = Message | str | None
 NAMES = [f"C{at}" for at in range(5)]
+# The name of the partition key in predefined statements, and in statements of profiles.
+KEYS = ("KEY", "key")
 METADATA = b"metadata-1"
+# Flags of a query (section 4.1.4 of version 4).
+PAGE_SIZE, PAGING_STATE, TIMESTAMP = 0x04, 0x08, 0x20
 
 
 def string(text: str) -> bytes:
@@ -118,25 +122,29 @@ class Statement:
         match = re.match(r"SELECT (.*?) FROM", self.text)
         if match is None:
             return []
-        return NAMES if match[1] == "*" else [name.strip('"') for name in match[1].split(",")]
+        all_names = NAMES if self.table == "counter1" else ["key", *NAMES]
+        return all_names if match[1] == "*" else [name.strip('"') for name in match[1].split(",")]
 
     def column(self, name: str) -> Column:
         """A column with its type."""
-        return name, BLOB if name == "KEY" or self.table == "standard1" else COUNTER
+        if name.startswith("WRITETIME"):
+            return name, BIGINT
+        return name, BLOB if name in KEYS or self.table == "standard1" else COUNTER
 
 
 @dataclass
 class Execution:
-    """One EXECUTE: its number from 0, its statement and values, and when it came by the monotonic clock."""
+    """One EXECUTE: its number from 0, its statement and values, its arrival on the monotonic clock, its timestamp."""
 
     number: int
     statement: Statement
     values: Mapping[str, bytes]
     received: float
+    stamp_us: int
 
     @property
     def key(self) -> bytes:
-        return self.values["KEY"]
+        return next(self.values[name] for name in KEYS if name in self.values)
 
     def refuse_statement(self) -> Message:
         """UNPREPARED: the server has forgotten the statement."""
@@ -159,6 +167,7 @@ class FakeCassandra(Scripted):
         self.peers: list[str] = []
         self.prepared: dict[bytes, Statement] = {}
         self.rows: dict[bytes, dict[str, bytes]] = {}
+        self.stamps_us: dict[bytes, int] = {}
         self.counters: dict[bytes, Counter[str]] = {}
         # Requests in their order: texts of QUERY and of PREPARE, and executions, by operation.
         self.queries: list[str] = []
@@ -180,15 +189,19 @@ class FakeCassandra(Scripted):
     def execute(self, execution: Execution, *, has_metadata: bool) -> Message:
         """Carries out a statement."""
         statement = execution.statement
-        cells = {name: value for name, value in execution.values.items() if name != "KEY"}
+        cells = {name: value for name, value in execution.values.items() if name not in KEYS}
         if statement.kind == "WRITE":
-            self.rows[execution.key] = cells
+            if execution.stamp_us >= self.stamps_us.get(execution.key, 0):
+                self.rows[execution.key], self.stamps_us[execution.key] = cells, execution.stamp_us
             return VOID
         if statement.kind == "COUNTER_WRITE":
             increments = {name: int.from_bytes(value, signed=True) for name, value in cells.items()}
             self.counters.setdefault(execution.key, Counter()).update(increments)
             return VOID
         row: Mapping[str, bytes] | None = self.rows.get(execution.key)
+        if row is not None:
+            stamp = struct.pack(">q", self.stamps_us[execution.key])
+            row = {**row, "key": execution.key, **{f'WRITETIME("{name}")': stamp for name in row}}
         if statement.kind == "COUNTER_READ":
             counts = self.counters.get(execution.key)
             row = None if counts is None else {name: struct.pack(">q", count) for name, count in counts.items()}
@@ -198,7 +211,7 @@ class FakeCassandra(Scripted):
 
     def query(self, text: str) -> Message:
         """Answers a statement that is not prepared."""
-        match = re.match(r"SELECT (.*?) FROM ([\w.]+)", text)
+        match = re.match(r'SELECT (.*?) FROM ([\w."]+)', text)
         if match is None:
             # CREATE, USE and TRUNCATE: cassandra-stress does not read their answers.
             return VOID
@@ -207,6 +220,11 @@ class FakeCassandra(Scripted):
             described = [describe_node("127.0.0.1", 1)]
         elif table == "system.peers":
             described = [describe_node(address, at) for at, address in enumerate(self.peers, 2)]
+        elif table == "system_schema.columns":
+            described = [describe_column(name) for name in ("key", *NAMES)]
+        elif match[1] == "key":
+            key = bytes.fromhex(text.partition("key = 0x")[2])
+            described = [{"key": (BLOB, key)}] if key in self.rows else []
         elif table == "system_schema.keyspaces":
             strategy = text_set("class", "org.apache.cassandra.locator.SimpleStrategy", "replication_factor", "1")
             replication = struct.pack(">i", 2) + strategy[4:]
@@ -215,6 +233,17 @@ class FakeCassandra(Scripted):
             return error(INVALID, f"unconfigured table {table}")
         types: list[Column] = [(name, described[0][name][0] if described else TEXT) for name in names]
         return rows(types, [[node[name][1] for name in names] for node in described], table)
+
+
+def describe_column(name: str) -> dict[str, tuple[Type, bytes]]:
+    """A column's row in `system_schema.columns`."""
+    kind, position = ("partition_key", 0) if name in KEYS else ("regular", -1)
+    return {
+        "column_name": (TEXT, name.encode()),
+        "kind": (TEXT, kind.encode()),
+        "position": (INT, struct.pack(">i", position)),
+        "type": (TEXT, b"blob"),
+    }
 
 
 def describe_node(address: str, number: int) -> dict[str, tuple[Type, bytes]]:
@@ -327,7 +356,8 @@ class CassandraLine(Line):
         markers = [statement.column(name) for name in statement.markers]
         selected = [statement.column(name) for name in statement.result_columns]
         body = struct.pack(">i", 4) + short_bytes(statement.id) + (short_bytes(METADATA) if self.version >= 5 else b"")
-        body += struct.pack(">iiiH", 1, len(markers), 1, statement.markers.index("KEY"))
+        key = [at for at, name in enumerate(statement.markers) if name in KEYS]
+        body += struct.pack(f">iii{len(key)}H", 1, len(markers), len(key), *key)
         body += columns_of(markers, statement.table)
         body += struct.pack(">ii", 1 if selected else 4, len(selected))
         return RESULT, body + (columns_of(selected, statement.table) if selected else b"")
@@ -345,7 +375,10 @@ class CassandraLine(Line):
             length = int.from_bytes(body[at : at + 4], signed=True)
             values[name] = body[at + 4 : at + 4 + length]
             at += 4 + max(length, 0)
-        execution = Execution(len(owner.executions), statement, values, time.monotonic())
+        at += 4 if flags & PAGE_SIZE else 0
+        at += 4 + int.from_bytes(body[at : at + 4]) if flags & PAGING_STATE else 0
+        stamp_us = int.from_bytes(body[at : at + 8], signed=True) if flags & TIMESTAMP else 0
+        execution = Execution(len(owner.executions), statement, values, time.monotonic(), stamp_us)
         owner.zero = execution.received if owner.zero is None else owner.zero
         owner.executions.append(execution)
         owner.kinds[statement.kind] += 1

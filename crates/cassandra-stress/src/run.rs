@@ -48,12 +48,17 @@ impl Log {
         Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
-    /// Prints to both outputs.
-    pub fn print(&mut self, text: &str) {
-        out(text);
+    /// Stores a text for `-graph` without printing it.
+    fn keep(&mut self, text: &str) {
         if let Some(step) = &mut self.step {
             step.push_str(text);
         }
+    }
+
+    /// Prints to both outputs.
+    pub fn print(&mut self, text: &str) {
+        out(text);
+        self.keep(text);
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {
@@ -149,7 +154,12 @@ pub fn run(
         if let Some(explained) = explained {
             err(&format!("warning: {explained}\n"));
         }
-        log.print(&render_results(&summary, settings.compat));
+        let results = render_results(&summary, settings.compat);
+        if settings.log.no_summary {
+            log.keep(&results);
+        } else {
+            log.print(&results);
+        }
         if let (Some(graph), Some(step)) = (&mut graph, &mut log.step) {
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
         }

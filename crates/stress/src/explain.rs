@@ -9,7 +9,7 @@ pub use profile::explain_profiles;
 use crate::distribution::Spec;
 use crate::number::format_count;
 use crate::population::{Population, Selection};
-use crate::settings::{Command, DelayPolicy, Length, Limit, RateSettings, Settings, Truncate};
+use crate::settings::{Command, Length, Limit, RateSettings, Settings, Truncate};
 use crate::statements::{operation_statement, schema_statements, table_of, truncate_statements};
 
 /// Describes a run in text: statements, rows, batches, partitions, and the rows that its reads need. One fact per line.
@@ -54,15 +54,15 @@ fn describe_length(settings: &Settings) -> String {
     match settings.command.length {
         Length::Count(0) => format!("{name}: creates the schema and performs no operation."),
         Length::Count(count) => format!("{name}: {} operations, each on one partition.", format_count(count)),
-        Length::Duration { amount, unit } => format!(
-            "{name}: operations for {} {}, each on one partition.",
-            format_count(amount),
-            unit.label().to_lowercase()
-        ),
+        Length::Duration { amount, unit } => {
+            let unit = unit.label().to_lowercase();
+            let unit = if amount == 1 { unit.trim_end_matches('s') } else { unit.as_str() };
+            format!("{name}: operations for {} {unit}, each on one partition.", format_count(amount))
+        }
         Length::Uncertainty { target, min, max } => format!(
             "{name}: operations until the relative standard error of the rate is below {target}, \
              after {min} to {max} intervals of {} ms.",
-            settings.log.interval_ms
+            settings.interval_ms()
         ),
     }
 }
@@ -94,7 +94,7 @@ fn describe_operations(settings: &Settings) -> Vec<String> {
     let prepared = if settings.mode.prepared { "prepared" } else { "not prepared" };
     let mut lines = vec![format!(
         "Statements ({prepared}, at {}; one row of one partition each, without batches):",
-        settings.command.consistency
+        settings.level()
     )];
     for (command, weight) in &operations {
         let share = if operations.len() > 1 { format!(" {:.0} %", 100.0 * weight / sum) } else { String::new() };
@@ -239,13 +239,12 @@ fn describe_rate(settings: &Settings) -> String {
 
 fn describe_errors(settings: &Settings) -> String {
     let errors = &settings.errors;
-    let pause = match (errors.min_delay_ms, errors.delay_policy) {
-        (0, _) => String::new(),
-        (min, DelayPolicy::Constant) => format!(", {min} ms apart"),
-        (min, _) => format!(", {min} to {} ms apart", errors.max_delay_ms),
-    };
     let outcome = if errors.ignore { "is counted as an error" } else { "ends the run" };
-    format!("Errors: an operation has {} tries{pause}; a failed operation {outcome}.", errors.tries)
+    let tries = match errors.tries {
+        1 => "1 try".to_owned(),
+        tries => format!("{tries} tries, on average {} ms apart", errors.pause_ms()),
+    };
+    format!("Errors: an operation has {tries}; a failed operation {outcome}.")
 }
 
 #[cfg(test)]
@@ -278,7 +277,7 @@ Rows: a key of 10 bytes and 1 values of 34 bytes; the data of cassandra-stress 4
 Partitions: numbers 1..200,000 in order, each once.
 Warm-up: 150,000 operations before the run, not counted and without a rate limit; its writes are real.
 Clients: 20, one operation in flight each, at most 500 partitions per second; service time is the printed latency.
-Errors: an operation has 10 tries; a failed operation ends the run.
+Errors: an operation has 10 tries, on average 50 ms apart; a failed operation ends the run.
 "
         );
     }
@@ -316,6 +315,21 @@ Errors: an operation has 10 tries; a failed operation ends the run.
     fn shares_and_ends_are_explained() {
         let text = explain_line("write duration=1m -pop seq=1..100 no-wrap segment=1/4 -rate threads=1");
         assert!(text.contains("Partitions: numbers 26..50 (share 1 of 4, counted from 0) in order; the run ends with the last of them.\n"), "{text}");
+    }
+
+    #[test]
+    fn pauses_and_levels_are_those_of_the_run() {
+        let text = explain_line("counter_read duration=1h cl=SERIAL -errors retries=1 min-delay-ms=5 max-delay-ms=9");
+        for line in [
+            "counter_read: operations for 1 hour, each on one partition.\n",
+            "Statements (prepared, at LOCAL_ONE;",
+            "Errors: an operation has 2 tries, on average 5 ms apart; a failed operation ends the run.\n",
+            "Warning: -errors delay-policy= and max-delay-ms= have no effect",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        let text = explain_line("write n=5 -errors retries=0 -compat 5 -reporting output-frequency=5s");
+        assert!(text.contains("Errors: an operation has 1 try; "), "{text}");
     }
 
     #[test]

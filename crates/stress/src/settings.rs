@@ -7,6 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use connection::DEFAULT_CIPHERS;
 pub use connection::{
     Generation5Settings, GraphSettings, ModeSettings, NodeSettings, PortSettings, SchemaSettings, TransportSettings,
 };
@@ -309,6 +310,11 @@ pub struct ColumnSettings {
     pub timestamp: Option<String>,
 }
 
+/// Mean pause between two tries by default, ms.
+const PAUSE_MS: u32 = 50;
+/// Maximum pause between two tries by default, ms.
+const DELAY_MS_MAX: u32 = 20_000;
+
 /// The growth of the pause between two tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -334,6 +340,14 @@ pub struct ErrorSettings {
     pub min_delay_ms: u32,
     /// Maximum pause, ms.
     pub max_delay_ms: u32,
+}
+
+impl ErrorSettings {
+    /// Mean pause between two tries, ms. The tool retries at once, and so floods an overloaded server (CASSANDRA-7821).
+    #[must_use]
+    pub const fn pause_ms(&self) -> u32 {
+        if self.min_delay_ms > 0 { self.min_delay_ms } else { PAUSE_MS }
+    }
 }
 
 /// The amount of output.
@@ -393,7 +407,51 @@ pub struct FrontEndSettings {
     pub print_spec: bool,
 }
 
+/// The level of a conditional update without `serial-cl=`: the server's default.
+const SERIAL: &str = "SERIAL";
+
 impl Settings {
+    /// Length of an interval of the output, ms: of `-log interval=` or `-reporting output-frequency=`, the longer.
+    #[must_use]
+    pub fn interval_ms(&self) -> u64 {
+        let frequency = self.extras.output_frequency.as_ref().map_or(0, |(_, frequency_ms)| *frequency_ms);
+        u64::from(self.log.interval_ms).max(frequency)
+    }
+
+    /// The level of all statements except conditional updates. In the tool, `SERIAL` and `LOCAL_SERIAL` set only the
+    /// level of conditional updates, and the driver's default applies to all other statements.
+    #[must_use]
+    pub fn level(&self) -> &str {
+        match self.command.consistency.as_str() {
+            "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
+            level => level,
+        }
+    }
+
+    /// The options that have an effect in the tool but not here, each with the consequence.
+    pub(crate) fn list_ignored_options(&self) -> Vec<String> {
+        let errors = &self.errors;
+        let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
+        let transport = &self.transport;
+        let options = [
+            (self.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
+            (self.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
+            (
+                errors.delay_policy != DelayPolicy::Constant || errors.max_delay_ms != DELAY_MS_MAX,
+                "-errors delay-policy= and max-delay-ms= have no effect: min-delay-ms= sets the mean of all pauses",
+            ),
+            (
+                serial.ends_with(SERIAL) && serial != SERIAL,
+                "the level LOCAL_SERIAL has no effect: conditional updates run at the server's default, SERIAL",
+            ),
+            (
+                transport.truststore.is_some() && (transport.protocol != "TLS" || transport.has_ciphers()),
+                "-transport ssl-protocol= and ssl-ciphers= have no effect: TLS 1.2 and 1.3 with the ciphers of rustls",
+            ),
+        ];
+        options.into_iter().filter(|(is_set, _)| *is_set).map(|(_, warning)| warning.to_owned()).collect()
+    }
+
     /// The shape of the rows of the predefined tables.
     #[must_use]
     pub fn row_shape(&self) -> RowShape {

@@ -75,5 +75,7 @@ pub(super) fn check_settings(settings: &mut Settings) -> Result<(), (String, Str
             command.consistency
         ));
     }
+    let ignored = settings.list_ignored_options();
+    settings.warnings.extend(ignored);
     Ok(())
 }

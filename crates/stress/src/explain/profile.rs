@@ -23,7 +23,7 @@ pub fn explain_profiles(settings: &Settings, spec: &ColumnsSpec) -> String {
         lines.extend(describe_table(table));
     }
     let total: f64 = spec.operations.iter().map(|operation| operation.weight).sum();
-    lines.push(format!("Operations at {}:", settings.command.consistency));
+    lines.push(format!("Operations at {}:", settings.level()));
     for operation in &spec.operations {
         let table = spec.tables.iter().find(|table| table.name == operation.table);
         lines.push(format!(

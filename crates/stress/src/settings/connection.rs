@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The cipher suites of the tool before 5.0.
+pub(crate) const DEFAULT_CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
+
 /// `-mode`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModeSettings {
@@ -96,6 +99,13 @@ pub struct TransportSettings {
     pub store_type: Option<String>,
     /// Whether the name in the server's certificate is verified (cql-stress).
     pub hostname_verification: bool,
+}
+
+impl TransportSettings {
+    /// Whether the user named cipher suites.
+    pub(crate) fn has_ciphers(&self) -> bool {
+        self.ciphers.as_deref().is_some_and(|ciphers| ciphers != DEFAULT_CIPHERS)
+    }
 }
 
 /// `-port`.

@@ -3,11 +3,11 @@
 use crate::command_line::option::{Form, multi, optional, require};
 use crate::command_line::pattern::{ANY, Check, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME};
 use crate::compat::Compat;
+use crate::settings::DEFAULT_CIPHERS;
 
 const LOCATOR: &str = "org.apache.cassandra.locator.";
 const COMPACTION: &str = "org.apache.cassandra.db.compaction.";
 const FRAMED_TRANSPORT: &str = "org.apache.cassandra.thrift.TFramedTransportFactory";
-const CIPHERS: &str = "TLS_RSA_WITH_AES_128_CBC_SHA,TLS_RSA_WITH_AES_256_CBC_SHA";
 
 /// `-mode`.
 pub(in crate::command_line) fn mode_forms(compat: Compat) -> Vec<Form> {
@@ -164,7 +164,7 @@ pub(in crate::command_line) fn transport_forms(compat: Compat) -> Vec<Form> {
         ),
         optional("ssl-protocol=", ANY, Some("TLS"), "SSL: connection protocol to use"),
     ];
-    let ciphers = if compat == Compat::V5 { None } else { Some(CIPHERS) };
+    let ciphers = if compat == Compat::V5 { None } else { Some(DEFAULT_CIPHERS) };
     let ciphers = optional("ssl-ciphers=", ANY, ciphers, "SSL: comma delimited list of encryption suites to use");
     if compat <= Compat::V3_11 {
         options.insert(

@@ -1,0 +1,354 @@
+"""The 21 known faults of cassandra-stress: each has a test, here or in another file, and a line in the guide."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from scripted_cassandra import (
+    BLOB,
+    INVALID,
+    NAMES,
+    OVERLOADED,
+    UNAVAILABLE,
+    WRITE_TIMEOUT,
+    Answer,
+    Execution,
+    FakeCassandra,
+    error,
+    rows,
+    string,
+)
+from stress_support import Stress, fail_every
+
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs/guides/coming-from-cassandra-stress.md"
+HERE = "tests/engine/test_cassandra_stress_successor.py"
+SCRIPTED = "tests/engine/test_cassandra_stress_faults.py"
+# For each fault: a file, a test in it, and the beginning of a line in the guide.
+FAULTS = {
+    1: (HERE, "test_retried_insert_of_a_profile_sends_its_rows", "a retried `insert` of a profile"),
+    2: (HERE, "test_unwritten_seeds_are_named_with_the_range", "`read` after a `duration=` write"),
+    3: (HERE, "test_small_revisit_range_is_warned_about", "`-insert revisit=` of at most 1,084 values"),
+    4: (SCRIPTED, "test_the_histogram_log_has_every_operation", "with `hdrfile=` on Java 11 and later"),
+    5: (HERE, "test_truncate_names_only_existing_tables", "`truncate=once` names a table"),
+    6: (SCRIPTED, "test_segments_are_disjoint_and_complete", "`no-wrap` ends in an exception"),
+    7: (HERE, "test_lookback_reads_only_written_rows", "`read-lookback=` reads keys"),
+    8: (HERE, "test_counters_are_incremented_on_every_round", "`counter_write` hangs"),
+    9: ("tests/servers/test_profiles.py", "test_rows_with_clustering_columns_are_validated", "`validate` ends in"),
+    10: (HERE, "test_slice_reads_are_validated", "`-col slice` fails every validation"),
+    11: ("tests/servers/test_profiles.py", "test_rows_with_clustering_columns_are_validated", "`date` in `multirow`"),
+    12: (HERE, "test_retries_pause_before_each_attempt", "retries follow at once"),
+    13: (HERE, "test_every_contact_point_is_tried", "one random contact point"),
+    14: (HERE, "test_contact_points_have_ports", "JMX is given"),
+    15: (HERE, "test_failed_runs_end_before_their_duration", "hangs after connection errors"),
+    16: (HERE, "test_refused_compact_storage_is_omitted", "tables of 3.x are refused"),
+    17: (HERE, "test_mode_of_generation_5_keeps_prepared_statements", "any `-mode` of 5.0"),
+    18: (HERE, "test_output_frequency_is_a_duration", "`output-frequency=` of 5.0"),
+    19: (HERE, "test_intervals_begin_with_the_run", "the first interval begins"),
+    20: (SCRIPTED, "test_ten_thousand_clients_are_counted_exactly", "more than 1,024 requests"),
+    21: ("tests/unit/test_import_histograms.py", "test_logs_of_500_processes_are_one_trial", "percentiles of several"),
+}
+
+
+@pytest.fixture
+def stress(program: Path) -> Stress:
+    """Runs a command line on a server."""
+    return Stress(program)
+
+
+@pytest.mark.parametrize("number", range(1, 22))
+def test_every_fault_has_a_test_and_a_line(number: int) -> None:
+    file, test, line = FAULTS[number]
+    assert f"def {test}(" in (ROOT / file).read_text(), file
+    assert f"\n| {line}" in GUIDE.read_text()
+
+
+PROFILE = """
+keyspace: keyspace1
+table: standard1
+columnspec:
+  - {name: key, size: fixed(10)}
+insert: {partitions: fixed(1)}
+queries:
+  one: {cql: "SELECT * FROM standard1 WHERE key = ?", fields: samerow}
+"""
+
+
+def test_retried_insert_of_a_profile_sends_its_rows(stress: Stress, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    with FakeCassandra(fail_every(2, error(WRITE_TIMEOUT))) as server:
+        line = f"user profile={profile} ops(insert=1) n=10 no-warmup -rate threads=1 -errors min-delay-ms=1"
+        outcome = stress(server, line)
+    outcome.check_end()
+    assert server.kinds == {"WRITE": 20}
+    # Each row is sent twice: the attempt that failed, and the retry.
+    sent = [dict(execution.values) for execution in server.executions]
+    assert sent[::2] == sent[1::2]
+    assert len(server.rows) == 10
+
+
+def test_refused_insert_of_a_profile_is_an_error(stress: Stress, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    with FakeCassandra(lambda _: error(UNAVAILABLE)) as server:
+        line = f"user profile={profile} ops(insert=1) n=10 no-warmup -rate threads=2 -errors retries=1 min-delay-ms=1"
+        outcome = stress(server, f"{line} ignore")
+    outcome.check_end()
+    assert outcome.totals("errors")["total"] == 10
+    assert not server.rows
+
+
+def test_unwritten_seeds_are_named_with_the_range(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        stress(server, "write n=60 no-warmup -rate threads=2").check_end()
+        outcome = stress(server, "read n=200 no-warmup -pop seq=1..1000 -rate threads=1")
+    outcome.check_failure()
+    reason = "seed 61 was never written; the write covered 1..60; use -pop seq=1..60"
+    assert outcome.stderr.count(reason) == 1
+    assert f"1 reads found no row: {reason}" in outcome.stderr
+
+
+def test_small_revisit_range_is_warned_about(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, "write n=50 no-warmup -insert revisit=uniform(1..1000) -rate threads=2")
+    outcome.check_end()
+    # The data is the tool's: all partitions have one key.
+    assert len(server.rows) == 1
+    assert "every partition has the same key" in outcome.stderr
+
+
+@pytest.mark.parametrize("command", ["write", "counter_write"])
+@pytest.mark.parametrize("truncate", ["once", "always"])
+def test_truncate_names_only_existing_tables(stress: Stress, command: str, truncate: str) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, f"{command} n=5 no-warmup truncate={truncate} -rate threads=1")
+    outcome.check_end()
+    table = "standard1" if command == "write" else "counter1"
+    assert [text for text in server.queries if text.startswith("TRUNCATE")] == [f"TRUNCATE keyspace1.{table}"]
+
+
+def test_lookback_reads_only_written_rows(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        stress(server, "write n=1 no-warmup -rate threads=1").check_end()
+        population = "-pop seq=1..500 read-lookback=uniform(1..20)"
+        outcome = stress(server, f"mixed ratio(write=1,read=1) n=400 no-warmup {population} -rate threads=4")
+    outcome.check_end()
+    assert outcome.totals("errors") == {"READ": 0, "WRITE": 0, "total": 0}
+    assert server.kinds["READ"] == 200
+
+
+def test_counters_are_incremented_on_every_round(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, "counter_write n=35 no-warmup -pop seq=1..10 -rate threads=4")
+    outcome.check_end()
+    assert sorted(counts["C0"] for counts in server.counters.values()) == [3] * 5 + [4] * 5
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_slice_reads_are_validated(stress: Stress, is_damaged: bool) -> None:
+    with FakeCassandra() as server:
+        stress(server, "write n=10 no-warmup -rate threads=1").check_end()
+
+        def script(execution: Execution) -> Answer:
+            if not is_damaged or execution.number != 15:
+                return None
+            row = server.rows[execution.key]
+            values: list[bytes | None] = [execution.key, b"other", *(row[name] for name in NAMES[1:])]
+            return rows([(name, BLOB) for name in ("key", *NAMES)], [values])
+
+        server.script = script
+        outcome = stress(server, "read n=10 no-warmup -pop seq=1..10 -col slice -rate threads=1")
+    assert server.executions[-1].statement.text.startswith("SELECT * FROM")
+    if is_damaged:
+        outcome.check_failure()
+        assert "Data returned was not validated" in outcome.stdout
+    else:
+        outcome.check_end()
+        assert outcome.totals("partitions")["READ"] == 10
+
+
+def test_insert_options_of_profiles_need_no_ratio(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        line = "write n=10 no-warmup -insert partitions=fixed(2) batchtype=unlogged -rate threads=1"
+        outcome = stress(server, line)
+    outcome.check_end()
+    assert len(server.rows) == 10
+    assert "have no effect: the predefined commands write one row at a time" in outcome.stderr
+
+
+def test_retries_pause_before_each_attempt(stress: Stress) -> None:
+    with FakeCassandra(lambda _: error(OVERLOADED)) as server:
+        stress(server, "write n=1 no-warmup -rate threads=1 -errors retries=3").check_failure()
+    received = [execution.received for execution in server.executions]
+    assert len(received) == 4
+    # Pauses of 50 ms on average, from 40 ms on.
+    assert all(later - earlier > 0.03 for earlier, later in pairwise(received))
+
+
+def test_every_contact_point_is_tried(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        for _ in range(3):
+            stress(server, "write n=5 no-warmup -rate threads=1", nodes="127.0.0.77,127.0.0.1").check_end()
+    assert server.kinds == {"WRITE": 15}
+
+
+def test_contact_points_have_ports(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        line = "write n=5 no-warmup -rate threads=1"
+        outcome = stress(server, line, nodes=f"127.0.0.1:{server.port}")
+    outcome.check_end()
+    assert "JMX" not in outcome.stderr
+    # No collection is measured, so none has a time.
+    assert re.search(r"^Avg GC time +: +NaN ms", outcome.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("length", ["duration=1h", "n=1M"])
+def test_failed_runs_end_before_their_duration(stress: Stress, length: str) -> None:
+    with FakeCassandra(lambda execution: error(INVALID) if execution.number >= 20 else None) as server:
+        line = f"write {length} no-warmup -rate threads=4 throttle=100/s -errors retries=0"
+        stress(server, line).check_failure()
+    assert 20 < len(server.executions) <= 24
+
+
+def test_unreachable_cluster_ends_the_run(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        # No server listens on this address.
+        outcome = stress(server, "write duration=1h no-warmup -rate threads=2", nodes="127.0.0.78")
+    assert outcome.code == 1
+    assert "Connection refused" in outcome.stderr
+
+
+def test_refused_compact_storage_is_omitted(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        reason = "COMPACT STORAGE tables are not allowed starting with version 4.0"
+        server.refuse = lambda text: error(INVALID, reason) if "COMPACT STORAGE" in text else None
+        outcome = stress(server, "write n=5 no-warmup -rate threads=1 -compat 3.11")
+    outcome.check_end()
+    assert len(server.rows) == 5
+    assert outcome.stderr.count("the server refuses COMPACT STORAGE") == 1
+
+
+@pytest.mark.parametrize(("mode", "is_prepared"), [("maxPending=9", True), ("unprepared", False)])
+def test_mode_of_generation_5_keeps_prepared_statements(stress: Stress, mode: str, is_prepared: bool) -> None:
+    with FakeCassandra() as server:
+        # An unprepared statement is a QUERY, and the scripted server has no rows of those.
+        outcome = stress(server, f"write n=5 no-warmup -compat 5 -mode {mode} -rate threads=1")
+    outcome.check_end()
+    assert (len(server.executions) == 5) == is_prepared
+    assert ("-mode without prepared" in outcome.stderr) == is_prepared
+
+
+def count_lines(stdout: str, start: str) -> int:
+    """The lines with this start."""
+    return sum(line.startswith(start) for line in stdout.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("reporting", "row_count", "header_counts"),
+    [
+        # One row for all of the run, and one header.
+        ("output-frequency=1h", range(1, 2), range(1, 2)),
+        # Rows and headers every 100 ms.
+        ("output-frequency=100ms header-frequency=100ms", range(3, 99), range(3, 99)),
+        ("output-frequency=100ms", range(3, 99), range(1, 2)),
+    ],
+)
+def test_output_frequency_is_a_duration(stress: Stress, reporting: str, row_count: range, header_counts: range) -> None:
+    with FakeCassandra() as server:
+        line = "write n=100 no-warmup -compat 5 -log interval=100ms -rate threads=1 throttle=100/s"
+        outcome = stress(server, f"{line} -reporting {reporting}")
+    outcome.check_end()
+    assert count_lines(outcome.stdout, "total,") in row_count
+    assert count_lines(outcome.stdout, "type") in header_counts
+
+
+def test_intervals_begin_with_the_run(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        line = "write n=100 no-warmup -log interval=100ms -rate threads=1 throttle=100/s"
+        outcome = stress(server, line, environment={**os.environ, "LC_ALL": "de_DE.UTF-8"})
+    outcome.check_end()
+    cells = [line.split(",") for line in outcome.stdout.splitlines() if line.startswith("total,")]
+    # The tool counts the first interval from the second before the start. Whole intervals end at tenths of a second.
+    seconds = [float(row[11]) for row in cells]
+    assert seconds == sorted(seconds)
+    assert 0.1 <= seconds[0] < 1.0
+    assert int(cells[-1][1]) == 100
+    # A locale with decimal commas would add columns.
+    assert {len(row) for row in cells} == {19}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_results_survive_every_signal(stress: Stress, number: signal.Signals) -> None:
+    with FakeCassandra() as server:
+        line = "write n=1M no-warmup -rate threads=2 throttle=300/s"
+        outcome = stress(server, line, interrupt=(20, number))
+    assert outcome.code == 130
+    assert outcome.totals("partitions")["WRITE"] == len(server.rows) >= 20
+
+
+def test_summary_can_be_omitted(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, "write n=10 no-warmup -log no-summary -rate threads=1")
+    outcome.check_end()
+    assert "Results:" not in outcome.stdout
+    assert count_lines(outcome.stdout, "total,") == 1
+
+
+@pytest.mark.parametrize("compat", ["3.0", "3.11", "4", "5"])
+def test_failure_has_a_status_in_every_generation(stress: Stress, compat: str) -> None:
+    with FakeCassandra(lambda _: error(INVALID)) as server:
+        outcome = stress(server, f"write n=10 no-warmup -compat {compat} -errors retries=0 -rate threads=1")
+    outcome.check_failure()
+
+
+def test_unavailable_replicas_are_named_with_counts(stress: Stress) -> None:
+    address = bytes([4, 127, 0, 0, 99])
+    unavailable = error(UNAVAILABLE, "Cannot achieve consistency level TWO", struct.pack(">Hii", 2, 2, 1))
+    with FakeCassandra() as server:
+        server.peers = ["127.0.0.99"]
+
+        def script(execution: Execution) -> Answer:
+            place = address + struct.pack(">i", server.port)
+            if execution.number in (20, 40):
+                change = "DOWN" if execution.number == 20 else "UP"
+                server.announce(string("STATUS_CHANGE") + string(change) + place)
+            return unavailable if 20 <= execution.number < 40 else None
+
+        server.script = script
+        line = "write n=100 cl=TWO no-warmup -errors ignore retries=0 -rate threads=1 throttle=100/s"
+        outcome = stress(server, line)
+    outcome.check_end()
+    assert outcome.totals("errors") == {"WRITE": 20, "total": 20}
+    (failure,) = re.findall(r"^WRITE: SERVICE_UNAVAILABLE.*$", outcome.stderr, re.MULTILINE)
+    assert ", 20 operations: Unavailable: Cannot achieve consistency level TWO (2 required but only 1 alive)" in failure
+    down = rf"127\.0\.0\.99:{server.port} was considered down from ([\d.]+) s to ([\d.]+) s"
+    start, end = map(float, re.search(down, failure).groups())  # type: ignore[union-attr]
+    assert 0 < start < end
+    assert len(re.findall(down, outcome.stderr)) == 1
+
+
+def test_credentials_come_from_a_file(stress: Stress, tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("# CQL\ncql.username=user\ncql.password=right\njmx.password=other\n")
+    with FakeCassandra() as server:
+        server.login = ("user", "right")
+        outcome = stress(server, f"write n=5 no-warmup -compat 5 -credentials-file {file} -rate threads=1")
+    outcome.check_end()
+    assert "right" not in outcome.stdout + outcome.stderr
+
+
+@pytest.mark.parametrize("group", ["-compat 5 -credentials-file {}", "-log file={}/log", "-graph file={}/page"])
+def test_missing_files_are_named(stress: Stress, tmp_path: Path, group: str) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, f"write n=5 no-warmup -rate threads=1 {group.format(tmp_path / 'missing')}")
+    assert outcome.code == 1
+    assert "missing" in outcome.stderr
+    assert "hint: " in outcome.stderr
