@@ -132,6 +132,32 @@ mod tests {
             let _ = Profile::parse(&text);
         }
 
+        /// Distributions of any range in every place that has one.
+        #[test]
+        fn profiles_with_any_distribution_are_usable(
+            specs in prop::collection::vec("~?(fixed\\([0-9]{1,12}[kmb]?\\)|(uniform|gaussian|exp|extreme|seq)\\([0-9]{1,6}[kmb]?\\.\\.[0-9]{1,12}[kmb]?(,[0-9]{1,3}){0,2}\\))", 4),
+            ratio in "(fixed|uniform)\\([0-9]{1,2}(\\.\\.[0-9]{1,3})?\\)/[0-9]{1,3}",
+            batch in "LOGGED|unlogged|COUNTER|none",
+        ) {
+            let text = format!(
+                "keyspace: k\ntable: t\ncolumnspec:\n  - {{name: a, size: \"{}\", population: \"{}\"}}\n  - {{name: b, cluster: \"{}\"}}\n\
+                 insert: {{partitions: \"{}\", select: \"{ratio}\", batchtype: {batch}, row-population: \"{ratio}\"}}\n\
+                 queries: {{q: {{cql: \"SELECT * FROM t WHERE a = ?\", fields: samerow}}}}\n",
+                specs[0], specs[1], specs[2], specs[3]
+            );
+            match Profile::parse(&text) {
+                Err(mistakes) => prop_assert!(mistakes.iter().all(|mistake| (4..=6).contains(&mistake.line)), "{mistakes:?}"),
+                Ok(profile) => {
+                    let columns = profile.table.columns.iter();
+                    let specs = columns.flat_map(|column| [&column.size, &column.population, &column.cluster]);
+                    for spec in specs.flatten().chain(&profile.table.insert.partitions) {
+                        let _ = (crate::partition::mean(Some(spec)), spec.range());
+                    }
+                    let _ = profile.definitions();
+                }
+            }
+        }
+
         /// Damage in a real profile: a part replaced by signs that matter to YAML.
         #[test]
         fn damaged_profiles_are_read_or_refused(start in 0..1500_usize, len in 0..60_usize, part in "[-:{}\\[\\]&*!|>'\"%@`#, \na1]{0,12}") {
