@@ -14,6 +14,7 @@ use std::sync::mpsc::Receiver;
 use loadstone_measure::control::Control;
 use loadstone_stress::command_line::{Request, parse};
 use loadstone_stress::explain::{explain, explain_profiles};
+use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, ErrorKind, shorten};
@@ -40,6 +41,10 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
     read_node_file(&mut settings).map_err(name_options)?;
     read_credentials(&mut settings).map_err(name_options)?;
     let profiles = user::read_profiles(&settings).map_err(name_options)?;
+    for name in profiles.iter().flat_map(Profile::list_hidden_queries) {
+        let warning = format!("the query {name} of the profile is not used, as in the tool: ops({name}=) is built in");
+        settings.warnings.push(warning);
+    }
     if let Some(user) = &settings.command.user {
         // Checked before any table is created.
         user::columns_spec(&settings, &profiles, user).map_err(name_options)?;

@@ -257,10 +257,12 @@ impl Observer for Printer<'_> {
         let total_operations = self.counts.values().sum();
         let total = Row { name: "total".to_owned(), figures, total_operations, run_time_ms };
         let uncertainty = self.uncertainty.value();
+        let start_ms = interval.start_ns / 1_000_000;
         if let Some((_, frequency_ms)) = &self.settings.extras.header_frequency
-            && run_time_ms > self.header_ms.saturating_add(*frequency_ms)
+            && start_ms > self.header_ms
+            && start_ms - self.header_ms >= *frequency_ms
         {
-            self.header_ms = run_time_ms - interval.length_ns / 1_000_000;
+            self.header_ms = start_ms;
             self.log.print(&render_header("", self.settings.compat));
         }
         let text = render_interval(&kinds, &total, &Garbage::default(), uncertainty, self.settings.compat);

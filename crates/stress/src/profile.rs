@@ -68,6 +68,13 @@ impl Profile {
         }
     }
 
+    /// The queries that no operation names, because `insert` and `validate` are built in.
+    #[must_use]
+    pub fn list_hidden_queries(&self) -> Vec<&str> {
+        let names = self.queries.iter().map(|query| query.name.as_str());
+        names.filter(|name| matches!(*name, "insert" | "validate")).collect()
+    }
+
     /// The statements that define keyspace and table. Existing ones remain as they are.
     pub fn definitions(&self) -> Vec<String> {
         let mut statements: Vec<String> = self.keyspace_definition.iter().cloned().collect();
@@ -121,9 +128,34 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_reported_at_once() {
-        let text = "keyspace: a\ncolumnspec:\n  - size: fixed(x)\ninsert: 3\nqueries:\n  insert: {cql: x}\n  b: {}\n";
+        let text = "keyspace: a\ncolumnspec:\n  - size: fixed(x)\ninsert: 3\nqueries:\n  a: {cql: ''}\n  b: {}\n";
         let lines: Vec<usize> = Profile::parse(text).unwrap_err().iter().map(|mistake| mistake.line).collect();
         assert_eq!(lines, [1, 3, 3, 4, 6, 7]);
+    }
+
+    #[test]
+    fn cluster_is_checked_in_the_primary_key_only() {
+        let text = |keys: &str, column: &str| {
+            format!(
+                "keyspace: a\ntable: b\ntable_definition: CREATE TABLE b (p int, c int, v int, PRIMARY \n {keys})\n\
+                 columnspec:\n  - name: {column}\n    cluster: uniform(-5..9)\n"
+            )
+        };
+        for keys in ["KEY (p, c)", "key((p), \"C\")", "Key ((p,x),c)"] {
+            let mistakes = Profile::parse(&text(keys, "c")).unwrap_err();
+            assert!(mistakes[0].message.contains("got -5 to 9"), "{keys}: {mistakes:?}");
+            assert!(Profile::parse(&text(keys, "v")).is_ok(), "{keys}");
+        }
+        let inline = "keyspace: a\ntable: b\ntable_definition: CREATE TABLE b (p int PRIMARY KEY, v int)\n";
+        assert!(Profile::parse(&format!("{inline}columnspec: [{{name: v, cluster: 'uniform(-5..9)'}}]\n")).is_ok());
+    }
+
+    #[test]
+    fn queries_may_have_names_of_built_in_operations() {
+        let text =
+            "keyspace: a\ntable: b\nqueries:\n  insert: {cql: INSERT INTO b (p) VALUES (?)}\n  c: {cql: SELECT 1}\n";
+        let profile = Profile::parse(text).unwrap();
+        assert_eq!(profile.list_hidden_queries(), ["insert"]);
     }
 
     proptest! {
