@@ -73,6 +73,19 @@ def ledger(program: Path, tmp_path: Path) -> Ledger:
     return Ledger(program, tmp_path)
 
 
+def test_missing_rows_of_the_warmup_are_not_counted(ledger: Ledger) -> None:
+    with FakeCassandra() as server:
+        line = "read n=100 no-warmup -pop seq=1..20 -errors ignore retries=0 -rate threads=1 throttle=100/s"
+        spec = json.loads(ledger.write_spec(server, line).read_text())
+        changed = {**spec, "ledger": None, "run": None, "warmup_seconds": 0.5, "until": {"seconds": 0.5}}
+        path = ledger.home / "reads.json"
+        path.write_text(json.dumps(changed))
+        summary = ledger.run(path)
+        sent = server.kinds["READ"]
+    assert summary["missing_rows"]["reads"] == summary["operations"] == 50
+    assert sent == 100
+
+
 # Two rounds over 20 partitions, by one client: execution and operation have the same number.
 ROUNDS = "write n=40 no-warmup -pop seq=1..20 -errors retries=0 ignore -rate threads=1"
 

@@ -95,6 +95,16 @@ def test_retried_insert_of_a_profile_sends_its_rows(stress: Stress, tmp_path: Pa
     assert len(server.rows) == 10
 
 
+def test_hidden_queries_of_profiles_are_warned_about(stress: Stress, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE.replace("  one:", "  insert:"))
+    with FakeCassandra() as server:
+        outcome = stress(server, f"user profile={profile} ops(insert=1) n=10 no-warmup -rate threads=1")
+    outcome.check_end()
+    assert server.kinds == {"WRITE": 10}
+    assert "warning: the query insert of the profile is not used" in outcome.stderr
+
+
 def test_refused_insert_of_a_profile_is_an_error(stress: Stress, tmp_path: Path) -> None:
     profile = tmp_path / "profile.yaml"
     profile.write_text(PROFILE)

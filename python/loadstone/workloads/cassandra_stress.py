@@ -188,7 +188,7 @@ def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
     With a ledger, reads the writes of the command back.
     """
     measure = experiment.measure
-    load = EngineLaunch("load", "prepare", partial(load_specs, variant, measure))
+    load = EngineLaunch("load", "prepare", partial(load_specs, variant, measure.settle))
     run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
     return (load, run, ledger.read_back(experiment.fleet.engines, loaded=False)) if measure.ledger else (load, run)
 
@@ -242,19 +242,16 @@ def drop_group(tokens: Sequence[str], group: str) -> list[str]:
     return remaining
 
 
-def load_specs(variant: Variant, measure: Measure, directory: Path, seed: int) -> LaunchStages:
+def load_specs(variant: Variant, settle: bool, directory: Path, seed: int) -> LaunchStages:
     """Drops and defines the tables, and writes one row; then writes the population."""
     if variant.work.command.split()[0] == "user":
-        return load_profiles(variant, measure.settle, seed)
+        return load_profiles(variant, settle, seed)
     spec = {**translate_variant(variant.loading, load_work(variant.work)), "seed": seed}
     work = spec["work"]
     if not work.get("definitions"):
         raise LoadstoneError("the engine's spec defines no table", "use the loadstone and engine of one installation")
     drop = f'DROP KEYSPACE IF EXISTS "{work["keyspace"]}"'
-    if measure.ledger:
-        # A coordinator's clock may be ahead: its timestamps would outrank the writes of the run.
-        work = {**work, "timestamp_us": time.time_ns() // 1000}
-    written = {**spec, "work": {**work, "definitions": []}, "settle": measure.settle}
+    written = {**spec, "work": {**work, "definitions": []}, "settle": settle}
     schema = {
         **written,
         "work": {**work, "definitions": [drop, *work["definitions"]]},
@@ -321,7 +318,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "inserts": {**spec["inserts"], "keep_going": True},
         "settle": False,
     }
-    # Later than the timestamp of the loaded rows, so that the writes of the run replace them.
+    # The timestamps of the writes count from the start of the run, so that they replace the loaded rows.
     return ledger.add_ledger(spec, directory, time.time_ns() // 1000) if measure.ledger else spec
 
 
