@@ -239,12 +239,9 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
                 "a partition must have one row of {columns} values and their timestamps, got {rows} with {width} columns"
             )));
         }
-        match (cells.get(0, column), cells.get(0, columns + column)) {
+        match (cells.get(0, column), cells.get(0, columns + column).map(<[u8; 8]>::try_from)) {
             (None, None) => Ok(None),
-            (Some(value), Some(stamp)) if stamp.len() == 8 => {
-                let stamp_us = stamp.iter().fold(0, |stamp_us: i64, byte| stamp_us << 8 | i64::from(*byte));
-                Ok(Some((value, stamp_us)))
-            }
+            (Some(value), Some(Ok(stamp))) => Ok(Some((value, i64::from_be_bytes(stamp)))),
             _ => {
                 Err(unread(format!("the column {} has a value or a timestamp without the other", self.columns[column])))
             }
