@@ -116,7 +116,7 @@ def test_ledger_keeps_values_and_stamps_operations(ledger: Ledger, stress: Stres
 
 @pytest.mark.parametrize("count", [0, 1, 7])
 def test_ledger_counts_every_dropped_write(ledger: Ledger, count: int) -> None:
-    with FakeCassandra(lambda execution: VOID if execution.number >= 40 - count else None) as server:
+    with FakeCassandra(lambda execution: VOID if 40 - count <= execution.number < 40 else None) as server:
         spec = ledger.write_spec(server, ROUNDS)
         ledger.run(spec)
         status, findings, _ = ledger.read_back(spec)
