@@ -92,7 +92,9 @@ ROUNDS = "write n=40 no-warmup -pop seq=1..20 -errors retries=0 ignore -rate thr
 
 def test_ledger_proves_every_acknowledged_write(ledger: Ledger) -> None:
     with FakeCassandra() as server:
-        spec = ledger.write_spec(server, "mixed ratio(write=1,read=1) n=200 no-warmup -pop seq=1..20 -rate threads=4")
+        spec = ledger.write_spec(
+            server, "mixed ratio(write=1,read=1) n=200 no-warmup -pop seq=1..20 -errors ignore -rate threads=4"
+        )
         ledger.run(spec)
         written = server.kinds["WRITE"]
         status, findings, message = ledger.read_back(spec)
@@ -246,7 +248,8 @@ def test_ledger_finds_writes_older_than_the_rows(ledger: Ledger, stress: Stress)
         ledger.run(spec)
         status, findings, _ = ledger.read_back(spec)
     assert status == 1
-    assert findings["lost"]["writes"] == 40
+    # No write of the run made the newer rows: the fate of its own writes is unknown.
+    assert (findings["found"]["phantom"], findings["lost"]["writes"], findings["proven"]["writes"]) == (100, 0, 0)
 
 
 def test_ledger_outlives_its_engine(ledger: Ledger) -> None:
