@@ -5,18 +5,25 @@ from __future__ import annotations
 import os
 import re
 import signal
+import struct
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from scripted_cassandra import (
+    BLOB,
     INVALID,
+    NAMES,
     OVERLOADED,
     UNAVAILABLE,
     WRITE_TIMEOUT,
+    Answer,
+    Execution,
     FakeCassandra,
     error,
+    rows,
+    string,
 )
 from stress_support import Stress, fail_every
 
@@ -35,7 +42,7 @@ FAULTS = {
     7: (HERE, "test_lookback_reads_only_written_rows", "`read-lookback=` reads keys"),
     8: (HERE, "test_counters_are_incremented_on_every_round", "`counter_write` hangs"),
     9: ("tests/servers/test_profiles.py", "test_rows_with_clustering_columns_are_validated", "`validate` ends in"),
-    10: (HERE, "test_slice_reads_find_their_rows", "`-col slice` fails every validation"),
+    10: (HERE, "test_slice_reads_are_validated", "`-col slice` fails every validation"),
     11: ("tests/servers/test_profiles.py", "test_rows_with_clustering_columns_are_validated", "`date` in `multirow`"),
     12: (HERE, "test_retries_pause_before_each_attempt", "retries follow at once"),
     13: (HERE, "test_every_contact_point_is_tried", "one random contact point"),
@@ -43,7 +50,7 @@ FAULTS = {
     15: (HERE, "test_failed_runs_end_before_their_duration", "hangs after connection errors"),
     16: (HERE, "test_refused_compact_storage_is_omitted", "tables of 3.x are refused"),
     17: (HERE, "test_mode_of_generation_5_keeps_prepared_statements", "any `-mode` of 5.0"),
-    18: (HERE, "test_rows_of_generation_5_follow_the_interval", "`output-frequency=` of 5.0"),
+    18: (HERE, "test_output_frequency_is_a_duration", "`output-frequency=` of 5.0"),
     19: (HERE, "test_intervals_begin_with_the_run", "the first interval begins"),
     20: (SCRIPTED, "test_ten_thousand_clients_are_counted_exactly", "more than 1,024 requests"),
     21: ("tests/unit/test_import_histograms.py", "test_logs_of_500_processes_are_one_trial", "percentiles of several"),
@@ -86,6 +93,16 @@ def test_retried_insert_of_a_profile_sends_its_rows(stress: Stress, tmp_path: Pa
     sent = [dict(execution.values) for execution in server.executions]
     assert sent[::2] == sent[1::2]
     assert len(server.rows) == 10
+
+
+def test_hidden_queries_of_profiles_are_warned_about(stress: Stress, tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE.replace("  one:", "  insert:"))
+    with FakeCassandra() as server:
+        outcome = stress(server, f"user profile={profile} ops(insert=1) n=10 no-warmup -rate threads=1")
+    outcome.check_end()
+    assert server.kinds == {"WRITE": 10}
+    assert "warning: the query insert of the profile is not used" in outcome.stderr
 
 
 def test_refused_insert_of_a_profile_is_an_error(stress: Stress, tmp_path: Path) -> None:
@@ -145,13 +162,27 @@ def test_counters_are_incremented_on_every_round(stress: Stress) -> None:
     assert sorted(counts["C0"] for counts in server.counters.values()) == [3] * 5 + [4] * 5
 
 
-def test_slice_reads_find_their_rows(stress: Stress) -> None:
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_slice_reads_are_validated(stress: Stress, is_damaged: bool) -> None:
     with FakeCassandra() as server:
         stress(server, "write n=10 no-warmup -rate threads=1").check_end()
+
+        def script(execution: Execution) -> Answer:
+            if not is_damaged or execution.number != 15:
+                return None
+            row = server.rows[execution.key]
+            values: list[bytes | None] = [execution.key, b"other", *(row[name] for name in NAMES[1:])]
+            return rows([(name, BLOB) for name in ("key", *NAMES)], [values])
+
+        server.script = script
         outcome = stress(server, "read n=10 no-warmup -pop seq=1..10 -col slice -rate threads=1")
-    outcome.check_end()
     assert server.executions[-1].statement.text.startswith("SELECT * FROM")
-    assert outcome.totals("partitions") == {"READ": 10, "total": 10}
+    if is_damaged:
+        outcome.check_failure()
+        assert "Data returned was not validated" in outcome.stdout
+    else:
+        outcome.check_end()
+        assert outcome.totals("partitions")["READ"] == 10
 
 
 def test_insert_options_of_profiles_need_no_ratio(stress: Stress) -> None:
@@ -230,15 +261,23 @@ def count_lines(stdout: str, start: str) -> int:
     return sum(line.startswith(start) for line in stdout.splitlines())
 
 
-def test_rows_of_generation_5_follow_the_interval(stress: Stress) -> None:
+@pytest.mark.parametrize(
+    ("reporting", "row_count", "header_counts"),
+    [
+        # One row for all of the run, and one header.
+        ("output-frequency=1h", range(1, 2), range(1, 2)),
+        # Rows and headers every 100 ms.
+        ("output-frequency=100ms header-frequency=100ms", range(3, 99), range(3, 99)),
+        ("output-frequency=100ms", range(3, 99), range(1, 2)),
+    ],
+)
+def test_output_frequency_is_a_duration(stress: Stress, reporting: str, row_count: range, header_counts: range) -> None:
     with FakeCassandra() as server:
         line = "write n=100 no-warmup -compat 5 -log interval=100ms -rate threads=1 throttle=100/s"
-        outcome = stress(server, f"{line} -reporting output-frequency=100ms header-frequency=100ms")
+        outcome = stress(server, f"{line} -reporting {reporting}")
     outcome.check_end()
-    cells = [line.split(",") for line in outcome.stdout.splitlines() if line.startswith("total,")]
-    # The interval has a length in time, and every operation is in one row.
-    assert int(cells[-1][1]) == 100
-    assert count_lines(outcome.stdout, "type") == 1
+    assert count_lines(outcome.stdout, "total,") in row_count
+    assert count_lines(outcome.stdout, "type") in header_counts
 
 
 def test_intervals_begin_with_the_run(stress: Stress) -> None:
@@ -265,6 +304,14 @@ def test_results_survive_every_signal(stress: Stress, number: signal.Signals) ->
     assert outcome.totals("partitions")["WRITE"] == len(server.rows) >= 20
 
 
+def test_summary_can_be_omitted(stress: Stress) -> None:
+    with FakeCassandra() as server:
+        outcome = stress(server, "write n=10 no-warmup -log no-summary -rate threads=1")
+    outcome.check_end()
+    assert "Results:" not in outcome.stdout
+    assert count_lines(outcome.stdout, "total,") == 1
+
+
 @pytest.mark.parametrize("compat", ["3.0", "3.11", "4", "5"])
 def test_failure_has_a_status_in_every_generation(stress: Stress, compat: str) -> None:
     with FakeCassandra(lambda _: error(INVALID)) as server:
@@ -272,7 +319,43 @@ def test_failure_has_a_status_in_every_generation(stress: Stress, compat: str) -
     outcome.check_failure()
 
 
-@pytest.mark.parametrize("group", ["-log file={}/log", "-graph file={}/page"])
+def test_unavailable_replicas_are_named_with_counts(stress: Stress) -> None:
+    address = bytes([4, 127, 0, 0, 99])
+    unavailable = error(UNAVAILABLE, "Cannot achieve consistency level TWO", struct.pack(">Hii", 2, 2, 1))
+    with FakeCassandra() as server:
+        server.peers = ["127.0.0.99"]
+
+        def script(execution: Execution) -> Answer:
+            place = address + struct.pack(">i", server.port)
+            if execution.number in (20, 40):
+                change = "DOWN" if execution.number == 20 else "UP"
+                server.announce(string("STATUS_CHANGE") + string(change) + place)
+            return unavailable if 20 <= execution.number < 40 else None
+
+        server.script = script
+        line = "write n=100 cl=TWO no-warmup -errors ignore retries=0 -rate threads=1 throttle=100/s"
+        outcome = stress(server, line)
+    outcome.check_end()
+    assert outcome.totals("errors") == {"WRITE": 20, "total": 20}
+    (failure,) = re.findall(r"^WRITE: SERVICE_UNAVAILABLE.*$", outcome.stderr, re.MULTILINE)
+    assert ", 20 operations: Unavailable: Cannot achieve consistency level TWO (2 required but only 1 alive)" in failure
+    down = rf"127\.0\.0\.99:{server.port} was considered down from ([\d.]+) s to ([\d.]+) s"
+    start, end = map(float, re.search(down, failure).groups())  # type: ignore[union-attr]
+    assert 0 < start < end
+    assert len(re.findall(down, outcome.stderr)) == 1
+
+
+def test_credentials_come_from_a_file(stress: Stress, tmp_path: Path) -> None:
+    file = tmp_path / "credentials"
+    file.write_text("# CQL\ncql.username=user\ncql.password=right\njmx.password=other\n")
+    with FakeCassandra() as server:
+        server.login = ("user", "right")
+        outcome = stress(server, f"write n=5 no-warmup -compat 5 -credentials-file {file} -rate threads=1")
+    outcome.check_end()
+    assert "right" not in outcome.stdout + outcome.stderr
+
+
+@pytest.mark.parametrize("group", ["-compat 5 -credentials-file {}", "-log file={}/log", "-graph file={}/page"])
 def test_missing_files_are_named(stress: Stress, tmp_path: Path, group: str) -> None:
     with FakeCassandra() as server:
         outcome = stress(server, f"write n=5 no-warmup -rate threads=1 {group.format(tmp_path / 'missing')}")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab_support import experiment, loadstone, single_folder, trials
+from scripted_cassandra import VOID, Answer, Execution, FakeCassandra
 from scripted_relay import FakeRedis, Fault
 
 RECORDS = 100
@@ -88,3 +89,44 @@ def test_a_ledger_that_cannot_be_kept_is_refused(
     done = loadstone(tmp_path, "run", path, code=code)
     assert message in done.stderr
     assert "hint: " in done.stderr
+
+
+ROWS = """
+systems: {fake: {store: cassandra, properties: {hosts: 127.0.0.1, port: PORT}}}
+workload: {cassandra-stress: {command: "mixed ratio(write=1,read=1)", population: 50}}
+clients: 2
+repeats: 1
+rate: 400
+measure: {warmup: 0s, duration: 2s, ledger: true}
+"""
+
+
+@pytest.mark.parametrize("is_forgetful", [False, True])
+def test_overwrites_of_cassandra_stress_have_a_ledger(tmp_path: Path, is_forgetful: bool) -> None:
+    with FakeCassandra() as server:
+        forgotten: list[int] = []
+
+        def script(execution: Execution) -> Answer:
+            # The last writes of the run: no later write replaces their rows.
+            if execution.statement.kind != "WRITE" or execution.number < 800 or not is_forgetful:
+                return None
+            forgotten.append(execution.number)
+            return VOID
+
+        server.script = script
+        path = experiment(tmp_path, ROWS.replace("PORT", str(server.port)))
+        loadstone(tmp_path, "run", path, "--no-report", timeout=300)
+        (trial,) = trials(single_folder(tmp_path))
+    assert trial.end == "done", trial.notes
+    assert (len(forgotten) > 10) == is_forgetful
+    assert trial.value("ledger.acknowledged") == sum(trial.statuses["WRITE"].values()) == 400
+    assert trial.value("ledger.proved") == 1
+    assert trial.value("ledger.lost") == len(forgotten)
+    assert (trial.value("ledger.proven"), trial.value("ledger.corrupt")) == (1.0, 0)
+
+
+@pytest.mark.parametrize("command", ["counter_write", "user profile=a.yaml ops(insert=1)"])
+def test_ledger_of_counters_and_profiles_is_refused(tmp_path: Path, command: str) -> None:
+    path = experiment(tmp_path, ROWS.replace("mixed ratio(write=1,read=1)", command))
+    done = loadstone(tmp_path, "run", path, code=2)
+    assert "`measure.ledger` records rows of the predefined tables, not of profiles and counters" in done.stderr

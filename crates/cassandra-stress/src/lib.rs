@@ -14,6 +14,7 @@ use std::sync::mpsc::Receiver;
 use loadstone_measure::control::Control;
 use loadstone_stress::command_line::{Request, parse};
 use loadstone_stress::explain::{explain, explain_profiles};
+use loadstone_stress::profile::Profile;
 use loadstone_stress::settings::{NodeSettings, Settings};
 use loadstone_stress::statements::{drop_compact_storage, schema_statements};
 use loadstone_wire::error::{EngineError, ErrorKind, shorten};
@@ -37,8 +38,13 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
             return Ok(error.exit);
         }
     };
-    read_node_file(&mut settings)?;
+    read_node_file(&mut settings).map_err(name_options)?;
+    read_credentials(&mut settings).map_err(name_options)?;
     let profiles = user::read_profiles(&settings).map_err(name_options)?;
+    for name in profiles.iter().flat_map(Profile::list_hidden_queries) {
+        let warning = format!("the query {name} of the profile is not used, as in the tool: ops({name}=) is built in");
+        settings.warnings.push(warning);
+    }
     if let Some(user) = &settings.command.user {
         // Checked before any table is created.
         user::columns_spec(&settings, &profiles, user).map_err(name_options)?;
@@ -72,9 +78,7 @@ pub fn main(arguments: &[String], controls: &Receiver<Control>) -> Result<u8, En
         out(&format!("{text}\n"));
         return Ok(0);
     }
-    let warnings: Vec<&str> =
-        settings.warnings.iter().map(String::as_str).chain(list_ignored_options(&settings)).collect();
-    for warning in warnings {
+    for warning in &settings.warnings {
         err(&format!("warning: {}\n", shorten(warning)));
     }
     run::run(&settings, &profiles, arguments, controls).map_err(name_options)
@@ -98,13 +102,25 @@ fn name_options(mut error: EngineError) -> EngineError {
     error
 }
 
-/// The options that have an effect in the tool but not here.
-fn list_ignored_options(settings: &Settings) -> impl Iterator<Item = &str> {
-    let options = [
-        (settings.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
-        (settings.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
-    ];
-    options.into_iter().filter_map(|(is_set, warning)| is_set.then_some(warning))
+/// Reads user and password of `-credentials-file`, unless `-mode` has them. The remaining entries are for JMX and for
+/// Java's key stores.
+fn read_credentials(settings: &mut Settings) -> Result<(), EngineError> {
+    let Some(path) = &settings.extras.credentials_file else { return Ok(()) };
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        EngineError::usage(format!("cannot read {path}: {error}"))
+            .hint("-credentials-file names a file with cql.username= and cql.password=")
+    })?;
+    let mode = &mut settings.mode;
+    for (key, value) in text.lines().filter_map(|line| line.split_once(['=', ':'])) {
+        let place = match key.trim() {
+            "cql.username" => &mut mode.user,
+            "cql.password" => &mut mode.password,
+            _ => continue,
+        };
+        place.get_or_insert_with(|| value.trim().to_owned());
+    }
+    mode.has_password |= mode.password.is_some();
+    Ok(())
 }
 
 /// Reads the contact points of `-node file=`.

@@ -24,12 +24,17 @@ impl Log {
         Ok(Self { file: file.transpose()?, step: keeps_steps.then(String::new) })
     }
 
-    /// Prints to both outputs.
-    pub fn print(&mut self, text: &str) {
-        out(text);
+    /// Stores a text for `-graph` without printing it.
+    pub fn store(&mut self, text: &str) {
         if let Some(step) = &mut self.step {
             step.push_str(text);
         }
+    }
+
+    /// Prints to both outputs.
+    pub fn print(&mut self, text: &str) {
+        out(text);
+        self.store(text);
         if let Some((path, file)) = &mut self.file
             && let Err(error) = file.write_all(text.as_bytes())
         {

@@ -17,10 +17,10 @@ use loadstone_stress::output::{
     Figures, Garbage, Interval as Row, Summary, Timing, Uncertainty, histogram_tag, render_failed_operation,
     render_header, render_interval,
 };
-use loadstone_stress::settings::{Length, Limit, RateSettings, Settings};
+use loadstone_stress::settings::{Length, Limit, LogLevel, RateSettings, Settings};
 use loadstone_stress::spec::Command;
-use loadstone_wire::error::EngineError;
-use loadstone_wire::event::{MissingRows, encode};
+use loadstone_wire::error::{EngineError, count_noun};
+use loadstone_wire::event::{MissingRows, Note, encode};
 use loadstone_wire::output::err;
 
 use super::log::Log;
@@ -103,6 +103,8 @@ pub struct Printer<'a> {
     step: Option<Step>,
     notes: Vec<String>,
     satisfied: bool,
+    /// When the header was last printed, ms of the run time.
+    header_ms: u64,
 }
 
 impl<'a> Printer<'a> {
@@ -119,6 +121,7 @@ impl<'a> Printer<'a> {
             step: None,
             notes: Vec::new(),
             satisfied: false,
+            header_ms: 0,
         }
     }
 
@@ -187,6 +190,34 @@ impl<'a> Printer<'a> {
     }
 }
 
+impl Printer<'_> {
+    /// A line for each operation and status that failed: their number and the first message. If replicas were
+    /// unavailable, it also has the note about servers that the cluster considered down.
+    fn describe_failures(&self, closed: &Closed<'_>, notes: &mut Vec<Note>) -> Vec<String> {
+        let down = notes.iter().position(|note| note.name == "server-events");
+        let mut uses_down = false;
+        let mut lines = Vec::new();
+        for (step, status, message) in closed.moment.failures.messages() {
+            let Some(own) = self.names.operation_of(step) else { continue };
+            let count = closed.latencies.get(&(step, status)).map_or(0, |latencies| latencies[0].count());
+            // A status without failed operations is of attempts that were retried.
+            let count = if count > 0 { format!(", {}", count_noun(count, "operation")) } else { String::new() };
+            let cause = match down {
+                Some(at) if message.starts_with("Unavailable: ") => {
+                    uses_down = true;
+                    format!("; {}", notes[at].message)
+                }
+                _ => String::new(),
+            };
+            lines.push(format!("{}: {}{count}: {message}{cause}\n", self.names.name(own), status.name()));
+        }
+        if let Some(at) = down.filter(|_| uses_down) {
+            notes.remove(at);
+        }
+        lines
+    }
+}
+
 impl Observer for Printer<'_> {
     fn ready(&mut self, opened: &Opened<'_>) {
         for note in opened.notes {
@@ -226,6 +257,14 @@ impl Observer for Printer<'_> {
         let total_operations = self.counts.values().sum();
         let total = Row { name: "total".to_owned(), figures, total_operations, run_time_ms };
         let uncertainty = self.uncertainty.value();
+        let start_ms = interval.start_ns / 1_000_000;
+        if let Some((_, frequency_ms)) = &self.settings.extras.header_frequency
+            && start_ms > self.header_ms
+            && start_ms - self.header_ms >= *frequency_ms
+        {
+            self.header_ms = start_ms;
+            self.log.print(&render_header("", self.settings.compat));
+        }
         let text = render_interval(&kinds, &total, &Garbage::default(), uncertainty, self.settings.compat);
         self.log.print(&text);
         if let Length::Uncertainty { target, min, max } = self.settings.command.length {
@@ -251,14 +290,11 @@ impl Observer for Printer<'_> {
             garbage: Garbage::default(),
             run_time_ms: length_ns / 1_000_000,
         };
-        let failures = closed.moment.failures.messages();
-        let failures =
-            failures.filter_map(|(step, status, message)| Some((self.names.operation_of(step)?, status, message)));
-        self.notes = failures
-            .map(|(own, status, message)| format!("{}: {}: {message}\n", self.names.name(own), status.name()))
-            .collect();
-        let notes = diagnostics::generator_limited(closed).into_iter().chain(diagnostics::notes(closed));
-        self.notes.extend(notes.map(|note| format!("note: {}: {} ({})\n", note.name, note.message, note.hint)));
+        let mut notes: Vec<Note> = diagnostics::generator_limited(closed);
+        notes.extend(diagnostics::notes(closed));
+        let is_quiet = self.settings.log.level == LogLevel::Minimal && self.settings.errors.ignore;
+        self.notes = if is_quiet { Vec::new() } else { self.describe_failures(closed, &mut notes) };
+        self.notes.extend(notes.iter().map(|note| format!("note: {}: {} ({})\n", note.name, note.message, note.hint)));
         self.step = Some(Step {
             summary,
             uncertainty: self.uncertainty.value(),

@@ -115,7 +115,12 @@ pub fn run(
         if let Some(explained) = explained {
             err(&format!("warning: {explained}\n"));
         }
-        log.print(&render_results(&summary, settings.compat));
+        let results = render_results(&summary, settings.compat);
+        if settings.log.no_summary {
+            log.store(&results);
+        } else {
+            log.print(&results);
+        }
         if let (Some(graph), Some(step)) = (&mut graph, &mut log.step) {
             graph.add_run(&std::mem::take(step), steps.then_some(threads));
         }

@@ -18,8 +18,6 @@ use loadstone_wire::spec::{
 
 use super::user::columns_spec;
 
-/// The mean pause before a retry, s. The tool retries at once, and so floods an overloaded server (CASSANDRA-7821).
-const RETRY_SECONDS: f64 = 0.05;
 /// The maximum number of clients in a warm-up.
 const WARMUP_THREADS: u32 = 100;
 
@@ -54,7 +52,7 @@ pub fn translate(settings: &Settings, profiles: &[Profile], threads: u32) -> Res
         }
         // The printer ends the run as soon as the rate is known precisely enough.
         Length::Uncertainty { max, .. } => {
-            let seconds = f64::from(max) * f64::from(settings.log.interval_ms) / 1e3;
+            let seconds = f64::from(max) * settings.interval_ms() as f64 / 1e3;
             Until { operations: None, seconds: Some(seconds) }
         }
     };
@@ -118,7 +116,6 @@ fn trial(
     work: StatementsSpec,
     (threads, pace, until): (u32, PaceSpec, Until),
 ) -> Result<TrialSpec, EngineError> {
-    let pause = f64::from(settings.errors.min_delay_ms) / 1e3;
     let spec = TrialSpec {
         spec: VERSION,
         store: StoreSpec {
@@ -136,14 +133,14 @@ fn trial(
         seed: unix_ns(),
         inserts: InsertSpec {
             retries: u64::from(settings.errors.tries.saturating_sub(1)),
-            retry_seconds: if pause > 0.0 { pause } else { RETRY_SECONDS },
+            retry_seconds: f64::from(settings.errors.pause_ms()) / 1e3,
             keep_going: settings.errors.ignore,
         },
         spin: false,
         executors: 0,
         deadline_ms: None,
         sinks: vec![Sink::HdrNs],
-        interval_ms: u64::from(settings.log.interval_ms),
+        interval_ms: settings.interval_ms(),
         lease_ms: None,
         wait_for_start: false,
         settle: false,
@@ -202,12 +199,7 @@ pub fn properties(settings: &Settings, profiles: &[Profile]) -> Result<BTreeMap<
     set("port", port.map_or_else(|| settings.port.native.to_string(), str::to_owned));
     let keyspace = profiles.first().map_or(&settings.schema.keyspace, |profile| &profile.table.keyspace);
     set("cassandra.keyspace", keyspace.to_lowercase());
-    let level = match settings.command.consistency.as_str() {
-        // In the tool these set only the level of conditional updates, and the driver's default applies to all other
-        // statements.
-        "SERIAL" | "LOCAL_SERIAL" => "LOCAL_ONE",
-        level => level,
-    };
+    let level = settings.level();
     // ANY is a level of writes; a command that reads at it is refused, as a server would refuse each read.
     let reads =
         settings.operations().iter().any(|(command, _)| matches!(command, Command::Read | Command::CounterRead));

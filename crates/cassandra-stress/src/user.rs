@@ -51,7 +51,7 @@ pub fn columns_spec(
         let insert = &settings.insert;
         table.insert.partitions = insert.partitions.clone().or(table.insert.partitions);
         table.insert.select = insert.select_ratio.clone().or(table.insert.select);
-        if !(insert.row_population_ratio.distribution.is_fixed() && insert.row_population_ratio.share(1.0) >= 1.0) {
+        if !insert.row_population_ratio.is_full() {
             table.insert.row_population = Some(insert.row_population_ratio.clone());
         }
         table.insert.batch = insert.batch_type.as_deref().and_then(BatchType::parse).unwrap_or(table.insert.batch);

@@ -2,18 +2,22 @@
 
 mod findings;
 mod read_back;
+mod timestamps;
 
 use loadstone_load::core::CoreRun;
 use loadstone_load::keys::write_key;
-use loadstone_load::ledger::{Evidence, Ledger};
+use loadstone_load::ledger::{Evidence, Ledger, Writes};
 use loadstone_load::pace::{Cursor, Pace};
 
 use findings::Findings;
 use loadstone_kinds::mapping::Mapping;
+use loadstone_kinds::stress::StressWork;
+use loadstone_stores::cassandra::Cassandra;
 use loadstone_wire::error::EngineError;
 use loadstone_wire::event::{Event, Unsettled};
 use loadstone_wire::output::{err, out};
-use loadstone_wire::spec::{Phase, TrialSpec, WorkSpec};
+use loadstone_wire::spec::{Phase, StatementsSpec, TrialSpec, WorkSpec};
+use timestamps::TimestampReadBack;
 
 /// Largest difference between the clocks of two segments' hosts, ns.
 const SKEW_NS: u64 = 10_000_000;
@@ -22,7 +26,8 @@ const USAGE: &str = "\
 usage: loadstone ledger [FILE…] --spec SPEC [--crash UNIX_NS] [--loaded] [--events FILE]…
 
 Reads back what a run wrote and prints, as one JSON object, which of its acknowledged writes are missing. To prove itself, it
-then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them.
+then corrupts one value and removes one record of the run, checks that it finds both faults, and repairs them. (Rows of
+cassandra-stress are damaged in memory only: they could not be repaired with the same timestamp.)
 
   FILE             the ledger of the run, or the ledgers of all its segments, in order (default: the file that SPEC names)
   --spec SPEC      the run's TrialSpec (loadstone-engine ycsb run … --print-spec)
@@ -110,10 +115,11 @@ pub fn main(arguments: &[String]) -> Result<u8, EngineError> {
 }
 
 fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
-    let (WorkSpec::Records(core), Phase::Run) = (&spec.work, spec.phase) else {
-        return Err(EngineError::usage("the spec is not for a run on records").hint("use the spec of the run"));
-    };
-    if !core.versions {
+    let is_run_of_rows = matches!(&spec.work, WorkSpec::Records(_) | WorkSpec::Statements(StatementsSpec::Stress(_)));
+    if !is_run_of_rows || spec.phase != Phase::Run {
+        return Err(EngineError::usage("the spec is not for a run on records or rows").hint("use the spec of the run"));
+    }
+    if matches!(&spec.work, WorkSpec::Records(core) if !core.versions) {
         return Err(EngineError::usage("the values of this spec do not name their writes")
             .hint("use the spec of the run, with its versions or ledger"));
     }
@@ -132,10 +138,16 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let due = pace.as_ref().map(|pace| move |index: u64| pace.due_ns(index, &mut Cursor::default()));
     let due = due.as_ref().map(|due| due as &dyn Fn(u64) -> u64);
     let evidence = Evidence::new(&ledgers, due, SKEW_NS).map_err(wrong)?;
+    let core = match &spec.work {
+        WorkSpec::Records(core) => core,
+        WorkSpec::Statements(statements) => return judge_rows(spec, statements, &ledgers, &evidence, args.crash),
+        _ => return Err(EngineError::usage("this workload kind has no ledger")),
+    };
     let nothing = || EngineError::usage("no operation of the spec has a proportion above 0").hint("use the run's spec");
     // A front end draws a number for each command, so the run's number comes from the ledger.
     let workload = CoreRun::new(core.clone(), spec.seed).ok_or_else(nothing)?.with_number(run.number);
-    let mut findings = Findings::from_ledgers(&ledgers, &evidence, &workload);
+    let writes = (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number)));
+    let mut findings = Findings::from_ledgers(&ledgers, &evidence, writes);
     for file in &args.events {
         let Unsettled { count, first } = read_unsettled(file)?;
         findings.settle(count, &first, &evidence, &workload, |record| {
@@ -147,6 +159,30 @@ fn judge(spec: &TrialSpec, args: &Args) -> Result<Findings, EngineError> {
     let (crash, loaded) = (args.crash, args.loaded);
     let read = read_back::ReadBack { spec, core, workload: &workload, evidence: &evidence, crash, loaded, findings };
     read.run(&loadstone_registry::ENGINE_STORES.find_records(&spec.store.name)?.store)
+}
+
+/// Judges the rows of a run of cassandra-stress.
+fn judge_rows(
+    spec: &TrialSpec,
+    statements: &StatementsSpec,
+    ledgers: &[Ledger<Mapping>],
+    evidence: &Evidence<'_, Mapping>,
+    crash: Option<u64>,
+) -> Result<Findings, EngineError> {
+    let (StatementsSpec::Stress(stress), Some(start_us)) =
+        (statements, spec.run.and_then(|run| i64::try_from(run).ok()))
+    else {
+        return Err(EngineError::usage("the spec does not name the timestamps of its writes")
+            .hint("use the spec of the run, with its ledger"));
+    };
+    let work = StressWork::new(stress, spec.seed, spec.until.operations)?;
+    // An engine that was killed had at most one write in flight per client.
+    let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
+    let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
+    let columns = &stress.columns;
+    let select = stress.timestamp_statement();
+    TimestampReadBack { spec, work: &work, columns, select, start_us, writes, evidence, crash, findings }
+        .run::<Cassandra>()
 }
 
 /// The reads that a segment could not judge, from its events.

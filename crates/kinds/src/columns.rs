@@ -356,8 +356,8 @@ impl WorkKind for ColumnsWork {
         Workload::step_of(self, index)
     }
 
-    fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
-        self.state = StatementState::new(spec);
+    fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
+        self.state = StatementState::new(spec, workers)?;
         self.ranges.restart(spec.segment);
         for (rows, partitions) in &self.counts.0 {
             rows.store(0, Ordering::Relaxed);
@@ -386,7 +386,7 @@ impl<S: Statements> Work<S> for ColumnsWork {
     where
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
-        StatementActor::new(task, session)
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+        StatementActor::new(task, session, worker)
     }
 }

@@ -2,13 +2,17 @@
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use loadstone_load::ledger::{Exception, Ledger, State};
 use loadstone_load::{Status, StepId, Workload};
 use loadstone_session::erased::Driving;
 use loadstone_session::statements::{Cells, NullStatements, Statement, StatementStore, Statements};
 use loadstone_session::{EngineError, Options};
 
+use crate::mapping::Mapping;
+use crate::records::ledger::{self, LedgerWriter};
 use crate::retry::{Retried, RetryPolicy, retry};
 use loadstone_measure::actor::{Actor, Outcome, Stopwatch};
 use loadstone_measure::borders::Borders;
@@ -52,13 +56,24 @@ impl MissingReads {
 pub struct StatementState {
     pub policy: RetryPolicy,
     pub missing: MissingReads,
+    /// The ledger of the run's writes, if the spec requests one.
+    pub ledger: Option<Ledger<Mapping>>,
+    /// Number of ticks of the ledger so far.
+    ticks: AtomicU64,
 }
 
 impl StatementState {
     /// The state at the start of a trial.
-    pub fn new(spec: &TrialSpec) -> Self {
+    pub fn new(spec: &TrialSpec, workers: u64) -> Result<Self, EngineError> {
         let policy = RetryPolicy { stop: !spec.inserts.keep_going, ..RetryPolicy::from_spec(spec) };
-        Self { policy, missing: MissingReads::default() }
+        Ok(Self { policy, ledger: ledger::create(spec, workers)?, ..Self::default() })
+    }
+
+    /// Notes the number of claimed operations in the ledger, if there is one. Returns the time of the next note.
+    pub fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
+        let Some(ledger) = &self.ledger else { return u64::MAX };
+        ledger.tick(claimed, now_ns);
+        now_ns + ledger::tick_ns(self.ticks.fetch_add(1, Ordering::Relaxed) + 1, awake_ns)
     }
 }
 
@@ -90,6 +105,12 @@ pub trait StatementWork: Workload + WorkKind + Sized {
     /// Compares the rows of an answer with the written rows. An error is the status of the operation, and a message.
     fn compare(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
 
+    /// The number of a write in the ledger; `None` if the ledger does not record the operation. All attempts at a
+    /// recorded write must have the same effect as one.
+    fn ledger_number(&self, _operation: &Self::Operation) -> Option<u64> {
+        None
+    }
+
     /// The rows and the bytes of an operation that has ended; `counts`: it succeeded in the measured time.
     fn measure(&self, operation: &Self::Operation, cells: &Cells, counts: bool) -> (u64, u64);
 }
@@ -100,21 +121,40 @@ pub struct StatementActor<'a, S, W> {
     task: &'a Task<W>,
     session: &'a mut S,
     cells: Cells,
+    writer: Option<LedgerWriter<'a>>,
     unsent: bool,
 }
 
-impl<'a, S, W: StatementWork> StatementActor<'a, S, W> {
-    /// The actor of a client.
-    pub fn new(task: &'a Task<W>, session: &'a mut S) -> Self {
-        Self { task, session, cells: Cells::default(), unsent: false }
+impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
+    /// The actor of a client of this worker.
+    pub fn new(task: &'a Task<W>, session: &'a mut S, worker: usize) -> Self {
+        let ledger = task.work.state().ledger.as_ref();
+        let writer = ledger.map(|ledger| LedgerWriter { ledger, pen: ledger.pen(worker) });
+        Self { task, session, cells: Cells::default(), writer, unsent: false }
     }
 
-    /// Keeps the message of a read whose rows differ from the written ones.
+    /// Notes the outcome of a write in the ledger.
+    fn note<T: Timer>(&self, operation: &W::Operation, status: Status, watch: &Stopwatch<'_, T>, done: u64) {
+        let work = &self.task.work;
+        let Some(writer) = &self.writer else { return };
+        let Some(number) = work.ledger_number(operation) else { return };
+        let index = work.identify(operation).index;
+        let state = match status {
+            Status::Ok => State::Acknowledged,
+            // Of several attempts, only the last one's refusal is known.
+            _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => State::Refused,
+            _ => State::Maybe,
+        };
+        let exception = Exception { index, sent: watch.sent_ns, done, status: Some(status), retried: false };
+        writer.write(number, state, watch.ready_ns, exception);
+    }
+
+    /// Keeps the message of a read whose rows differ from the written ones; `counted`: in the measured time.
     #[cold]
-    fn explain(&self, operation: &W::Operation, status: Status, message: &str) {
+    fn explain(&self, operation: &W::Operation, status: Status, message: &str, counted: bool) {
         let work = &self.task.work;
         let Identity { step, name, number, .. } = work.identify(operation);
-        if status == Status::NotFound {
+        if status == Status::NotFound && counted {
             work.state().missing.count(number);
         }
         self.task.failures.keep(step, status, || Some(message.to_owned()));
@@ -145,7 +185,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
             // A wrong answer is not retried: the next one would be as wrong.
             if let Err((difference, message)) = work.compare(operation, &self.cells) {
                 status = difference;
-                self.explain(operation, status, &message);
+                self.explain(operation, status, &message, watch.counted);
             }
             watch.step(step, status, watch.sent_ns, done_ns);
         } else {
@@ -156,6 +196,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
             let (policy, first) = (&work.state().policy, (status, done_ns));
             (status, done_ns, self.unsent) = retry(task, policy, self.session, watch, retried, first, attempt).await;
         }
+        self.note(operation, status, watch, done_ns);
         let (rows, bytes) = work.measure(operation, &self.cells, status.is_ok() && watch.counted);
         Outcome { status, done_ns, rows, bytes }
     }

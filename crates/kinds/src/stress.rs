@@ -33,6 +33,9 @@ pub struct StressWork {
     generators: Generators,
     state: StatementState,
     clients: u64,
+    /// With a ledger: the write at index i has this timestamp + i, µs since 1970. Values depend on the partition only, so
+    /// they cannot show which write made them.
+    stamp_us: Option<i64>,
 }
 
 impl StressWork {
@@ -53,10 +56,9 @@ impl StressWork {
             weights.push((KINDS[*command as usize], *weight));
         }
         let no_command = || EngineError::usage("work.mix: no command has a weight above 0");
-        // With a lookback, writes alone advance the sequence of partitions.
-        let counted: &[Kind] =
-            if looks_back(spec) { &KINDS[Command::Write as usize..=Command::Write as usize] } else { &[] };
-        let sequence = KindSequence::new(seed, &weights, counted, operations).ok_or_else(no_command)?;
+        // With a lookback, writes alone advance the sequence of partitions; a ledger numbers them.
+        let counted = [KINDS[Command::Write as usize]];
+        let sequence = KindSequence::new(seed, &weights, &counted, operations).ok_or_else(no_command)?;
         Ok(Self {
             spec: spec.clone(),
             statements: statements.into(),
@@ -65,7 +67,19 @@ impl StressWork {
             generators,
             state: StatementState::default(),
             clients: 1,
+            stamp_us: None,
         })
+    }
+
+    /// The number of the operation at this index among all writes of rows; `None` if it does not write a row.
+    pub fn write_number(&self, index: u64) -> Option<u64> {
+        (self.command(index) == Command::Write).then(|| self.sequence.before(KINDS[Command::Write as usize], index))
+    }
+
+    /// Index and number of the first `count` writes of rows.
+    pub fn writes(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
+        let indices = (0..).filter(|index| self.command(*index) == Command::Write);
+        (0..count).zip(indices).map(|(number, index)| (index, number))
     }
 
     #[inline]
@@ -97,6 +111,13 @@ pub struct StressOperation {
     increments: Vec<i64>,
     /// The client's own generators.
     generators: Option<Box<Generators>>,
+}
+
+impl StressOperation {
+    /// The key, and the values that are written or expected.
+    pub const fn row(&self) -> &Row {
+        &self.row
+    }
 }
 
 impl Default for StressOperation {
@@ -140,7 +161,10 @@ impl Workload for StressWork {
         let number = number.unwrap_or_default();
         let seed = population.seed_of(number);
         values.clear();
-        values.timestamp_us = self.spec.timestamp_us;
+        values.timestamp_us = match self.stamp_us {
+            Some(start_us) => Some(start_us.saturating_add_unsigned(index)),
+            None => self.spec.timestamp_us,
+        };
         match command {
             Command::Write => {
                 rows.fill(seed, row);
@@ -194,10 +218,29 @@ impl WorkKind for StressWork {
         Workload::step_of(self, index)
     }
 
-    fn prepare_trial(&mut self, spec: &TrialSpec, _workers: u64) -> Result<(), EngineError> {
-        self.state = StatementState::new(spec);
+    fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
+        self.state = StatementState::new(spec, workers)?;
         self.clients = spec.clients;
+        // A ledger is refused without it.
+        self.stamp_us =
+            if self.state.ledger.is_some() { spec.run.and_then(|run| i64::try_from(run).ok()) } else { None };
         Ok(())
+    }
+
+    fn start(&self, start_ns: u64, to_unix_ns: u64) {
+        if let Some(ledger) = &self.state.ledger {
+            ledger.start(start_ns, to_unix_ns);
+        }
+    }
+
+    fn tick(&self, claimed: u64, now_ns: u64, awake_ns: u64) -> u64 {
+        self.state.tick(claimed, now_ns, awake_ns)
+    }
+
+    fn end(&self, claimed: u64, now_ns: u64) {
+        if let Some(ledger) = &self.state.ledger {
+            ledger.close(claimed, now_ns);
+        }
     }
 
     fn closing_notes(&self) -> Vec<Note> {
@@ -234,6 +277,11 @@ impl StatementWork for StressWork {
     }
 
     #[inline]
+    fn ledger_number(&self, operation: &StressOperation) -> Option<u64> {
+        self.write_number(operation.index)
+    }
+
+    #[inline]
     fn compare(&self, operation: &StressOperation, cells: &Cells) -> Result<(), (Status, String)> {
         let StressOperation { command, number, row, .. } = operation;
         if command.writes() {
@@ -242,13 +290,16 @@ impl StatementWork for StressWork {
         if cells.rows() == 0 {
             return Err((Status::NotFound, format!("partition {number} has no row")));
         }
-        if *command != Command::Read || !self.spec.validates || self.spec.selects_all {
+        if *command != Command::Read || !self.spec.validates {
             return Ok(());
         }
+        // `SELECT *` returns the key first.
+        let keys = usize::from(self.spec.selects_all);
         let is_same = cells.rows() == 1
-            && cells.width() == row.ends.len()
-            && row.columns().enumerate().all(|(column, value)| cells.get(0, column) == value);
-        if is_same { Ok(()) } else { Err((Status::UnexpectedState, describe_difference(operation, cells))) }
+            && cells.width() == keys + row.ends.len()
+            && (keys == 0 || cells.get(0, 0) == Some(&row.key))
+            && row.columns().enumerate().all(|(column, value)| cells.get(0, keys + column) == value);
+        if is_same { Ok(()) } else { Err((Status::UnexpectedState, describe_difference(operation, cells, keys))) }
     }
 
     #[inline]
@@ -259,8 +310,8 @@ impl StatementWork for StressWork {
 }
 
 #[cold]
-fn describe_difference(StressOperation { number, row, .. }: &StressOperation, cells: &Cells) -> String {
-    let (columns, written) = (cells.width(), row.ends.len());
+fn describe_difference(StressOperation { number, row, .. }: &StressOperation, cells: &Cells, keys: usize) -> String {
+    let (columns, written) = (cells.width().saturating_sub(keys), row.ends.len());
     if cells.rows() > 1 {
         format!("partition {number} has {} rows instead of one", cells.rows())
     } else if columns != written {
@@ -276,7 +327,7 @@ impl<S: Statements> Work<S> for StressWork {
     where
         S: 'a;
 
-    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, _worker: usize) -> Self::Actor<'a> {
-        StatementActor::new(task, session)
+    fn actor<'a>(task: &'a Task<Self>, session: &'a mut S, worker: usize) -> Self::Actor<'a> {
+        StatementActor::new(task, session, worker)
     }
 }

@@ -170,6 +170,12 @@ impl RatioSpec {
     pub fn share(&self, sample: f64) -> f64 {
         (sample / self.divisor).clamp(0.0, 1.0)
     }
+
+    /// Whether every draw gives the whole.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        matches!(self.distribution, Spec::Fixed { value } if self.share(value as f64) >= 1.0)
+    }
 }
 
 impl fmt::Display for RatioSpec {

@@ -62,7 +62,7 @@ fn describe_length(settings: &Settings) -> String {
         Length::Uncertainty { target, min, max } => format!(
             "{name}: operations until the relative standard error of the rate is below {target}, \
              after {min} to {max} intervals of {} ms.",
-            settings.log.interval_ms
+            settings.interval_ms()
         ),
     }
 }

@@ -68,6 +68,13 @@ impl Profile {
         }
     }
 
+    /// The queries that no operation names, because `insert` and `validate` are built in.
+    #[must_use]
+    pub fn list_hidden_queries(&self) -> Vec<&str> {
+        let names = self.queries.iter().map(|query| query.name.as_str());
+        names.filter(|name| matches!(*name, "insert" | "validate")).collect()
+    }
+
     /// The statements that define keyspace and table. Existing ones remain as they are.
     pub fn definitions(&self) -> Vec<String> {
         let mut statements: Vec<String> = self.keyspace_definition.iter().cloned().collect();
@@ -121,15 +128,66 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_reported_at_once() {
-        let text = "keyspace: a\ncolumnspec:\n  - size: fixed(x)\ninsert: 3\nqueries:\n  insert: {cql: x}\n  b: {}\n";
+        let text = "keyspace: a\ncolumnspec:\n  - size: fixed(x)\ninsert: 3\nqueries:\n  a: {cql: ''}\n  b: {}\n";
         let lines: Vec<usize> = Profile::parse(text).unwrap_err().iter().map(|mistake| mistake.line).collect();
         assert_eq!(lines, [1, 3, 3, 4, 6, 7]);
+    }
+
+    #[test]
+    fn cluster_is_checked_in_the_primary_key_only() {
+        let text = |keys: &str, column: &str| {
+            format!(
+                "keyspace: a\ntable: b\ntable_definition: CREATE TABLE b (p int, c int, v int, PRIMARY \n {keys})\n\
+                 columnspec:\n  - name: {column}\n    cluster: uniform(-5..9)\n"
+            )
+        };
+        for keys in ["KEY (p, c)", "key((p), \"C\")", "Key ((p,x),c)"] {
+            let mistakes = Profile::parse(&text(keys, "c")).unwrap_err();
+            assert!(mistakes[0].message.contains("got -5 to 9"), "{keys}: {mistakes:?}");
+            assert!(Profile::parse(&text(keys, "v")).is_ok(), "{keys}");
+        }
+        let inline = "keyspace: a\ntable: b\ntable_definition: CREATE TABLE b (p int PRIMARY KEY, v int)\n";
+        assert!(Profile::parse(&format!("{inline}columnspec: [{{name: v, cluster: 'uniform(-5..9)'}}]\n")).is_ok());
+    }
+
+    #[test]
+    fn queries_may_have_names_of_built_in_operations() {
+        let text =
+            "keyspace: a\ntable: b\nqueries:\n  insert: {cql: INSERT INTO b (p) VALUES (?)}\n  c: {cql: SELECT 1}\n";
+        let profile = Profile::parse(text).unwrap();
+        assert_eq!(profile.list_hidden_queries(), ["insert"]);
     }
 
     proptest! {
         #[test]
         fn any_text_is_a_profile_or_refused(text in "(?s).{0,400}") {
             let _ = Profile::parse(&text);
+        }
+
+        /// Distributions of any range in every place that has one.
+        #[test]
+        fn profiles_with_any_distribution_are_usable(
+            specs in prop::collection::vec("~?(fixed\\([0-9]{1,12}[kmb]?\\)|(uniform|gaussian|exp|extreme|seq)\\([0-9]{1,6}[kmb]?\\.\\.[0-9]{1,12}[kmb]?(,[0-9]{1,3}){0,2}\\))", 4),
+            ratio in "(fixed|uniform)\\([0-9]{1,2}(\\.\\.[0-9]{1,3})?\\)/[0-9]{1,3}",
+            batch in "LOGGED|unlogged|COUNTER|none",
+        ) {
+            let text = format!(
+                "keyspace: k\ntable: t\ncolumnspec:\n  - {{name: a, size: \"{}\", population: \"{}\"}}\n  - {{name: b, cluster: \"{}\"}}\n\
+                 insert: {{partitions: \"{}\", select: \"{ratio}\", batchtype: {batch}, row-population: \"{ratio}\"}}\n\
+                 queries: {{q: {{cql: \"SELECT * FROM t WHERE a = ?\", fields: samerow}}}}\n",
+                specs[0], specs[1], specs[2], specs[3]
+            );
+            match Profile::parse(&text) {
+                Err(mistakes) => prop_assert!(mistakes.iter().all(|mistake| (4..=6).contains(&mistake.line)), "{mistakes:?}"),
+                Ok(profile) => {
+                    let columns = profile.table.columns.iter();
+                    let specs = columns.flat_map(|column| [&column.size, &column.population, &column.cluster]);
+                    for spec in specs.flatten().chain(&profile.table.insert.partitions) {
+                        let _ = (crate::partition::mean(Some(spec)), spec.range());
+                    }
+                    let _ = profile.definitions();
+                }
+            }
         }
 
         /// Damage in a real profile: a part replaced by signs that matter to YAML.

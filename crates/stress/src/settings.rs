@@ -413,6 +413,14 @@ const FREQUENCY_MS: u64 = 1_000;
 const SERIAL: &str = "SERIAL";
 
 impl Settings {
+    /// Length of an interval of the output, ms: of `-log interval=` or `-reporting output-frequency=`, the longer. The
+    /// default frequency does not lengthen a shorter interval.
+    #[must_use]
+    pub fn interval_ms(&self) -> u64 {
+        let frequency = self.extras.output_frequency.as_ref().map_or(0, |(_, frequency_ms)| *frequency_ms);
+        u64::from(self.log.interval_ms).max(if frequency == FREQUENCY_MS { 0 } else { frequency })
+    }
+
     /// The level of all statements except conditional updates. In the tool, `SERIAL` and `LOCAL_SERIAL` set only the
     /// level of conditional updates, and the driver's default applies to all other statements.
     #[must_use]
@@ -429,16 +437,8 @@ impl Settings {
         let serial = self.command.serial_consistency.as_deref().unwrap_or(&self.command.consistency);
         let transport = &self.transport;
         let options = [
-            (self.log.no_summary, "-log no-summary has no effect, as in the tool: the results are printed"),
-            (
-                self.extras.header_frequency.is_some()
-                    || self.extras.output_frequency.as_ref().is_some_and(|(_, length_ms)| *length_ms != FREQUENCY_MS),
-                "-reporting has no effect: -log interval= sets the length of a row",
-            ),
-            (
-                self.extras.credentials_file.is_some(),
-                "-credentials-file has no effect: use user= and password= of -mode",
-            ),
+            (self.mode.compression != "none", "-mode compression= has no effect: requests are sent uncompressed"),
+            (self.node.whitelist, "-node whitelist has no effect: the nodes of the data centre are used"),
             (
                 errors.delay_policy != DelayPolicy::Constant || errors.max_delay_ms != DELAY_MS_MAX,
                 "-errors delay-policy= and max-delay-ms= have no effect: min-delay-ms= sets the mean of all pauses",

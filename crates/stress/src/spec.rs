@@ -135,6 +135,15 @@ impl StressSpec {
         statement_text(command, &table, &self.columns, self.selects_all, "")
     }
 
+    /// The statement that reads the values of a row, then the timestamps of their writes.
+    pub fn timestamp_statement(&self) -> String {
+        let values = self.columns.iter().map(|name| format!("\"{name}\""));
+        let stamps = self.columns.iter().map(|name| format!("WRITETIME(\"{name}\")"));
+        let selected: Vec<String> = values.chain(stamps).collect();
+        let table = table_of(settings::Command::Write);
+        format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", selected.join(","), self.keyspace)
+    }
+
     /// The generators of a trial with this seed.
     ///
     /// # Errors

@@ -83,7 +83,8 @@ pub struct TrialSpec {
     #[serde(default)]
     pub settle: bool,
     /// A random number that every value of a run with versions contains: equal for all segments of the run, and
-    /// different for each run.
+    /// different for each run. With a ledger of statements, the start of the run in µs since 1970: the write at index i
+    /// has the timestamp run + i.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
     /// Record the writes of a run, so that lost writes can be found afterwards.

@@ -209,6 +209,8 @@ class Kind:
     clients: bool = True
     # Whether hosts other than this machine can do its work.
     remote: bool = False
+    # Whether a ledger can record its writes.
+    ledger: bool = False
     # Its keys that are shell commands: they may use names whose values are only known at run time.
     commands: Collection[str] = ()
     # For work with an end: the keys of the file that its commands may nevertheless use.

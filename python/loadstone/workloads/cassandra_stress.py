@@ -6,6 +6,7 @@ The engine's front end translates a command line to a spec, to which the lab add
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import prod
@@ -16,11 +17,12 @@ from pydantic import Field
 
 from loadstone.engine.trial import Spec
 from loadstone.errors import LoadstoneError
-from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages
+from loadstone.experiment.kind import Data, EndedLaunch, EngineLaunch, Kind, LaunchStages, Phase
 from loadstone.experiment.model import template
 from loadstone.experiment.model.values import FilePart, Text, VariedCount, VariedLength
 from loadstone.format import units
 from loadstone.results.value import Value
+from loadstone.workloads import ledger
 from loadstone.workloads.front_end import spec_of
 from loadstone.workloads.pace import INTERVAL_MS, counting, pace
 
@@ -83,6 +85,9 @@ def check(context: Context, path: Keys, keys: Any) -> None:
         message = "`written_for` and `load.reuse` cannot be combined: each trial reads its own writes"
         context.add_mistake((*path, "written_for"), message, "leave `load.reuse` out")
     tokens = str(keys.command).split()
+    if context.experiment.measure.ledger and (tokens[:1] == ["user"] or "counter" in str(keys.command)):
+        message = "`measure.ledger` records rows of the predefined tables, not of profiles and counters"
+        context.add_mistake((*path, "command"), message, "use the command `write` or `mixed`, or leave `ledger` out")
     for option, key in OF_EXPERIMENT.items():
         if any(word.startswith(option) for word in tokens):
             context.add_mistake((*path, "command"), f"{option} cannot be set in the command", f"use {key}")
@@ -177,10 +182,15 @@ def preflight(variant: Variant) -> Iterator[Callable[[], object]]:
     yield partial(translate_variant, variant, variant.work)
 
 
-def phases(variant: Variant, experiment: Experiment) -> Sequence[EngineLaunch]:
-    """Defines the tables, writes the population unless the command only writes, and runs the command."""
-    load = EngineLaunch("load", "prepare", partial(load_specs, variant, experiment.measure.settle))
-    return (load, EngineLaunch("run", "measure", partial(run_spec, variant, experiment.measure)))
+def phases(variant: Variant, experiment: Experiment) -> Sequence[Phase]:
+    """Defines the tables, writes the population unless the command only writes, and runs the command.
+
+    With a ledger, reads the writes of the command back.
+    """
+    measure = experiment.measure
+    load = EngineLaunch("load", "prepare", partial(load_specs, variant, measure.settle))
+    run = EngineLaunch("run", "measure", partial(run_spec, variant, measure))
+    return (load, run, ledger.read_back(experiment.fleet.engines, loaded=False)) if measure.ledger else (load, run)
 
 
 def translate_command(work: CassandraStress, *, clients: int, hosts: str, port: str, factor: str | None) -> Spec:
@@ -297,7 +307,7 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
     spec = translate_variant(variant, variant.work)
     seconds = measure.duration
     until = {"seconds": seconds} if seconds is not None else {"operations": variant.operations}
-    return {
+    spec = {
         **spec,
         "work": {**spec["work"], "definitions": []},
         "seed": seed,
@@ -308,6 +318,8 @@ def run_spec(variant: Variant, measure: Measure, directory: Path, seed: int) -> 
         "inserts": {**spec["inserts"], "keep_going": True},
         "settle": False,
     }
+    # The timestamps of the writes count from the start of the run, so that they replace the loaded rows.
+    return ledger.add_ledger(spec, directory, time.time_ns() // 1000) if measure.ledger else spec
 
 
 def figures(phase: EngineLaunch, launched: Sequence[EndedLaunch]) -> Iterator[Value]:
@@ -359,4 +371,5 @@ KIND = Kind(
     facts=facts,
     figures=figures,
     remote=True,
+    ledger=True,
 )

@@ -40,9 +40,13 @@ def refuse(store: str) -> None:
     raise LoadstoneError(f"`measure.ledger` cannot be used with {store}, which keeps no data", "leave `ledger` out")
 
 
-def add_ledger(spec: Spec, directory: Path) -> Spec:
-    """The spec of a run with a ledger in the data directory. The spec is saved there as well, for the read-back."""
-    spec = {**spec, "run": randbits(RUN_BITS), "ledger": {"file": str(directory / FILE)}}
+def add_ledger(spec: Spec, directory: Path, run: int | None = None) -> Spec:
+    """The spec of a run with a ledger in the data directory. The spec is saved there as well, for the read-back.
+
+    `run`: the number that marks the run's writes; random by default.
+    """
+    run = randbits(RUN_BITS) if run is None else run
+    spec = {**spec, "run": run, "ledger": {"file": str(directory / FILE)}}
     # The spec may contain passwords; the directory is removed after the trial.
     with open(directory / SPEC, "w", opener=partial(os.open, mode=0o600)) as file:
         json.dump(spec, file)

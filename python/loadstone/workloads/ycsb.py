@@ -334,4 +334,5 @@ KIND = Kind(
     figures=figures,
     operations=operations,
     remote=True,
+    ledger=True,
 )

@@ -144,6 +144,11 @@ impl Proof {
         status.is_ok()
     }
 
+    /// The outcome for faults in an answer, which need no repair.
+    pub const fn from_answer(corrupted: bool, removed: bool) -> Self {
+        Self { corrupted, removed, restored: true, repairs: 0, refused: None }
+    }
+
     /// Notes whether a record was repaired.
     pub fn note_repair(&mut self, repaired: bool) {
         self.restored = repaired && (self.restored || self.repairs == 0);
@@ -196,6 +201,7 @@ struct Place {
     /// The index of the expected write; `null`: the loaded value.
     expected: Option<u64>,
     /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
+    #[serde(rename = "shown")]
     actual: Option<u64>,
     /// The value that was read: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
     what: &'static str,
@@ -254,8 +260,12 @@ impl Reading {
 }
 
 impl Findings {
-    /// The findings from the ledgers alone, without reading the store.
-    pub fn from_ledgers(ledgers: &[Ledger<Mapping>], evidence: &Evidence<'_, Mapping>, workload: &CoreRun) -> Self {
+    /// The findings from the ledgers alone, without reading the store. `writes`: index and number of the run's writes.
+    pub fn from_ledgers(
+        ledgers: &[Ledger<Mapping>],
+        evidence: &Evidence<'_, Mapping>,
+        writes: impl Iterator<Item = (u64, u64)>,
+    ) -> Self {
         let mut all = Self::default();
         all.ledger.run = ledgers.first().and_then(|ledger| ledger.run().number);
         all.ledger.closed = ledgers.iter().all(|ledger| ledger.count_claimed().is_some());
@@ -264,7 +274,7 @@ impl Findings {
             all.ledger.ticks_lost += ledger.ticks_lost();
             all.ledger.exceptions_lost += ledger.exceptions_lost();
         }
-        for (index, number) in (0..evidence.end()).filter_map(|number| Some((workload.index(number)?, number))) {
+        for (index, number) in writes {
             let state = evidence.state(index, number);
             match state {
                 Some(State::Acknowledged | State::Retried) => all.writes.acknowledged += 1,

@@ -13,6 +13,8 @@ pub const UNPREPARED: i32 = 0x2500;
 /// The node does not support a version of the protocol, or a frame violates it.
 pub const PROTOCOL_ERROR: i32 = 0x000A;
 
+/// Too few replicas are alive for the consistency level.
+const UNAVAILABLE: i32 = 0x1000;
 /// The keyspace or table to create exists already.
 pub const ALREADY_EXISTS: i32 = 0x2400;
 
@@ -36,7 +38,7 @@ impl Refusal {
             0x0000 => "ServerError",
             PROTOCOL_ERROR => "ProtocolError",
             0x0100 => "BadCredentials",
-            0x1000 => "Unavailable",
+            UNAVAILABLE => "Unavailable",
             0x1001 => "Overloaded",
             0x1002 => "IsBootstrapping",
             0x1003 => "TruncateError",
@@ -98,9 +100,23 @@ pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     }
     let read = body.int().and_then(|code| Ok((code, body.string()?)));
     match read {
-        Ok((code, words)) => Refusal { code, message: String::from_utf8_lossy(words).into_owned() },
+        Ok((code, text)) => {
+            let mut message = String::from_utf8_lossy(text).into_owned();
+            if code == UNAVAILABLE
+                && let Ok((required, alive)) = read_replicas(body)
+            {
+                message.push_str(&format!(" ({required} required but only {alive} alive)"));
+            }
+            Refusal { code, message }
+        }
         Err(Short) => Refusal { code: -1, message: "an error that ends early".to_owned() },
     }
+}
+
+/// Required and alive replicas of an `Unavailable`: `native_protocol_v4.spec`, section 9.
+fn read_replicas(mut body: Body<'_>) -> Result<(i32, i32), Short> {
+    let _level = body.short()?;
+    Ok((body.int()?, body.int()?))
 }
 
 /// A column of rows, or a marker of a statement.
@@ -240,6 +256,15 @@ mod tests {
         }
         let full = Refusal { code: 0, message: "java.io.IOException: No space left on device".to_owned() };
         assert_eq!(full.failure().status, Status::NoSpace);
+    }
+
+    #[test]
+    fn unavailable_names_required_and_alive_replicas() {
+        let body = |fields: &[u8]| [b"\0\0\x10\0\0\x04text\0\x04".as_slice(), fields].concat();
+        let whole = refusal(opcode::ERROR, Body(&body(b"\0\0\0\x02\0\0\0\x01")));
+        assert_eq!(whole.message, "text (2 required but only 1 alive)");
+        // Without these fields, the text is all that is known.
+        assert_eq!(refusal(opcode::ERROR, Body(&body(b"\0\0"))).message, "text");
     }
 
     #[test]

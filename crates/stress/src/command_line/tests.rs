@@ -165,14 +165,13 @@ fn warnings_name_the_consequence() {
         ("write n=10 cl=SERIAL", "SERIAL"),
         ("read n=10 -schema keyspace=ks", "ignored"),
         ("write n=10 -insert visits=fixed(3)", "visits"),
+        ("write n=10 -mode native cql3 compression=lz4", "compression= has no effect"),
+        ("write n=10 -node whitelist a", "whitelist has no effect"),
         ("write n=10 -errors delay-policy=exponential", "delay-policy= and max-delay-ms= have no effect"),
         ("write n=10 -errors max-delay-ms=5", "delay-policy= and max-delay-ms= have no effect"),
         ("write n=10 cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 serial-cl=LOCAL_SERIAL", "LOCAL_SERIAL has no effect"),
         ("write n=10 -transport truststore=a ssl-ciphers=b", "ssl-ciphers= have no effect"),
-        ("write n=10 -log no-summary", "no-summary has no effect"),
-        ("write n=10 -compat 5 -reporting output-frequency=5s", "-reporting has no effect"),
-        ("write n=10 -compat 5 -credentials-file a", "-credentials-file has no effect"),
     ] {
         let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert!(settings.warnings.iter().any(|text| text.contains(warning)), "{line}: {:?}", settings.warnings);
@@ -185,6 +184,20 @@ fn defaults_have_no_warnings() {
     for line in ["write n=10", "read n=10 -errors ignore min-delay-ms=5", tls, "mixed n=10 -compat 5"] {
         let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
         assert_eq!(settings.warnings, Vec::<String>::new(), "{line}");
+    }
+}
+
+#[test]
+fn intervals_have_the_longer_of_two_lengths() {
+    for (line, interval_ms) in [
+        ("write n=10", 1_000),
+        ("write n=10 -log interval=250ms", 250),
+        ("write n=10 -compat 5 -log interval=100ms", 100),
+        ("write n=10 -compat 5 -reporting output-frequency=5s", 5_000),
+        ("write n=10 -compat 5 -log interval=9s -reporting output-frequency=5s", 9_000),
+    ] {
+        let Request::Run(settings) = parse_line(line).unwrap() else { panic!("{line}") };
+        assert_eq!(settings.interval_ms(), interval_ms, "{line}");
     }
 }
 
@@ -214,7 +227,54 @@ fn extensions_of_the_fork_are_read() {
     assert!(settings.transport.hostname_verification);
 }
 
+/// A pattern of option groups with their own options, most of them valid: for numbers and distributions of any range.
+fn group_pattern() -> String {
+    let n = "(0|1|[1-9][0-9]{0,10})[kmbKMB]?";
+    let d =
+        format!("~?(fixed\\({n}\\)|(uniform|GAUSSIAN|exp|extreme|qextr|seq|weibull)\\({n}\\.\\.{n}(,{n}){{0,3}}\\))");
+    let groups = [
+        format!(
+            "-pop (seq={n}\\.\\.{n}|dist={d})( no-wrap| contents=SORTED| read-lookback={d}| segment={n}/{n}){{0,2}}"
+        ),
+        format!("-col (n={d}|names=[a-c](,[a-c]){{0,3}}|slice)( size={d}| super={n}| timestamp={n}){{0,2}}"),
+        format!("-rate (threads={n}( (throttle|fixed|limit)={n}/s){{0,2}}|threads>={n} threads<={n}( auto)?|auto)"),
+        format!("-log (no-settings|no-summary|level=verbose|interval={n}(s|ms)?|file=a|hdrfile=b)( interval={n}ms)?"),
+        format!(
+            "-errors (ignore|skip-read-validation|retries={n})( min-delay-ms={n}| max-delay-ms={n}| delay-policy=linear){{0,2}}"
+        ),
+        format!(
+            "-insert (revisit={d}|visits={d}|partitions={d}|batchtype=(unlogged|COUNTER))( (select|row-population)-ratio={d}/{n}){{0,2}}"
+        ),
+        format!("-schema (replication\\((factor={n},?|dc1={n},?){{0,2}}\\)|keyspace=a|compaction\\(strategy=[A-Z]\\))"),
+        format!("-mode native cql3( unprepared| protocolVersion={n}| maxPending={n}| user=a password=b){{0,2}}"),
+        format!("-node [a-c](:{n})?(,[a-c](:{n})?){{0,3}}( whitelist)?|-port native={n}|-tokenrange split-factor={n}"),
+        "-compat (3\\.0|3\\.11|4|5)|-graph file=a op=b|-transport truststore=a ssl-ciphers=b".to_owned(),
+        format!("-reporting output-frequency={n}(ms|s|m|h|d) header-frequency={n}s|-sample live={n}|-jmx user=a"),
+    ];
+    groups.join("|")
+}
+
+/// The settings of arguments, used as a run uses them; `None` if they are refused.
+fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
+    let Ok(Request::Run(settings)) = parse(arguments) else { return None };
+    let _ = render_settings(&settings);
+    let _ = crate::explain::explain(&settings);
+    let _ = (settings.warmup_operations(), settings.interval_ms());
+    let text = serde_json::to_string(&settings).unwrap();
+    assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), *settings);
+    Some(settings)
+}
+
 proptest! {
+    #[test]
+    fn any_values_of_options_are_parsed_or_refused(
+        command in "(read|write|counter_write|mixed( ratio\\(read=[0-9],write=[0-9]\\))?)( n=[0-9]{1,12}[kmb]?| duration=[0-9]{1,4}[smhd])?",
+        groups in prop::collection::vec(prop::string::string_regex(&group_pattern()).unwrap(), 0..5),
+    ) {
+        let arguments: Vec<&str> = [command.as_str()].into_iter().chain(groups.iter().map(String::as_str)).collect();
+        let _ = use_settings(&arguments);
+    }
+
     #[test]
     fn any_arguments_are_parsed_or_refused(arguments in prop::collection::vec("\\PC{0,24}", 0..8)) {
         let _ = parse(&arguments);
@@ -236,12 +296,6 @@ proptest! {
         ]), 1..14)
     ) {
         let arguments: Vec<&str> = [command.as_str()].into_iter().chain(options).collect();
-        if let Ok(Request::Run(settings)) = parse(&arguments) {
-            let _ = render_settings(&settings);
-            let _ = crate::explain::explain(&settings);
-            let _ = settings.warmup_operations();
-            let text = serde_json::to_string(&settings).unwrap();
-            prop_assert_eq!(&serde_json::from_str::<Settings>(&text).unwrap(), &*settings);
-        }
+        let _ = use_settings(&arguments);
     }
 }

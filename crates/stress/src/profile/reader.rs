@@ -19,7 +19,6 @@ const KEYS: [&str; 10] = [
     "queries",
     "token_range_queries",
 ];
-const NAMES_RESERVED: [&str; 2] = ["insert", "validate"];
 
 pub struct Reader {
     pub mistakes: Vec<Mistake>,
@@ -95,7 +94,8 @@ impl Reader {
         }
         let extra_definitions =
             find("extra_definitions").map_or_else(Vec::new, |node| self.texts(node, "extra_definitions"));
-        let columns = find("columnspec").map_or_else(Vec::new, |node| self.columns(node));
+        let keys = table_definition.as_ref().map(|(text, _)| list_primary_key(text));
+        let columns = find("columnspec").map_or_else(Vec::new, |node| self.columns(node, keys.as_deref()));
         let insert = find("insert").map_or_else(InsertSpec::default, |node| self.insert(node));
         let queries = find("queries").map_or_else(Vec::new, |node| self.queries(node));
         let ranges = find("token_range_queries").map_or_else(Vec::new, |node| self.token_range_queries(node));
@@ -106,13 +106,7 @@ impl Reader {
             .flatten()
         {
             let name = name.to_lowercase();
-            if NAMES_RESERVED.contains(&name.as_str()) {
-                self.report(
-                    *line,
-                    format!("a query cannot be named {name}"),
-                    "insert and validate are built in; use another name",
-                );
-            } else if !names.insert(name.clone()) {
+            if !names.insert(name.clone()) {
                 self.report(*line, format!("two queries are named {name}"), "use different names");
             }
         }
@@ -191,7 +185,8 @@ impl Reader {
         }
     }
 
-    fn columns(&mut self, node: &Node) -> Vec<ColumnSpec> {
+    /// `keys`: the columns of the primary key, if the profile defines the table.
+    fn columns(&mut self, node: &Node, keys: Option<&[String]>) -> Vec<ColumnSpec> {
         let nodes = match &node.content {
             Content::List(nodes) => nodes.as_slice(),
             Content::Null => &[],
@@ -231,8 +226,11 @@ impl Reader {
                     }
                 }
             }
-            for (key, spec, max) in [("size", &column.size, SIZE_MAX), ("cluster", &column.cluster, i64::MAX)] {
-                if let Some((least, greatest)) = spec.as_ref().and_then(|spec| spec.range().ok())
+            // As in the tool, `cluster` has no effect outside the primary key.
+            let is_key = keys.is_none_or(|keys| keys.contains(&column.name.to_lowercase()));
+            let cluster = column.cluster.as_ref().filter(|_| is_key);
+            for (key, spec, max) in [("size", column.size.as_ref(), SIZE_MAX), ("cluster", cluster, i64::MAX)] {
+                if let Some((least, greatest)) = spec.and_then(|spec| spec.range().ok())
                     && (least < 0 || greatest > max)
                 {
                     let message = format!("{key} must be from 0 to {max}, got {least} to {greatest}");
@@ -262,6 +260,20 @@ fn is_near(key: &str, name: &str) -> bool {
     let prefix = key.bytes().zip(name.bytes()).take_while(|(a, b)| a == b).count();
     let suffix = key.bytes().rev().zip(name.bytes().rev()).take_while(|(a, b)| a == b).count();
     prefix + suffix + 2 >= key.len().max(name.len())
+}
+
+/// The columns in the clause `PRIMARY KEY (…)`, in lower case. Empty if the clause follows its only column.
+fn list_primary_key(definition: &str) -> Vec<String> {
+    let lower = definition.to_lowercase();
+    let clause = lower.split("primary").skip(1).find_map(|rest| rest.trim_start().strip_prefix("key"));
+    let Some(list) = clause.and_then(|rest| rest.trim_start().strip_prefix('(')) else { return Vec::new() };
+    let mut depth = 1;
+    let end = list.find(|c| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        depth == 0
+    });
+    let names = list[..end.unwrap_or(list.len())].split(['(', ')', ',']);
+    names.map(|name| name.trim().trim_matches('"').to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
 /// The name that `CREATE KEYSPACE` or `CREATE TABLE` defines, without its keyspace.

@@ -128,7 +128,7 @@ class Measure(FilePart):
 
     ledger: Boolean = False
     """Record the outcome of every write, and find missing acknowledged writes by a read-back after each trial. For YCSB
-    workloads; each trial loads a fresh store."""
+    workloads and rows of `cassandra-stress`; each trial loads a fresh store."""
 
     interval: Length | None = Field(default=None, examples=["100ms"])
     """Length of the intervals in which operations are counted. Default: `100ms` with `faults`, else `1s`, or shorter so

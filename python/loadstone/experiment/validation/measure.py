@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadstone.experiment.kind import KINDS, PLAIN
+from loadstone.experiment.kind import KINDS
 from loadstone.experiment.model.experiment import AT_MOST_FACTOR, DURATION_SECONDS, WARMUP_SECONDS, Measure
 from loadstone.experiment.validation.context import Context
 from loadstone.format import units
@@ -44,10 +44,10 @@ def check_ledger(context: Context) -> None:
     if not experiment.measure.ledger:
         return
     path = ("measure", "ledger")
-    if other := sorted({*experiment.kinds} - {PLAIN}):
-        context.add_mistake(
-            path, f"`measure.ledger` records writes of YCSB workloads, not of {other[0]}", "leave it out"
-        )
+    if kinds := sorted(kind for kind in experiment.kinds if not KINDS[kind].ledger):
+        able = " and ".join(kind for kind in KINDS if KINDS[kind].ledger)
+        message = f"`measure.ledger` records writes of {able}, not of {kinds[0]}"
+        context.add_mistake(path, message, "leave it out")
     if experiment.measure.verify:
         hint = "leave `verify` out: with a ledger every value read is checked as well"
         context.add_mistake(path, "`measure.ledger` and `measure.verify` cannot be combined", hint)

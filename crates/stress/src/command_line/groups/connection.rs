@@ -117,12 +117,14 @@ fn complete_replication(name: &str) -> Result<String, String> {
 }
 
 fn check_compaction(name: &str) -> Result<String, String> {
-    const CLASSES: [&str; 5] = [
+    // The last one is ScyllaDB's.
+    const CLASSES: [&str; 6] = [
         "SizeTieredCompactionStrategy",
         "LeveledCompactionStrategy",
         "TimeWindowCompactionStrategy",
         "DateTieredCompactionStrategy",
         "UnifiedCompactionStrategy",
+        "IncrementalCompactionStrategy",
     ];
     let class = name.strip_prefix(COMPACTION).unwrap_or(name);
     if CLASSES.contains(&class) { Ok(name.to_owned()) } else { Err(format!("Invalid compaction strategy: {name}")) }

@@ -33,6 +33,6 @@ pub trait WorkRules {
 
     /// Refuses a ledger for work that cannot have one.
     fn validate_ledger(&self, _phase: Phase) -> Result<(), Refusal> {
-        Err(Refusal::new("a ledger is for records only", "leave {ledger} out"))
+        Err(Refusal::new("this workload kind has no ledger", "leave {ledger} out"))
     }
 }

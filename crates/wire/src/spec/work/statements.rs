@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use loadstone_load::Refusal;
 use loadstone_stress::columns::ColumnsSpec;
-use loadstone_stress::spec::StressSpec;
+use loadstone_stress::spec::{Command, StressSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::rules::WorkRules;
 use crate::merge::Merge;
-use crate::spec::TrialSpec;
+use crate::spec::{Phase, TrialSpec};
 
 /// Statements, and the generator of their values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,7 +24,13 @@ pub enum StatementsSpec {
 
 /// Statements name their tables.
 impl WorkRules for StatementsSpec {
-    fn validate(&self, _spec: &TrialSpec) -> Result<(), Refusal> {
+    fn validate(&self, spec: &TrialSpec) -> Result<(), Refusal> {
+        if spec.ledger.is_some() && spec.run.is_none_or(|run| i64::try_from(run).is_err()) {
+            return Err(Refusal::new(
+                "a ledger of statements needs the time from which the timestamps of writes count",
+                "set {run} to the start of the run, us since 1970",
+            ));
+        }
         let checked = match self {
             Self::Stress(stress) => stress.check(),
             Self::Columns(columns) => columns.check(),
@@ -33,6 +39,31 @@ impl WorkRules for StatementsSpec {
             let message = format!("{{work.{}}}: {}", invalid.field, invalid.reason);
             Refusal::new(message, format!("change {{work.{}}}", invalid.field))
         })
+    }
+
+    /// The timestamp of a write is its only mark: values depend on the partition alone, and counters have no timestamps.
+    fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {
+        let Self::Stress(work) = self else {
+            return Err(Refusal::new("a ledger of statements is for the generator stress only", "leave {ledger} out"));
+        };
+        let writes = |command| work.mix.get(&command).is_some_and(|weight| *weight > 0.0);
+        if phase != Phase::Run || !writes(Command::Write) || writes(Command::CounterWrite) {
+            return Err(Refusal::new(
+                "a ledger of cassandra-stress is for runs that write rows, without counters",
+                "leave {ledger} out, or change {work.mix}",
+            ));
+        }
+        if work.timestamp_us.is_some() {
+            let hint = "leave {work.timestamp_us} out";
+            return Err(Refusal::new("a ledger sets the timestamps of writes", hint));
+        }
+        if !work.row_population_ratio.is_full() {
+            return Err(Refusal::new(
+                "a ledger needs a value in every column: a null has no timestamp",
+                "set {work.row_population_ratio} to fixed(1)/1",
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,322 @@
+//! Reads back the rows of a run of cassandra-stress, and judges them by the timestamps of their values.
+//!
+//! Values depend on the partition only, so the write that made one is known by its timestamp: the start of the run plus
+//! the index of the operation, in µs. The server keeps the value with the highest timestamp. The order of writes is
+//! therefore known without their times, and a retried write is the same write.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use loadstone_kinds::mapping::Mapping;
+use loadstone_kinds::stress::{StressOperation, StressWork};
+use loadstone_load::Workload;
+use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Outcome, State};
+use loadstone_load::version::Version;
+use loadstone_session::statements::{Cells, Statement, StatementStore, Statements, Values};
+use loadstone_session::{Connection, Options, ReadLevel};
+use loadstone_wire::error::{EngineError, ErrorKind};
+use loadstone_wire::spec::TrialSpec;
+
+use super::findings::{Crash, Findings, Proof, Reading};
+
+/// Attempts at a read: a server that was just restarted may need some time.
+const ATTEMPTS: u32 = 5;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
+/// A run whose writes are compared with the rows of a store.
+pub struct TimestampReadBack<'a, E> {
+    /// The spec of the run.
+    pub spec: &'a TrialSpec,
+    /// Its operations.
+    pub work: &'a StressWork,
+    /// The names of its columns.
+    pub columns: &'a [String],
+    /// The statement that reads the values of a partition, then their timestamps.
+    pub select: String,
+    /// The timestamp of the operation at index 0, µs since 1970.
+    pub start_us: i64,
+    /// The number of writes that may have been sent.
+    pub writes: u64,
+    /// Its ledgers.
+    pub evidence: &'a E,
+    /// When the system crashed, ns of Unix time.
+    pub crash: Option<u64>,
+    /// The findings so far.
+    pub findings: Findings,
+}
+
+/// A partition that the run wrote.
+#[derive(Debug)]
+struct Partition {
+    /// The index of one of its writes.
+    sample: u64,
+    /// The index of its last acknowledged write.
+    last: Option<u64>,
+}
+
+/// The write whose values a partition has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RowState {
+    /// A value that no known write made: no conclusion about earlier writes.
+    Unknown,
+    /// Nothing, or the state before the run.
+    Before,
+    /// The write at this index.
+    Write(u64),
+}
+
+/// Partitions by key.
+type Partitions = HashMap<Vec<u8>, Partition>;
+/// The states of partitions, by [`Partition::sample`].
+type RowStates = HashMap<u64, RowState>;
+
+/// The result of one pass over all partitions.
+#[derive(Debug, Default)]
+struct Pass {
+    states: RowStates,
+    reading: Reading,
+    /// Absent if no value can be damaged.
+    proof: Option<Proof>,
+}
+
+/// A value and its timestamp, µs.
+type Cell<'a> = Option<(&'a [u8], i64)>;
+
+fn unread(message: String) -> EngineError {
+    let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
+    error.hint("repair the store and repeat the command: it must read every row")
+}
+
+fn store_error(error: EngineError) -> EngineError {
+    if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
+}
+
+impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
+    /// Reads the rows of a store of this type back.
+    pub fn run<S: StatementStore>(mut self) -> Result<Findings, EngineError> {
+        let partitions = self.partitions();
+        let own = self.open::<S>(None)?;
+        self.findings.guarantee(own.guarantee().loss_ns_max());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| unread(format!("cannot start an executor: {error}")))?;
+        let local = tokio::task::LocalSet::new();
+        // At the workload's own level first: a read at a stronger level repairs the replicas that it contacts.
+        let earlier = local.block_on(&runtime, self.pass(&own, &partitions))?;
+        let mut stronger_pass = None;
+        let own_level = self.own_level(S::read_levels());
+        for stronger in S::read_levels().iter().take_while(|level| own_level.as_deref() != Some(level.name)) {
+            let pass = self.open::<S>(Some(*stronger)).and_then(|store| {
+                let pass = local.block_on(&runtime, self.pass(&store, &partitions));
+                store.close().map_err(store_error).and(pass)
+            });
+            match pass {
+                Ok(pass) => {
+                    stronger_pass = Some((pass, stronger.name.to_owned()));
+                    break;
+                }
+                // Servers that this level needs are unavailable.
+                Err(error) if error.kind == ErrorKind::Unread => self.findings.note_weaker_level(),
+                Err(error) => return Err(error),
+            }
+        }
+        let level = stronger_pass.as_ref().map(|(_, level)| level.clone());
+        self.findings.levels(level.or_else(|| own_level.clone()), own_level);
+        let earlier_states = earlier.states.clone();
+        let Pass { states, reading, proof } = stronger_pass.map_or(earlier, |(pass, _)| pass);
+        self.findings.prove(proof);
+        self.findings.add(reading);
+        self.account(&partitions, &states, &earlier_states);
+        own.close().map_err(store_error)?;
+        Ok(self.findings)
+    }
+
+    /// The partitions that the run wrote, by their keys.
+    fn partitions(&self) -> Partitions {
+        let mut partitions = Partitions::new();
+        self.visit_writes(|index, key, state| {
+            let partition = partitions.entry(key.to_vec()).or_insert_with(|| Partition { sample: index, last: None });
+            if is_acknowledged(state) {
+                partition.last = Some(index);
+            }
+        });
+        partitions
+    }
+
+    /// Visits the writes that were sent, in their order: index, key and state.
+    fn visit_writes(&self, mut visit: impl FnMut(u64, &[u8], State)) {
+        let mut operation = StressOperation::default();
+        for (index, number) in self.work.writes(self.writes) {
+            if let Some(state) = self.evidence.state(index, number) {
+                self.work.fill(index, &mut operation);
+                visit(index, &operation.row().key, state);
+            }
+        }
+    }
+
+    /// Counts the acknowledged writes by their fate.
+    fn account(&mut self, partitions: &Partitions, decisive: &RowStates, earlier: &RowStates) {
+        let crash = self.crash.map(|at_ns| Crash { at_ns });
+        let mut findings = std::mem::take(&mut self.findings);
+        self.visit_writes(|index, key, state| {
+            let Some(partition) = partitions.get(key).filter(|_| is_acknowledged(state)) else { return };
+            let is_missing = |rows: &RowStates| match rows.get(&partition.sample) {
+                Some(RowState::Write(last)) => Some(*last < index),
+                Some(RowState::Before) => Some(true),
+                Some(RowState::Unknown) | None => None,
+            };
+            let fate = match is_missing(decisive) {
+                Some(true) => Fate::Lost,
+                Some(false) => Fate::Proven,
+                None => Fate::Undecided,
+            };
+            let missed = is_missing(earlier) == Some(true);
+            findings.account(&Outcome { index, span: self.evidence.span(index), fate, missed }, crash);
+        });
+        self.findings = findings;
+    }
+
+    /// The level of the workload's reads. If it is not set, it is the weakest.
+    fn own_level(&self, levels: &[ReadLevel]) -> Option<String> {
+        let set = self.spec.store.properties.get(levels.first()?.property);
+        Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
+    }
+
+    /// Opens the store as the run did, except for the read level if `level` is given.
+    fn open<S: StatementStore>(&self, level: Option<ReadLevel>) -> Result<S, EngineError> {
+        let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
+        if let Some(level) = level {
+            properties.insert(level.property.to_owned(), level.name.to_owned());
+        }
+        let durability = self.spec.store.durability.into();
+        S::open(&Options { properties, durability, clients: 1, ..Options::default() }).map_err(store_error)
+    }
+
+    /// Reads and judges all partitions.
+    async fn pass<S: StatementStore>(&self, store: &S, partitions: &Partitions) -> Result<Pass, EngineError> {
+        let statement = Statement { text: self.select.clone(), writes: false, prepared: true };
+        let mut session = store.statements(&Arc::from([statement]));
+        session.connect().await.map_err(store_error)?;
+        let mut pass = Pass::default();
+        let (mut cells, mut values) = (Cells::default(), Values::default());
+        let mut scratch = StressOperation::default();
+        for (key, partition) in partitions {
+            values.clear();
+            values.push(key);
+            read(&mut session, &values, &mut cells).await?;
+            let mut state = RowState::Write(u64::MAX);
+            for (column, name) in self.columns.iter().enumerate() {
+                let cell = self.cell(&cells, column)?;
+                let (finding, content) = self.judge(partition, key, column, cell, &mut scratch);
+                state = state.min(match (finding, content) {
+                    (Finding::Corrupt | Finding::Phantom(_), _) => RowState::Unknown,
+                    (_, FieldValue::Of(version)) => RowState::Write(version.index),
+                    _ => RowState::Before,
+                });
+                pass.reading.add(finding, content, key, name);
+                if let (Finding::Fine | Finding::CameTrue, Some(_), Some(cell), None) =
+                    (finding, partition.last, cell, pass.proof.as_ref())
+                {
+                    pass.proof = Some(self.prove(partition, key, column, cell, &mut scratch));
+                }
+            }
+            pass.reading.end_record();
+            pass.states.insert(partition.sample, state);
+        }
+        session.cleanup().await;
+        Ok(pass)
+    }
+
+    /// A column of an answer: values come first, then their timestamps. An answer of another shape proves nothing.
+    fn cell<'a>(&self, cells: &'a Cells, column: usize) -> Result<Cell<'a>, EngineError> {
+        let columns = self.columns.len();
+        if cells.rows() == 0 {
+            return Ok(None);
+        }
+        if cells.rows() > 1 || cells.width() != 2 * columns {
+            let (rows, width) = (cells.rows(), cells.width());
+            return Err(unread(format!(
+                "a partition must have one row of {columns} values and their timestamps, got {rows} with {width} columns"
+            )));
+        }
+        match (cells.get(0, column), cells.get(0, columns + column).map(<[u8; 8]>::try_from)) {
+            (None, None) => Ok(None),
+            (Some(value), Some(Ok(stamp))) => Ok(Some((value, i64::from_be_bytes(stamp)))),
+            _ => {
+                Err(unread(format!("the column {} has a value or a timestamp without the other", self.columns[column])))
+            }
+        }
+    }
+
+    /// Judges the value of a column by the write that its timestamp names. A value from before the run is not compared.
+    fn judge(
+        &self,
+        partition: &Partition,
+        key: &[u8],
+        column: usize,
+        cell: Cell<'_>,
+        scratch: &mut StressOperation,
+    ) -> (Finding, FieldValue) {
+        let lost_or = |other| partition.last.map_or(other, |last| Finding::Lost(Some(last)));
+        let Some((value, stamp_us)) = cell else { return (lost_or(Finding::NotLoaded), FieldValue::Absent) };
+        let Ok(index) = u64::try_from(stamp_us.saturating_sub(self.start_us)) else {
+            return (lost_or(Finding::OtherRun), FieldValue::OtherRun);
+        };
+        let content = FieldValue::Of(Version::run(index));
+        let number = self.work.write_number(index).filter(|number| *number < self.writes);
+        let state = number.and_then(|number| {
+            self.work.fill(index, scratch);
+            if scratch.row().key == key { self.evidence.state(index, number) } else { None }
+        });
+        let finding = match (partition.last, state) {
+            (_, None | Some(State::Refused)) => Finding::Phantom(index),
+            _ if scratch.row().columns().nth(column).flatten() != Some(value) => {
+                return (Finding::Corrupt, FieldValue::Unreadable);
+            }
+            (Some(last), _) if index < last => Finding::Lost(Some(last)),
+            (_, Some(State::Acknowledged | State::Retried)) => Finding::Fine,
+            (_, Some(State::Maybe | State::Unknown)) => Finding::CameTrue,
+        };
+        (finding, content)
+    }
+
+    /// Damages an answer in memory, and reports whether the read-back finds it. A damaged row of the store could not be
+    /// repaired: the repair would need another timestamp.
+    fn prove(
+        &self,
+        partition: &Partition,
+        key: &[u8],
+        column: usize,
+        (value, stamp_us): (&[u8], i64),
+        scratch: &mut StressOperation,
+    ) -> Proof {
+        let mut damaged = value.to_vec();
+        match damaged.last_mut() {
+            Some(byte) => *byte ^= 1,
+            None => damaged.push(0),
+        }
+        let (corrupt, _) = self.judge(partition, key, column, Some((&damaged, stamp_us)), scratch);
+        let (removed, _) = self.judge(partition, key, column, None, scratch);
+        Proof::from_answer(corrupt == Finding::Corrupt, matches!(removed, Finding::Lost(Some(_))))
+    }
+}
+
+const fn is_acknowledged(state: State) -> bool {
+    matches!(state, State::Acknowledged | State::Retried)
+}
+
+/// Executes the statement until the server answers.
+async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
+    for attempt in 1.. {
+        let status = session.execute(0, values, cells).await;
+        if status.is_ok() {
+            break;
+        }
+        let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
+        if attempt == ATTEMPTS {
+            return Err(unread(format!("cannot read a row: {}: {message}", status.name())));
+        }
+        tokio::time::sleep(BETWEEN_ATTEMPTS).await;
+    }
+    Ok(())
+}
