@@ -248,7 +248,7 @@ def test_ledger_finds_writes_older_than_the_rows(ledger: Ledger, stress: Stress)
         ledger.run(spec)
         status, findings, _ = ledger.read_back(spec)
     assert status == 1
-    # No write of the run made the newer rows: the fate of its own writes is unknown.
+    # No write of the run made the newer rows: the fate of the run's writes is unknown.
     assert (findings["found"]["phantom"], findings["lost"]["writes"], findings["proven"]["writes"]) == (100, 0, 0)
 
 
