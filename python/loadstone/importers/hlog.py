@@ -179,7 +179,8 @@ def parse_log(source: Source) -> HistogramLog:
     log = HistogramLog(find_unit(source, logging is not None))
     untagged = logging[1] if logging else ALL.upper()
     lines: dict[str, list[tuple[float, float, Histogram]]] = {}
-    spans: set[tuple[str, float, float]] = set()
+    earlier: set[tuple[str, float, float, str]] = set()
+    is_engines = UNIT in source.text
     for index, line in enumerate(source.lines):
         if not line.strip() or line.startswith(("#", '"')):
             source.used.add(index)
@@ -194,12 +195,15 @@ def parse_log(source: Source) -> HistogramLog:
                 raise ValueError(f"it has {len(parts)} fields instead of 4")
             start, length = parse_number(parts[0]), parse_number(parts[1])
             histogram = decode_any_version(parts[3])
-        span = (tag, start or 0.0, length or 0.0)
-        if span in spans and length:
+        span = (start or 0.0, length or 0.0)
+        # The engine adds a line for operations that end after their interval. Only lines of one value may be equal.
+        repeated = parts[3] if sum(histogram.counts.values()) > 1 else str(index)
+        identity = (tag, *span, repeated if is_engines else "")
+        if identity in earlier and length:
             hint = "import the log of each process as a file: loadstone import --processes"
-            raise source.error_at(f"the interval of {tag} at {span[1]:g} s occurs twice", hint, index)
-        spans.add(span)
-        lines.setdefault(tag, []).append((*span[1:], histogram))
+            raise source.error_at(f"the interval of {tag} at {span[0]:g} s occurs twice", hint, index)
+        earlier.add(identity)
+        lines.setdefault(tag, []).append((*span, histogram))
         source.used.add(index)
     drop_warmup(lines, float(source.facts.get(WARMUP, 0)))
     if not any(histogram.counts for intervals in lines.values() for _, _, histogram in intervals):
