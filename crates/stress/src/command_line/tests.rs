@@ -83,6 +83,11 @@ fn compare(text: &'static str, compat: Compat) -> usize {
             Ok(Request::Print(text)) => (0, text),
             Err(error) => (error.exit, error.text),
         };
+        // Scylla's fork accepts its own compaction strategy, and so do we.
+        if record.line.contains("IncrementalCompactionStrategy") {
+            assert_eq!((exit, record.exit), (0, 1));
+            continue;
+        }
         assert_eq!((exit, output), (record.exit, expand_help(&record.output, compat)), "{}", record.line);
     }
     records.len()
@@ -246,7 +251,7 @@ fn group_pattern() -> String {
             "-insert (revisit={d}|visits={d}|partitions={d}|batchtype=(unlogged|COUNTER))( (select|row-population)-ratio={d}/{n}){{0,2}}"
         ),
         format!("-schema (replication\\((factor={n},?|dc1={n},?){{0,2}}\\)|keyspace=a|compaction\\(strategy=[A-Z]\\))"),
-        format!("-mode native cql3( unprepared| protocolVersion={n}| maxPending={n}| user=a password=b){{0,2}}"),
+        format!("-mode native cql3( unprepared| protocolVersion={n}| maxPending={n}| user=a){{0,2}}"),
         format!("-node [a-c](:{n})?(,[a-c](:{n})?){{0,3}}( whitelist)?|-port native={n}|-tokenrange split-factor={n}"),
         "-compat (3\\.0|3\\.11|4|5)|-graph file=a op=b|-transport truststore=a ssl-ciphers=b".to_owned(),
         format!("-reporting output-frequency={n}(ms|s|m|h|d) header-frequency={n}s|-sample live={n}|-jmx user=a"),
@@ -254,7 +259,8 @@ fn group_pattern() -> String {
     groups.join("|")
 }
 
-/// The settings of arguments, used as a run uses them; `None` if they are refused.
+/// The settings of arguments, used as a run uses them; `None` if they are refused. They have no passwords, which are never
+/// serialized.
 fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
     let Ok(Request::Run(settings)) = parse(arguments) else { return None };
     let _ = render_settings(&settings);
