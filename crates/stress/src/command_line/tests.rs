@@ -267,7 +267,8 @@ fn use_settings(arguments: &[&str]) -> Option<Box<Settings>> {
     let _ = crate::explain::explain(&settings);
     let _ = (settings.warmup_operations(), settings.interval_ms());
     let text = serde_json::to_string(&settings).unwrap();
-    assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), *settings);
+    // As text, because the mean of an empty range is not a number, and so not equal to itself.
+    assert_eq!(serde_json::to_string(&serde_json::from_str::<Settings>(&text).unwrap()).unwrap(), text);
     Some(settings)
 }
 
