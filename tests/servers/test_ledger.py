@@ -273,7 +273,7 @@ def test_half_done_insert_was_not_refused(engine: Engine) -> None:
         (f"run null {WORK} ledger=x segment=0/2 -threads 2 operationcount=2", "number of their run", "runnumber="),
         (
             "run null workload=TimeSeriesWorkload recordcount=10 seed=1 ledger=x operationcount=1",
-            "records only",
+            "has no ledger",
             "leave ledger out",
         ),
     ],
