@@ -20,7 +20,7 @@ from loadstone.results.value import PERCENTILES, Value
 
 ROOT = Path(__file__).resolve().parent.parent
 LOADSTONE = str(Path(sys.executable).with_name("loadstone"))
-SYSTEMS = ("rocksdb", "lmdb", "fjall", "redb", "hse")
+SYSTEMS = ("rocksdb", "lmdb", "fjall", "redb", "null")
 LETTERS = ("a", "b", "c", "d")
 CLIENTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96)
 REPEATS = 50
@@ -31,9 +31,9 @@ OPEN_SECONDS, OPEN_BYTES = 2.0, 500e6
 
 EXPERIMENT = f"""
 question: Which of five stores holds most at any number of clients?
-systems: [{", ".join(SYSTEMS)}]
+systems: {list(SYSTEMS)}
 workload: {{file: "{ROOT}/workloads/workload{{letter}}", properties: {{recordcount: 1000}}}}
-vary: {{system: [{", ".join(SYSTEMS)}], letter: [{", ".join(LETTERS)}], clients: {list(CLIENTS)}}}
+vary: {{system: {list(SYSTEMS)}, letter: {list(LETTERS)}, clients: {list(CLIENTS)}}}
 repeats: {REPEATS}
 compare: {{by: system, baseline: lmdb}}
 """
