@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from loadstone.errors import LoadstoneError
-from loadstone.results import export
 from loadstone.results.folder import UNDER_WAY, Folder
 from loadstone.results.redaction import Redaction
 from loadstone.results.result_set import ResultSet
@@ -106,7 +105,10 @@ def check_member(path: Path, member: zipfile.ZipInfo) -> None:
 
 def write_everything(results: ResultSet, directory: Path) -> None:
     """Writes each table as Parquet and each histogram log below a directory. Raises LoadstoneError."""
+    # On demand, because every command that opens a folder imports this module.
     import pyarrow.parquet as pq
+
+    from loadstone.results import export
 
     tables = {
         "figures": export.figures_table,
