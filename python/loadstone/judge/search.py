@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from loadstone.format import units
 from loadstone.judge.checks import attempts, errors, rate, too_few_samples
 from loadstone.judge.figures import count_operations
 from loadstone.judge.finding import Finding, Severity
@@ -105,7 +106,8 @@ def sample_load(trial: TrialResult, findings: Sequence[Finding], rule: Rule, set
         if too_few_samples.has_few_samples(
             figure.n, term.metric, settings.check_threshold(too_few_samples.NAME, "beyond")
         ):
-            lacking = lacking or f"n={figure.n:,} is too small for {term.metric}: measure longer"
+            few = f"{units.count_noun(figure.n, 'operation')} {'is' if figure.n == 1 else 'are'} too few"
+            lacking = lacking or f"{few} for {term.metric}: measure longer"
     # A bound can be below the limit while the true figure is above it: that does not hold.
     meets = None if rule.objective is None or lacking else rule.objective.is_met_by(figures) and not bounds
     missed = next((finding.message for finding in findings if finding.check == rate.RATE_NOT_HELD), "")
