@@ -44,6 +44,13 @@ def test_refused_store_value_precedes_trials(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists()
 
 
+def test_extremes_of_a_sweep_are_checked(tmp_path: Path) -> None:
+    system = "systems: {a: {store: 'null', properties: {null.delay: '{delay}'}}}\n"
+    stderr = errors(tmp_path, f"{system}{TINY}vary: {{delay: [1, 100us, 2], clients: [1, 2, 4000000]}}\n")
+    assert 'null.delay must be microseconds from 0 to 1000000, got "100us"' in stderr
+    assert "threadcount must be at most 1000000, got 4000000" in stderr
+
+
 def test_unreachable_server_is_reported(tmp_path: Path) -> None:
     text = f"systems: {{redis: {{properties: {{redis.host: 127.0.0.1, redis.port: 1}}}}}}\n{TINY}"
     assert "error: cannot connect to 127.0.0.1:1: Connection refused\nhint: start the server" in errors(tmp_path, text)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 
 from loadstone.engine.describe import describe_engine
 from loadstone.errors import LoadstoneError
@@ -79,8 +81,21 @@ def raise_all(failures: dict[str, LoadstoneError]) -> None:
 
 def front_end_checks(plan: Plan) -> Iterator[Callable[[], object]]:
     """The checks of each variant's workload kind."""
-    for variant in plan.variants[:CHECKED_MAX]:
+    for variant in extreme_variants(plan.variants)[:CHECKED_MAX]:
         yield from kind_of(variant).preflight(with_expected_address(variant))
+
+
+def extreme_variants(variants: Iterable[Variant]) -> list[Variant]:
+    """Of variants that differ only in their number of clients, those with the fewest and the most clients.
+
+    Every limit on the number of clients is a minimum or a maximum, and each check starts an engine.
+    """
+    groups: dict[str, list[Variant]] = {}
+    for variant in variants:
+        key = repr(replace(variant, config={}, slug="", clients=0, load_clients=0))
+        groups.setdefault(key, []).append(variant)
+    ends = [sorted(group, key=attrgetter("clients"))[:: max(len(group) - 1, 1)] for group in groups.values()]
+    return list(chain.from_iterable(ends))
 
 
 def start_checks(plan: Plan) -> list[Callable[[], object]]:
