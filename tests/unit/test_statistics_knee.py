@@ -340,3 +340,15 @@ def test_collapse_sentence_states_medians() -> None:
     assert text.startswith("throughput is highest at 16 clients, 8,100 op/s; its plateau is 7,880 op/s, ")
     # The fit averages the last two loads.
     assert text.endswith("to 4,200 op/s at 64 clients")
+
+
+def test_uncertain_fall_is_stated() -> None:
+    throughputs = {1.0: 603, 2.0: 385, 4.0: 340, 8.0: 335, 16.0: 360, 32.0: 350}
+    scatter = (0.8, 1.0, 1.2)
+    points = {
+        load: {block: most * 1000 * scatter[(block + 2 * at) % 3] for block in range(3)}
+        for at, (load, most) in enumerate(throughputs.items())
+    }
+    text = knee_text(find_knee(points))
+    assert text.startswith("throughput levels off at 603,000 op/s; ")
+    assert text.endswith("whether throughput falls from 603,000 op/s at 1 client to 350,000 op/s at 32 clients")

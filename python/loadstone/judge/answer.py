@@ -38,7 +38,12 @@ def answer_question(judgement: Judgement, metrics: Sequence[str], matters: float
     # For a sweep over clients the question is where throughput levels off, not how each point compares with the first.
     if comparisons and not (curves and comparisons[0].by == "clients"):
         answers = compare_variants(judgement, metrics, matters)
-        return [*answers, "; ".join(name_knees(curves))] if curves and is_sweep(comparisons) else answers
+        if not (curves and is_sweep(comparisons)):
+            return answers
+        knees = "; ".join(name_knees(curves))
+        # Ranges of medians answer nothing where no claim is possible.
+        is_claimable = any(comparison.claim != "impossible" for comparison in comparisons)
+        return [*answers, knees] if is_claimable else [knees, *answers]
     if curves:
         return ["; ".join(name_knees(curves)), *describe_knee(judgement)]
     return describe_single_variant(judgement, metrics)

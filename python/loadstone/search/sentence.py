@@ -56,10 +56,14 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
     else:
         where = f"at {upper} or less"
     text = f"throughput{of} levels off at {plateau}; {share} of that is reached {where}"
+    # A plateau is not a maximum: it is the mean of several loads, and single loads lie above it.
+    load, most = knee.peak
+    peak = format_throughput(most)
+    end = knee.medians[-1]
+    if knee.collapse is None and end < most * (1 - 2 * TOLERANCE):
+        text += f"; the repeats differ too much to decide whether throughput falls from {peak} at"
+        text += f" {units.load_over(load, over)} to {format_throughput(end)} at {last}"
     if knee.collapse is not None:
-        # A plateau is not a maximum: it is the mean of several loads, and single loads lie above it.
-        load, most = knee.peak
-        peak = format_throughput(most)
         mean = "" if plateau == peak else f"its plateau is {plateau}, and "
         text = f"throughput{of} is highest at {units.load_over(load, over)}, {peak}"
         text += f"; {mean}{share} of that is reached {where}"
@@ -70,11 +74,7 @@ def knee_text(knee: Knee, over: Over = "clients", whose: str = "") -> str:
         return text
     high, low = knee.collapse
     # The median, as in the table: the fit averages neighbours that rise again.
-    end = format_throughput(knee.medians[-1])
-    where = (
-        f"between {units.format_load(high)} and {units.load_over(low, over)}, "
-        f"to {end} at {units.load_over(knee.loads[-1], over)}"
-    )
+    where = f"between {units.format_load(high)} and {units.load_over(low, over)}, to {format_throughput(end)} at {last}"
     return f"{text}; throughput falls below that again {where}"
 
 
