@@ -257,12 +257,11 @@ def test_invalid_trials_and_open_loops_add_no_points() -> None:
         (["lmdb"], "throughput still rises at 64 clients (63,800 op/s there)"),
         (
             ["a", "b"],
-            "throughput of system=a still rises at 64 clients (63,800 op/s there);"
-            " throughput of system=b still rises at 64",
+            "throughput of a still rises at 64 clients (63,800 op/s there); throughput of b still rises at 64",
         ),
         (
             ["a", "b", "c", "d", "e"],
-            "throughput of system=c still rises at 64 clients (63,800 op/s there); and 2 more",
+            "throughput of c still rises at 64 clients (63,800 op/s there); and 2 more",
         ),
     ],
 )

@@ -165,9 +165,10 @@ def summarize_searches(searches: Sequence[Search]) -> str:
 
 
 def name_contexts(contexts: Sequence[VariantKey]) -> list[str]:
-    """Each context's name, without the parts that all of them share."""
+    """Each context's name, without the parts that all of them share; a system by its name alone."""
     shared = set.intersection(*map(set, contexts)) if contexts else set()
-    return [variant_name(tuple(pair for pair in context if pair not in shared)) for context in contexts]
+    own = [tuple(pair for pair in context if pair not in shared) for context in contexts]
+    return [str(pairs[0][1]) if [name for name, _ in pairs] == ["system"] else variant_name(pairs) for pairs in own]
 
 
 def count_omitted(number: int) -> list[str]:
