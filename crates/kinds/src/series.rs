@@ -43,7 +43,7 @@ impl Target<SeriesWork> for SeriesTarget {
     }
 
     fn open(&self, options: &Options) -> Result<Opened<SeriesWork>, EngineError> {
-        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client)))
+        Ok(Opened::with_records(self.0.open(options)?, |client| Box::new(client), |client| Box::new(client)))
     }
 }
 

@@ -77,10 +77,11 @@ pub struct Opened<W> {
 type NewCrew<W> = Box<dyn FnOnce(Arc<Task<W>>, bool) -> Crew>;
 
 impl<W: Work<VirtualSession>> Opened<W> {
-    /// A store of records. `to_thread` makes a client on its own thread.
+    /// A store of records. `to_thread` makes a client on its own thread, and `to_task` a client of an executor.
     pub fn with_records(
         store: Arc<dyn OpenRecordStore>,
         to_thread: impl Fn(Client<VirtualSession, W>) -> Box<dyn ThreadClient> + Send + Sync + 'static,
+        to_task: impl Fn(Client<VirtualSession, W>) -> Box<dyn TaskClient> + Send + Sync + 'static,
     ) -> Self {
         let open: Arc<dyn OpenStore> = Arc::clone(&store) as _;
         let crew = move |task, by_thread| {
@@ -88,7 +89,7 @@ impl<W: Work<VirtualSession>> Opened<W> {
             if by_thread {
                 Crew::Threads(Box::new(move || new().map(&to_thread)))
             } else {
-                Crew::Tasks(Box::new(move || Ok(Box::new(new()?))))
+                Crew::Tasks(Box::new(move || new().map(&to_task)))
             }
         };
         Self { store: open, crew: Box::new(crew) }

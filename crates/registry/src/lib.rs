@@ -43,7 +43,7 @@ pub static STORES: &[RecordTarget] = &[
     RecordTarget::new_remote::<Postgres>(),
     RecordTarget::new_remote::<PostgreNoSql>(),
     RecordTarget::new_remote::<Cassandra>(),
-    RecordTarget::new_embedded::<Null>(),
+    RecordTarget::new_instant::<Null>(),
 ];
 
 /// The stores of files.

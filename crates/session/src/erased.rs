@@ -153,9 +153,16 @@ impl VirtualSession {
         Self { session: Box::new(session), slot: Slot::default() }
     }
 
-    /// The session itself, if it is of this type.
-    pub fn downcast<S: Session + 'static>(&mut self) -> Option<&mut S> {
-        self.session.any().downcast_mut()
+    /// The session itself if it is of this type, otherwise `self`.
+    pub fn downcast<S: Session + 'static>(&mut self) -> Result<&mut S, &mut Self> {
+        if !self.session.any().is::<S>() {
+            return Err(self);
+        }
+        // Once more: the borrow of a returned reference would last in the other case, too.
+        match self.session.any().downcast_mut() {
+            Some(session) => Ok(session),
+            None => unreachable!("a session changes its type"),
+        }
     }
 }
 

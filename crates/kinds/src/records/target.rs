@@ -5,10 +5,11 @@ use loadstone_session::null::NullSession;
 use loadstone_session::{EngineError, Options, RecordStore};
 
 use super::{Records, RecordsOf};
+use loadstone_measure::alarm::Alarm;
 use loadstone_measure::borders::Borders;
-use loadstone_measure::client::{ClientContext, drive_closed, drive_thread};
+use loadstone_measure::client::{ClientContext, drive, drive_closed, drive_thread};
 use loadstone_measure::clock::ThreadTimer;
-use loadstone_measure::crew::{Client, Opened, Target, ThreadClient};
+use loadstone_measure::crew::{Client, Future, Opened, Target, TaskClient, ThreadClient};
 use loadstone_measure::task::Task;
 
 type RecordTask = Task<Records<RecordsOf>>;
@@ -16,23 +17,34 @@ type RecordTask = Task<Records<RecordsOf>>;
 /// The closed loop of a client on its own thread, compiled for one type of store.
 type ClosedLoop = fn(&RecordTask, &Borders, ThreadTimer, &mut VirtualSession, ClientContext<'_>);
 
+/// The loop of a client of an executor, compiled for one type of store.
+type TaskLoop =
+    for<'a> fn(&'a RecordTask, &'a Borders, &'a Alarm, &'a mut VirtualSession, ClientContext<'a>) -> Future<'a, ()>;
+
 /// A type of store of records.
 #[derive(Debug)]
 pub struct RecordTarget {
     pub store: StoreType,
     closed: Option<ClosedLoop>,
+    tasks: Option<TaskLoop>,
 }
 
 impl RecordTarget {
     /// A store whose calls take a microsecond: its closed loop is compiled for its session type. On LMDB, virtual calls
     /// and futures kept in memory would take 2 to 4 % of an operation (`make bench`).
     pub const fn new_embedded<S: RecordStore>() -> Self {
-        Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>) }
+        Self { store: StoreType::describe::<S>(), closed: Some(drive_embedded::<S>), tasks: None }
+    }
+
+    /// A store whose calls take nanoseconds, so that one executor drives thousands of its clients. Virtual calls to
+    /// sessions that are not in the cache would take a tenth of an operation (`make bench`, part c).
+    pub const fn new_instant<S: RecordStore>() -> Self {
+        Self { tasks: Some(drive_tasks::<S>), ..Self::new_embedded::<S>() }
     }
 
     /// A store whose calls take much longer.
     pub const fn new_remote<S: RecordStore>() -> Self {
-        Self { store: StoreType::describe::<S>(), closed: None }
+        Self { store: StoreType::describe::<S>(), closed: None, tasks: None }
     }
 }
 
@@ -44,8 +56,21 @@ fn drive_embedded<S: RecordStore>(
     context: ClientContext<'_>,
 ) {
     match session.downcast::<S::Session>() {
-        Some(session) => drive_closed(task, borders, timer, session, context),
-        None => drive_thread(task, borders, timer, session, context),
+        Ok(session) => drive_closed(task, borders, timer, session, context),
+        Err(session) => drive_thread(task, borders, timer, session, context),
+    }
+}
+
+fn drive_tasks<'a, S: RecordStore>(
+    task: &'a RecordTask,
+    borders: &'a Borders,
+    alarm: &'a Alarm,
+    session: &'a mut VirtualSession,
+    context: ClientContext<'a>,
+) -> Future<'a, ()> {
+    match session.downcast::<S::Session>() {
+        Ok(session) => Box::pin(drive(task, borders, alarm, session, context)),
+        Err(session) => Box::pin(drive(task, borders, alarm, session, context)),
     }
 }
 
@@ -64,10 +89,18 @@ impl Target<Records<RecordsOf>> for RecordTarget {
 
     fn open(&self, options: &Options) -> Result<Opened<Records<RecordsOf>>, EngineError> {
         let store = self.store.open(options)?;
-        Ok(match self.closed {
-            Some(closed) => Opened::with_records(store, move |client| Box::new(EmbeddedClient { client, closed })),
-            None => Opened::with_records(store, |client| Box::new(client)),
-        })
+        let (closed, tasks) = (self.closed, self.tasks);
+        Ok(Opened::with_records(
+            store,
+            move |client| match closed {
+                Some(closed) => Box::new(EmbeddedClient { client, closed }),
+                None => Box::new(client),
+            },
+            move |client| match tasks {
+                Some(tasks) => Box::new(InstantClient { client, tasks }),
+                None => Box::new(client),
+            },
+        ))
     }
 }
 
@@ -92,6 +125,27 @@ impl ThreadClient for EmbeddedClient {
             None => (self.closed)(task, borders, timer, session, context),
             Some(_) => drive_thread(task, borders, timer, session, context),
         }
+    }
+}
+
+/// A client of a store whose calls take nanoseconds, on an executor.
+struct InstantClient {
+    client: Client<VirtualSession, Records<RecordsOf>>,
+    tasks: TaskLoop,
+}
+
+impl TaskClient for InstantClient {
+    fn connect(&mut self) -> Future<'_, Result<(), EngineError>> {
+        TaskClient::connect(&mut self.client)
+    }
+
+    fn inspect(&mut self) -> Future<'_, ()> {
+        TaskClient::inspect(&mut self.client)
+    }
+
+    fn drive<'a>(&'a mut self, borders: &'a Borders, alarm: &'a Alarm, context: ClientContext<'a>) -> Future<'a, ()> {
+        let Client { session, task } = &mut self.client;
+        (self.tasks)(task, borders, alarm, session, context)
     }
 }
 
