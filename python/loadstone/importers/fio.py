@@ -254,8 +254,8 @@ def check_direction(way: Job) -> None:
 
 
 def rate_step(parts: Sequence[Job]) -> float:
-    """The resolution of a rate: before fio 2.2 each is a whole number."""
-    return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
+    """The resolution of a rate: before fio 2.2 each is a whole number, and since then it has six decimals."""
+    return sum(float(way.get("iops_step", 1 if isinstance(way["iops"], int) else 1e-6)) for way in parts)
 
 
 def bytes_unit(way: Job) -> int:
