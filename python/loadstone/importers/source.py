@@ -233,7 +233,7 @@ def strip_collector(text: str) -> str:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix of the first line, and the text without prefixes, if all lines have one that differs in digits only.
+    """The prefix of the first line, and the text without prefixes, if all lines have such a prefix, up to its digits.
 
     Otherwise an empty prefix and the text. The log of a tool may have such a prefix as well.
     """
