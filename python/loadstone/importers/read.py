@@ -89,6 +89,12 @@ COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are facts as well.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
+# Outputs with averages only, of tools that can write their repeats.
+SUMMARIES = {
+    "hyperfine's normal output": r"Time \((?:mean ± σ|abs ≡)\):",
+    "hyperfine's CSV": r"(?m)^command,mean,stddev,median,",
+    "hyperfine's table": r"\|\s?Command\s*\|\s*Mean \[",
+}
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
@@ -187,6 +193,11 @@ def detect_format(path: Path, text: str) -> Format:
         titles = ", ".join(module.TITLE for module in matches)
         hint = f"choose one: loadstone import --format {matches[0].NAME}"
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
+    if not matches and (known := next((title for title, sign in SUMMARIES.items() if re.search(sign, short)), None)):
+        raise LoadstoneError(
+            f"{path.name} is {known}, which has no single executions",
+            "run hyperfine with --export-json FILE, and import that file",
+        )
     if not matches:
         titles = ", ".join(module.TITLE for module in FORMATS.values() if module is not json_paths)
         raise LoadstoneError(
