@@ -130,3 +130,10 @@ def test_interrupted_run_before_another_is_refused(name: str, end: str, tmp_path
 def test_sign_outside_of_json_is_refused(tmp_path: Path) -> None:
     text = (FIXTURES / "fio-mixed.json").read_text()
     assert try_read(write_file(tmp_path, text.replace("{", '{}, "', 1), "fio.json")) is None
+
+
+def test_direction_within_the_options_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "fio-2.15.json").read_text()
+    damaged = re.sub(r'"runtime": "180"\s*\},\s*"read": \{', '"runtime": "180",', text)
+    assert damaged != text
+    assert try_read(write_file(tmp_path, damaged, "fio.json")) is None

@@ -226,9 +226,12 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError if no direction remains, or the report was written before the end of a timed job."""
+    """Raises ValueError if a direction is missing or among the options, or a timed job had not ended."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
+    if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
+        # The lines between the options and a direction are lost.
+        raise ValueError("the options of a job contain figures")
     length = str(options.get("runtime", "")).removesuffix("s")
     if options.get("time_based", "0") == "1" and length.isdigit():
         longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
