@@ -64,6 +64,32 @@ def test_variants_of_a_job_are_compared(tmp_path: Path) -> None:
         assert decode_histogram(text.rpartition(",")[2]).count == trial.value("operations")
 
 
+DERIVED = """
+systems: {{disk: {{}}}}
+workload: {{fio: {{job: "{job}"}}}}
+vary: {vary}
+repeats: 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("job", "vary"),
+    [
+        ("[w]\\nrw=write\\nsize={mb}m\\nthinktime={mb}\\nioengine=psync\\n", "{mb: [1, 2]}"),
+        ("[global]\\nsize={mb}m\\nbs={mb}k\\n[w]\\nrw=write\\n[r]\\nstonewall\\nrw=read\\n", "{mb: [1, 2]}"),
+        ("[w]\\nrw=write\\nsize=1m\\nrate_iops={r}\\n", "{r: [2000, 4000]}"),
+        (
+            "[w]\\nrw=write\\nsize={s}\\nfsync={f}\\n",
+            "{named: {case: {small: {s: 1m, f: 0}, large: {s: 2m, f: 8}}}}",
+        ),
+    ],
+)
+def test_options_of_a_dimension_may_differ(job: str, vary: str, tmp_path: Path) -> None:
+    loadstone(tmp_path, "run", experiment(tmp_path, DERIVED.format(job=job, vary=vary)), "--no-report")
+    judgement = judge_results(single_folder(tmp_path).load_results())
+    assert not [finding.message for finding in judgement.all_findings if finding.check == "sides-differ"]
+
+
 VOLUME = """
 systems:
   disk:

@@ -287,10 +287,9 @@ def damage_file(kind: str, path: Path, data: bytes, dice: random.Random) -> Dama
         case "noise":
             noise = bytes(dice.randrange(1, 256) for _ in range(dice.choice((1, 4, 40))))
             end = data.find(b"\n", at + len(noise))
-            touched = data[data.rfind(b"\n", 0, at) + 1 : end if end >= 0 else len(data)]
-            return Damaged(
-                kind, data[:at] + noise + data[at + len(noise) :], (touched + noise).decode(errors="replace")
-            )
+            lines = slice(data.rfind(b"\n", 0, at) + 1, end if end >= 0 else len(data))
+            changed = data[:at] + noise + data[at + len(noise) :]
+            return Damaged(kind, changed, (data[lines] + b"\n" + changed[lines]).decode(errors="replace"))
         case "nul":
             return Damaged(kind, data[:at] + b"\0" + data[at:], "")
         case "crlf":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, OUTPUTS, read_whole, write_file
+from imports_support import FIXTURES, OUTPUTS, read_whole, refusal, write_file
 from loadstone.importers.read import read_file
 
 PREFIXES: dict[str, Callable[[int], str]] = {
@@ -39,6 +39,19 @@ MORE_PREFIXES: dict[str, Callable[[int], str]] = {
     "fio --client": lambda number: "<host1> ",
     "gitlab": lambda number: "\x1b[0K",
     "titles": lambda number: "\x1b]0;bench\x07\x1b(B",
+}
+# Of programs that no rule names: the prefix of every line, which differs in digits only, is read as unknown.
+UNKNOWN_PREFIXES: dict[str, Callable[[int], str]] = {
+    "gitlab with times": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456Z 00O ",
+    "stern": lambda number: "stress-7d9 main ",
+    "airflow": lambda number: f"[2026-11-26, 04:05:{number % 60:02d} UTC] {{subprocess.py:93}} INFO - ",
+    "syslog (RFC 5424)": lambda number: f"<14>1 2026-11-26T04:05:{number % 60:02d}.123Z host stress 123 - - ",
+    "heroku": lambda number: f"2026-11-26T04:05:{number % 60:02d}.123456+00:00 app[run.1]: ",
+    "python": lambda number: f"2026-11-26 04:05:{number % 60:02d},123 - bench - INFO - ",
+    "logrus": lambda number: f"INFO[{number:04d}] ",
+    "seconds": lambda number: f"{1795273060 + number}.123456 ",
+    "systemd-cat": lambda number: "stress[123]: ",
+    "commented": lambda number: "# ",
 }
 # Of terminals, editors, pages and mails.
 ENCODINGS: dict[str, Callable[[str], bytes]] = {
@@ -72,6 +85,29 @@ def assert_prefix_is_removed(path: Path, prefix: Callable[[int], str], folder: P
 @pytest.mark.parametrize("path", [path for path in OUTPUTS[::6] if path.suffix != ".md"], ids=lambda path: path.name)
 def test_prefixes_of_programs_are_removed(path: Path, collector: str, tmp_path: Path) -> None:
     assert_prefix_is_removed(path, MORE_PREFIXES[collector], tmp_path)
+
+
+@pytest.mark.parametrize("collector", UNKNOWN_PREFIXES)
+@pytest.mark.parametrize(
+    "name",
+    ["pgbench-progress", "redis-benchmark", "sysbench-oltp", "memtier", "fio-normal", "scylla-bench", "../ycsb/run_a"],
+)
+def test_unknown_prefixes_are_named(name: str, collector: str, tmp_path: Path) -> None:
+    path = FIXTURES / (f"{name}.out" if "ycsb" in name else f"{name}.txt")
+    prefix = UNKNOWN_PREFIXES[collector]
+    assert_prefix_is_removed(path, prefix, tmp_path)
+    # A known prefix may precede the unknown one.
+    last = prefix(0).split()[-1]
+    for run in read_file(tmp_path / path.name, {}):
+        notes = [note.message for note in run.result.notes if note.name == "unknown"]
+        # The lines of YCSB and pgbench are read with any prefix.
+        assert any(last in note for note in notes) or path.stem in ("run_a", "pgbench-progress")
+
+
+def test_truncated_log_with_unknown_prefix_is_refused(tmp_path: Path) -> None:
+    lines = (FIXTURES / "sysbench-oltp.txt").read_text().rstrip("\n").split("\n")
+    text = "".join(f"stress-7d9 main {line}\n" for line in lines[:-4])
+    assert "the sysbench report is cut" in refusal(write_file(tmp_path, text))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from imports_support import FIXTURES, figures, read_single, refusal, write_file
+from imports_support import FIXTURES, figures, read_single, read_whole, refusal, write_file
 from loadstone.importers.read import read_file
 
 MEGA = 2**20
@@ -313,3 +313,61 @@ def test_its_failed_operations_are_errors(tmp_path: Path) -> None:
     assert run.result.statuses["UPDATE"] == {"OK": 3967, "ERROR": 3967}
     assert run.result.value("errors") == 3967
     assert "update-error.p99" in run.result.values
+
+
+def test_checkpoints_of_sysbench_are_one_run() -> None:
+    (imported,) = read_whole(FIXTURES / "sysbench-checkpoints.txt")
+    run = imported.result
+    events = 58_496 + 75_671 + 66_851
+    assert run.value("operations") == events
+    assert run.value("runtime") == pytest.approx(3.0326e9)
+    assert run.value("throughput") == pytest.approx(events / 3.0326)
+    assert run.value("all.max") == 106.83e6
+    # Percentiles of its parts cannot be combined.
+    assert run.value("all.p95") is None
+    assert "percentiles-left-out" in [note.name for note in run.notes]
+    assert imported.series is not None
+    assert imported.series.throughput == pytest.approx((58_496 / 1.0001, 75_671 / 1.0045, 66_851 / 1.028), rel=1e-3)
+
+
+def test_lost_last_report_after_checkpoints_is_refused(tmp_path: Path) -> None:
+    text = (FIXTURES / "sysbench-checkpoints.txt").read_text()
+    cut = text[: text.rindex("CPU speed:")]
+    assert "the sysbench report is cut" in refusal(write_file(tmp_path, cut))
+
+
+def test_log_levels_of_sysbench_are_not_fields(tmp_path: Path) -> None:
+    path = FIXTURES / "sysbench-oltp.txt"
+    line = "Threads started!"
+    text = path.read_text().replace(line, f"DEBUG: thread (#0) started\nDEBUG: thread (#1) started\n{line}")
+    assert "DEBUG" in text
+    runs = read_file(write_file(tmp_path, text), {})
+    assert [run.result.values for run in runs] == [run.result.values for run in read_whole(path)]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Benchmark 1: true\n  Time (mean ± σ):      13.3 ms ±   0.6 ms\n", "normal output"),
+        ("command,mean,stddev,median,user,system,min,max\ntrue,1,2,3,4,5,6,7\n", "CSV"),
+        ("| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |\n|:---|---:|\n", "table"),
+        ('[cols="<,>"]\n|===\n| Command \n| Mean [ms] \n', "table"),
+    ],
+)
+def test_summaries_of_hyperfine_name_its_option(text: str, title: str, tmp_path: Path) -> None:
+    message = refusal(write_file(tmp_path, text))
+    assert f"hyperfine's {title}" in message
+    assert "--export-json" in message
+
+
+def test_interrupted_redis_benchmark_has_no_result(tmp_path: Path) -> None:
+    text = "GET: rps=45596.8 (overall: 43359.4) avg_msec=0.715 (overall: 0.756)\r" + " " * 60
+    assert "bench.log has no result of redis-benchmark" in refusal(write_file(tmp_path, text))
+
+
+def test_unreadable_rate_of_scylla_bench_changes_no_latency(tmp_path: Path) -> None:
+    path = FIXTURES / "scylla-bench.txt"
+    text = path.read_text().replace("6000 op/s", "6,000 op/s")
+    (run,) = read_file(write_file(tmp_path, text), {})
+    assert "target" not in run.result.facts
+    assert (run.result.loop, run.result.values) == ("open", read_whole(path)[0].result.values)

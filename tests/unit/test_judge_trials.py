@@ -11,7 +11,7 @@ from judge_support import STEADY, both, experiment, facts, make_series, noting, 
 from loadstone.errors import LoadstoneError
 from loadstone.judge.checks import littles_law
 from loadstone.judge.figures import attempt_rate
-from loadstone.judge.finding import Severity
+from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.findings import check_trial, judge_trial
 from loadstone.judge.judge import judge_results
 from loadstone.judge.settings import DEFAULTS, Settings, find_unknown_names
@@ -67,6 +67,23 @@ def test_failed_operations_keep_clients_busy_too() -> None:
     trial = set_figures(throughput=500, errors=OPERATIONS_FAILED)(sound())
     assert attempt_rate(trial) == 1000
     assert list(littles_law.check_littles_law(trial, Settings())) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "more", "outcome"),
+    [
+        ("redis-benchmark", {"pipeline": 16}, "several operations in flight"),
+        ("memtier", {"pipeline": 4}, "several operations in flight"),
+        ("redis-benchmark", {}, "the pipeline is not known"),
+        ("redis-benchmark", {"pipeline": 1}, "littles-law"),
+        ("pgbench", {}, "littles-law"),
+    ],
+)
+def test_pipelines_exceed_one_operation_per_client(tool: str, more: dict[str, int], outcome: str) -> None:
+    trial = means(read=(20, 1000))
+    trial = replace(trial, facts={**trial.facts, "tool": tool, **more})
+    (result,) = littles_law.check_littles_law(trial, Settings())
+    assert outcome in (result.check if isinstance(result, Finding) else result.reason)
 
 
 OPERATIONS_FAILED = 50_000

@@ -226,9 +226,12 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
 
 
 def check_job(job: Job, options: Mapping[str, Any]) -> None:
-    """Raises ValueError if no direction remains, or the report was written before the end of a timed job."""
+    """Raises ValueError if a direction is missing or among the options, or a timed job had not ended."""
     if not any(way in job for way in DIRECTIONS):
         raise ValueError("a job has no direction")
+    if any(not isinstance(value, str) for value in job.get("job options", {}).values()):
+        # The lines between the options and a direction are lost.
+        raise ValueError("the options of a job contain figures")
     length = str(options.get("runtime", "")).removesuffix("s")
     if options.get("time_based", "0") == "1" and length.isdigit():
         longest = max((float(job[way]["runtime"]) for way in DIRECTIONS if way in job), default=0.0)
@@ -254,8 +257,15 @@ def check_direction(way: Job) -> None:
 
 
 def rate_step(parts: Sequence[Job]) -> float:
-    """The resolution of a rate: before fio 2.2 each is a whole number."""
-    return sum(float(way.get("iops_step", isinstance(way["iops"], int))) for way in parts)
+    """The resolution of a rate: before fio 2.2 each is a whole number, and its time is in whole ms."""
+    steps = (max(float(way.get("iops_step", isinstance(way["iops"], int))), time_share(way) * float(way["iops"]))
+             for way in parts)  # fmt: skip
+    return sum(steps)
+
+
+def time_share(way: Job) -> float:
+    """The share of its time that is the time's last digit, 1 ms."""
+    return 1 / float(way["runtime"]) if float(way["runtime"]) else 0.0
 
 
 def bytes_unit(way: Job) -> int:
@@ -278,8 +288,8 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
     done = sum(map(count_operations, jobs))
     # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
     speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
-    step = sum(float(job.get("bw_step", 0.0 if "bw_bytes" in job else KIB)) for job in jobs)
-    run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, step)
+    steps = (float(job.get("bw_step", max(0 if "bw_bytes" in job else KIB, time_share(job) * speed))) for job in jobs)
+    run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, sum(steps))
     metric = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if metric is not None and all("io_bytes" in job for job in jobs):
         units = [bytes_unit(job) for job in jobs]

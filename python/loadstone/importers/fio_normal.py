@@ -21,6 +21,8 @@ GROUP = re.compile(r"^(\S.*?): \(groupid=(\d+), jobs=(\d+)\): err=\s*(-?\d+).*?p
 WAY = re.compile(r"^\s+(read|write|trim|mixed)\s*: (.*)$")
 RATE = re.compile(r"(?i)IOPS=([\d.]+)([kM]?)")
 SPEED = re.compile(r"(?i)BW=([\d.]+)([KMGT]?)(i?)B/s")
+# Powers of 1,000, in brackets after the power of 1,024.
+DECIMAL_SPEED = re.compile(r"(?i)BW=\S+ \(([\d.]+)([KMGT]?)B/s\)")
 IO = re.compile(r"(?i)(?:io=|\()([\d.]+)([KMGT]?)(i?)B(?:, *bw|/\d+msec)")
 RUNTIME = re.compile(r"(?:runt(?:ime)?=\s*|/)(\d+)msec")
 LATENCY = re.compile(r"^\s+(slat|clat|lat|sync) \(([num]?)sec\)\s*: (min=.*)$")
@@ -117,16 +119,32 @@ def read_way(text: str) -> dict[str, Any]:
     if rate is None or speed is None or io is None or runtime is None:
         raise ValueError(f"a direction has no rate, bandwidth or time: {text.strip()[:60]}")
     # fio 2 prints KB for KiB (`kb_base=1024`).
-    factors = [1024.0 ** PREFIX[match[2].lower()] for match in (speed, io)]
+    factor = 1024.0 ** PREFIX[io[2].lower()]
+    total, step = float(io[1]) * factor, last_digit(io[1]) * factor
     return {
         "iops": scale_number(rate[1], rate[2]),
         "iops_step": last_digit(rate[1]) * 1000.0 ** PREFIX[rate[2].lower()],
-        "bw_bytes": float(speed[1]) * factors[0],
-        "bw_step": last_digit(speed[1]) * factors[0],
-        "io_bytes": round(float(io[1]) * factors[1]),
-        "io_step": last_digit(io[1]) * factors[1],
+        "io_bytes": round(total),
+        "io_step": step,
         "runtime": int(runtime[1]),
-    }
+    } | choose_bandwidth(text, total, step, int(runtime[1]) / 1000)
+
+
+def choose_bandwidth(text: str, total: float, total_step: float, seconds: float) -> dict[str, float]:
+    """The first bandwidth that agrees with the bytes in the time, or the first.
+
+    fio 3.1 prints 11.98 MiB/s as `11.0MiB/s (12.6MB/s)`: the carry of its rounded decimals is lost.
+    """
+    speeds = [(float(match[1]), last_digit(match[1]), 1024.0 ** PREFIX[match[2].lower()])
+              for match in [SPEED.search(text)] if match]  # fmt: skip
+    if match := DECIMAL_SPEED.search(text):
+        speeds.append((float(match[1]), last_digit(match[1]), 1000.0 ** PREFIX[match[2].lower()]))
+    for number, digit, factor in speeds:
+        if abs(number * factor * seconds - total) <= digit * factor * seconds + total_step + 0.01 * total:
+            break
+    else:
+        number, digit, factor = speeds[0]
+    return {"bw_bytes": number * factor, "bw_step": digit * factor}
 
 
 def read_latency(unit: str, text: str) -> dict[str, Any]:

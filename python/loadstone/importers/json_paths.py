@@ -1,13 +1,12 @@
 """Any tool's JSON by paths that the user states: `loadstone import --json 'throughput=$.tps op/s' FILE`.
 
 A path is `$` with keys (`.tps`, `['a b']`) and places in lists (`[0]`); with `[*]` each element is a repeat. A file may
-have several documents, one a line or one after the other: each is a repeat as well.
+have several documents, one a line or one after the other: each is a repeat as well. Other lines may be around them.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from typing import Any
 from loadstone.errors import LoadstoneError
 from loadstone.importers import unit
 from loadstone.importers.json_text import Document
-from loadstone.importers.number import parse_number
-from loadstone.importers.run import ImportedRun
+from loadstone.importers.number import last_digit, parse_number
+from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source
 
 NAME = "json"
@@ -25,6 +24,19 @@ TITLE = "JSON by paths"
 STEP = re.compile(r"\.([\w-]+)|\[(?:'([^']*)'|\"([^\"]*)\"|(\d+)|(\*))\]")
 EXAMPLE = "for example --json 'throughput=$.tps op/s'"
 CUT = "import the tool's whole JSON"
+# Parts of a document whose first lines are missing, unlike a line of text.
+FRAGMENT = re.compile(r"[\s\"\]},:]")
+
+
+class Printed(float):
+    """A number with the value of its last printed digit."""
+
+    step: float
+
+    def __new__(cls, text: str) -> Printed:
+        number = super().__new__(cls, text)
+        number.step = last_digit(text)
+        return number
 
 
 @dataclass(frozen=True)
@@ -72,27 +84,40 @@ def read_runs(source: Source) -> list[ImportedRun]:
         for row in zip(*columns.values(), strict=True):
             run = ImportedRun(repeat=len(result) + 1)
             for figure, value in zip(columns, row, strict=True):
-                run.add_figure(figure.metric, to_number(value, figure, source) * figure.factor, figure.unit, 0)
+                printed = to_number(value, figure, source)
+                # Counts are exact.
+                step = 0.0 if figure.unit == OPERATIONS else printed.step * figure.factor
+                run.add_figure(figure.metric, printed * figure.factor, figure.unit, 0, step)
             result.append(run)
-    source.used.update(range(len(source.lines)))
+    for run in result:
+        run.unknown |= {source.lines[index].strip(): None for index in source.unread}
     return result
 
 
-def to_number(value: Any, figure: PathFigure, source: Source) -> float:
+def to_number(value: Any, figure: PathFigure, source: Source) -> Printed:
     """A value as a number, even if it is written as text. Raises LoadstoneError for other values."""
     with source.report_damage(f"{figure.path} is not a number: {str(value)[:40]}", "check the path"):
-        number = parse_number(value) if isinstance(value, str) else float(value)
-        if isinstance(value, bool) or number is None or not math.isfinite(number):
+        if isinstance(value, bool) or parse_number(str(value)) is None:
             raise ValueError
-        return number
+        return value if isinstance(value, Printed) else Printed(str(value).strip())
 
 
 def read_documents(source: Source) -> Iterator[Any]:
-    """The documents of a file. Raises LoadstoneError if one is truncated."""
-    decoder, at, text = json.JSONDecoder(object_pairs_hook=Document), 0, source.text
+    """The documents of a file, each at the start of a line. Raises LoadstoneError if one is truncated."""
+    decoder = json.JSONDecoder(object_pairs_hook=Document, parse_float=Printed)
+    at, text = 0, source.text
     while match := re.compile(r"\s*(?=\S)").match(text, at):
-        with source.report_damage("the JSON is cut or damaged: {error}", CUT, text.count("\n", 0, match.end())):
-            document, at = decoder.raw_decode(text, match.end())
+        at = match.end()
+        line = text.count("\n", 0, at)
+        begins_line = not text[text.rfind("\n", 0, at) + 1 : at].strip()
+        if begins_line and text[at] not in "{[" and not FRAGMENT.match(text[text.rfind("\n", 0, at) + 1 :]):
+            at = end if (end := text.find("\n", at)) >= 0 else len(text)
+            continue
+        with source.report_damage("the JSON is cut or damaged: {error}", CUT, line):
+            if text[at] not in "{[":
+                raise ValueError(f"no document begins with {text[at]}")
+            document, at = decoder.raw_decode(text, at)
+        source.used.update(range(line, text.count("\n", 0, at) + 1))
         source.documents.extend(document if isinstance(document, list) else [document])
         yield document
 

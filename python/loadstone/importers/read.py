@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -37,7 +38,7 @@ from loadstone.importers import (
 )
 from loadstone.importers.facts import Facts, load_companion, parse_fact
 from loadstone.importers.run import ImportedRun
-from loadstone.importers.source import LINE_MAX, Source, text_of
+from loadstone.importers.source import LINE_MAX, Source, split_prefix, strip_collector, text_of
 from loadstone.results.result_set import number_keys
 from loadstone.results.result_set import variant_key as key_of
 from loadstone.results.trial_result import Loop, Scalar, Series, TrialResult, values_by_metric
@@ -88,6 +89,12 @@ COARSE = 0.2
 # A command line names the store and its host, so it may differ between variants; its options are facts as well.
 COMMAND = {"command": "store.command"}
 JSON = (ycsb_json, latte, fio, memtier, hyperfine)
+# Outputs with averages only, of tools that can write their repeats.
+SUMMARIES = {
+    "hyperfine's normal output": r"Time \((?:mean ± σ|abs ≡)\):",
+    "hyperfine's CSV": r"(?m)^command,mean,stddev,median,",
+    "hyperfine's table": r"\|\s?Command\s*\|\s*Mean \[",
+}
 # The number of unknown names that a note lists.
 UNKNOWN_MAX = 6
 # Facts that become part of a result, and are not repeated among its facts.
@@ -117,10 +124,17 @@ def open_source(path: Path, facts: Mapping[str, Scalar], name: str | None) -> tu
     written = load_companion(path)
     known = {**written.common, **facts}
     name = name or (json_paths.NAME if "json" in known else None)
-    chosen = FORMATS.get(name) if name is not None else detect_format(path, text)
-    if chosen is None:
+    if name is not None and name not in FORMATS:
         raise LoadstoneError(f'there is no format "{name}"', f"known are {', '.join(FORMATS)}")
-    return Source(path, text, known), chosen, written
+    prefix, bare = split_prefix(text)
+    if prefix:
+        # The prefix may be the tool's: only a text that cannot be read with it is read without it.
+        for source in (Source(path, text, known), Source(path, strip_collector(bare), known, prefix=prefix)):
+            with suppress(LoadstoneError):
+                chosen = FORMATS[name] if name else detect_format(path, source.text)
+                read_source(replace(source, used=set(), documents=[]), chosen)
+                return source, chosen, written
+    return Source(path, text, known), FORMATS[name] if name else detect_format(path, text), written
 
 
 def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
@@ -137,6 +151,8 @@ def read_source(source: Source, chosen: Format) -> list[ImportedRun]:
             raise source.error_at(f"{negative.metric} is negative", "import the whole output of the tool")
         if chosen is not csv_table:
             run.unknown |= dict.fromkeys(source.comments)
+        if source.prefix:
+            run.unknown[f"{source.prefix.strip()} before every line"] = None
     if not result:
         raise LoadstoneError(f"{name} has no result of {chosen.TITLE}", "import the whole output of the tool")
     return result
@@ -177,6 +193,11 @@ def detect_format(path: Path, text: str) -> Format:
         titles = ", ".join(module.TITLE for module in matches)
         hint = f"choose one: loadstone import --format {matches[0].NAME}"
         raise LoadstoneError(f"it has results of several formats: {titles} ({path.name})", hint)
+    if not matches and (known := next((title for title, sign in SUMMARIES.items() if re.search(sign, short)), None)):
+        raise LoadstoneError(
+            f"{path.name} is {known}, which has no single executions",
+            "run hyperfine with --export-json FILE, and import that file",
+        )
     if not matches:
         titles = ", ".join(module.TITLE for module in FORMATS.values() if module is not json_paths)
         raise LoadstoneError(

@@ -29,6 +29,8 @@ SHARE = re.compile(r"^([\d.]+)% <= ([\d.]+) (?:milliseconds|msec)")
 OLD_END = re.compile(r"^([\d.]+|-?nan|inf) requests per second\s*$")
 RATE = re.compile(r"^\s+throughput summary: ([\d.]+|-?nan|inf) requests per second")
 COLUMNS = re.compile(r"^\s+avg\s+min\s+p50")
+# The beginning of a test that was interrupted.
+PROGRESS = re.compile(r"(?m)^[^\n:]+: rps=[\d.]+ \(overall: \S+\) avg_msec=")
 # A test is named by its command, if the user states one.
 QUIET = re.compile(r"^(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?\s*$")
 CSV_HEADER = '"test","rps"'
@@ -64,6 +66,7 @@ def recognise_text(text: str) -> bool:
     """Whether there is a test's result, or the beginning of one."""
     return (
         CSV_HEADER in text
+        or PROGRESS.search(text) is not None
         or any(
             re.search(pattern.pattern.removeprefix("^").removesuffix(r"\s*$"), text, re.MULTILINE) is not None
             and "requests" in text

@@ -135,9 +135,9 @@ def read_report(report: ScyllaBenchReport) -> ImportedRun:
     run.facts |= {"command": command_fact(report.command)} if report.command else {}
     run.clients = int(settings["Concurrency"]) if settings.get("Concurrency", "").isdigit() else None
     rate = settings.get("Maximum rate", "").split(" ")[0]
-    # The rate is not printed: with a rate, the latencies since operations were due are longer.
+    # The rate is not printed, or unreadable: with a rate, the latencies since operations were due are longer.
     differ = ("c-o fixed", ALL) in report.blocks and report.blocks["c-o fixed", ALL] != report.blocks.get(("raw", ALL))
-    if rate.isdigit() or (not rate and differ):
+    if rate.isdigit() or (rate != "unlimited" and differ):
         run.loop = "open"
     if rate.isdigit():
         run.facts["target"] = int(rate)

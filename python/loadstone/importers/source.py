@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,8 @@ COMMENT = re.compile(r"(?<=\S)\s+((?:#|//|<--?|←)\s.*)$")
 # The indentation of a block of code in Markdown.
 INDENTS = ("    ", "\t")
 COLLECTED_SHARE = 0.8
+# Fewer lines may begin alike by chance.
+PREFIXED_MIN = 5
 COLLECTED_SAMPLE = 200
 
 
@@ -73,6 +75,8 @@ class Source:
     # For `import --explain`: the indices of the lines read, and the JSON documents, which know their keys read.
     used: set[int] = field(default_factory=set)
     documents: list[Any] = field(default_factory=list)
+    # A prefix of every line, of an unknown log collector, that the text no longer has.
+    prefix: str = ""
 
     @cached_property
     def lines(self) -> list[str]:
@@ -226,6 +230,28 @@ def strip_collector(text: str) -> str:
         # The log of a container may contain logs of others.
         return strip_collector("\n".join(line for group in groups.values() for line in group))
     return text
+
+
+def split_prefix(text: str) -> tuple[str, str]:
+    """The prefix of the first line, and the text without prefixes, if all lines have such a prefix, up to its digits.
+
+    Otherwise an empty prefix and the text. The log of a tool may have such a prefix as well.
+    """
+    lines = text.split("\n")
+    filled = [line.rstrip() for line in lines if line.strip()]
+    shapes = [re.sub(r"\d+", "0", line) + " " for line in filled]
+    if len(filled) < PREFIXED_MIN:
+        return "", text
+    pairs = zip(min(shapes), max(shapes), strict=False)
+    shared = "".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    shape = re.match(r".*\s", shared)
+    if shape is None or not shape[0].strip():
+        return "", text
+    pattern = re.compile(r"\d+".join(map(re.escape, shape[0].rstrip().split("0"))) + r"(?:\s|$)")
+    matches = [pattern.match(line) for line in filled]
+    if not matches[0] or not all(matches):
+        return "", text
+    return matches[0][0], "\n".join(pattern.sub("", line, count=1) for line in lines)
 
 
 def is_log_prefix(before: str) -> bool:

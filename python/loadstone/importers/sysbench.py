@@ -6,7 +6,7 @@ Latencies are in ms with two decimals. With `--rate` they include the wait in it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadstone.importers.number import last_digit, parse_number
 from loadstone.importers.run import (
@@ -32,6 +32,8 @@ PERCENTILE = re.compile(r"(?:approx\. +)?(\d+)(?:th|st|nd|rd)? percentile")
 FIGURES = {"min": "min", "avg": "mean", "max": "max"}
 # The last line of every version.
 END = re.compile(r"^\s*execution time \(avg/stddev\):\s+[\d.]+/[\d.]+")
+# `--report-checkpoints`: each report covers the events since the previous one, and `total time` all of the run.
+CHECKPOINT = re.compile(r"^\[ *\d+s *\] Checkpoint report:")
 # Options of the test `fileio`, which are sentences.
 LAYOUT = re.compile(r"(?:Block size (?P<block>\S+B)|(?P<size>\S+B) total file size|Doing (?P<mode>.+) test)$")
 FACTS = {"block": "block_size", "size": "size", "mode": "mode", "Prime numbers limit": "primes"}
@@ -64,6 +66,9 @@ class SysbenchReport:
     test: str = ""
     intervals: list[tuple[float, float]] = field(default_factory=list)
     ended: bool = False
+    # The number of checkpoints, and the fields of their reports.
+    checkpoints: int = 0
+    segments: list[dict[tuple[str, str], str]] = field(default_factory=list)
 
 
 def recognise_text(text: str) -> bool:
@@ -90,20 +95,27 @@ def read_runs(source: Source) -> list[ImportedRun]:
     if len(reports) > 1 and not reports[-1].fields:
         reports.pop()
     for report in reports:
-        if not report.ended:
+        if not report.ended or len(report.segments) < report.checkpoints:
             raise source.error_at("the sysbench report is cut: it has no fairness of threads", CUT, report.line)
     result = []
     for report in reports:
         with source.report_damage("the sysbench report is damaged: {error}", CUT, report.line):
-            result.append(read_report(report, source))
+            result.append(read_segments(report, source) if report.checkpoints else read_report(report, source))
     return result
 
 
 def parse_line(report: SysbenchReport, line: str) -> bool:
     """Whether a line was read."""
+    is_checkpoint = CHECKPOINT.match(line) is not None
+    if report.ended and (is_checkpoint or (report.checkpoints and SECTION.match(line))):
+        report.segments.append({key: text for key, text in report.fields.items() if key[0] != OPTIONS})
+        report.fields = {key: text for key, text in report.fields.items() if key[0] == OPTIONS}
+        report.ended = False
     if report.ended:
         return False
-    if match := COMMAND.search(line):
+    if is_checkpoint:
+        report.checkpoints += 1
+    elif match := COMMAND.search(line):
         report.command = match[1]
     elif match := VERSION.search(line):
         report.version = match[1]
@@ -117,7 +129,8 @@ def parse_line(report: SysbenchReport, line: str) -> bool:
         # Options precede the first section.
         report.section = OPTIONS if line.startswith(OPTIONS) else line.strip().rstrip(":").removesuffix(" (ms)")
         report.test = report.section if report.section in TESTS else report.test
-    elif match := FIELD.match(line):
+    elif (match := FIELD.match(line)) and not match[1].isupper():
+        # DEBUG and WARNING are levels of its log.
         set_once(report.fields, (report.section, match[1]), match[2])
     else:
         return False
@@ -133,7 +146,7 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.facts |= {"test": report.test} if report.test else {}
     run.facts |= {fact: fields[name] for name, fact in FACTS.items() if name in fields}
     for (section, name), text in report.fields.items():
-        if section == OPTIONS and name not in (*FACTS, *SETTINGS) and not name.isupper():
+        if section == OPTIONS and name not in (*FACTS, *SETTINGS):
             # An option of the test.
             run.facts[f"work.{re.sub(r'[^a-z0-9]+', '_', name.lower()).strip('_')}"] = text
         elif section not in ("", OPTIONS, *LATENCIES) and name not in (*READ, *FILES):
@@ -186,6 +199,45 @@ def read_report(report: SysbenchReport, source: Source) -> ImportedRun:
     run.series = build_series(rows)
     run.omitted |= {"intervals, except throughput": None} if rows else {}
     return run
+
+
+def read_segments(report: SysbenchReport, source: Source) -> ImportedRun:
+    """The sum of the reports of checkpoints and of the last one. Raises ValueError as for one report."""
+    options = {key: text for key, text in report.fields.items() if key[0] == OPTIONS}
+    last = {key: text for key, text in report.fields.items() if key[0] != OPTIONS}
+    parts, rows, before = [], [], 0.0
+    for fields in (*report.segments, last):
+        ((place, text),) = [(key, text) for key, text in fields.items() if key[1] in ("total time", "time elapsed")]
+        until = parse_number(text.rstrip("s")) or 0.0
+        part = replace(report, fields={**options, **fields, place: f"{until - before:.4f}s"}, intervals=[])
+        parts.append(read_report(part, source))
+        rows.append((before, until - before, figure_of(parts[-1], "throughput")))
+        before = until
+    counts = [figure_of(part, OPERATIONS) for part in parts]
+    n = int(sum(counts))
+    run = replace(parts[-1], values=[], series=build_series(rows))
+    run.add_figure("throughput", n / before, "op/s", n)
+    run.add_figure("runtime", before * 1e9, "ns", 1, 1e5)
+    run.add_figure(OPERATIONS, n, OPERATIONS, n)
+    mean = sum(figure_of(part, f"{ALL}.mean") * count for part, count in zip(parts, counts, strict=True)) / n
+    run.add_figure(f"{ALL}.min", min(figure_of(part, f"{ALL}.min") for part in parts), "ns", n, MS / 100)
+    run.add_figure(f"{ALL}.mean", mean, "ns", n, MS / 100)
+    run.add_figure(f"{ALL}.max", max(figure_of(part, f"{ALL}.max") for part in parts), "ns", n, MS / 100)
+    if "ignored errors" in {name for _, name in last}:
+        run.add_figure("errors", sum(figure_of(part, "errors") for part in parts), OPERATIONS, n)
+    names = [value.metric for value in parts[-1].values if value.metric not in {figure.metric for figure in run.values}]
+    run.omitted |= dict.fromkeys(names)
+    message = f"each of {len(parts)} reports (--report-checkpoints) has its own percentiles, which cannot be combined"
+    run.add_note("percentiles-left-out", message, "run sysbench without --report-checkpoints")
+    return run
+
+
+def figure_of(run: ImportedRun, metric: str) -> float:
+    """The value of a figure. Raises ValueError if the run has none."""
+    for value in run.values:
+        if value.metric == metric:
+            return value.value
+    raise ValueError(f"a report has no {metric}")
 
 
 def add_latency(run: ImportedRun, name: str, text: str, events: int) -> None:

@@ -22,8 +22,7 @@ from loadstone.experiment.model.values import quote_value as render_value
 from loadstone.experiment.plan.required_servers import TABLE
 from loadstone.format import units
 from loadstone.format.suggestion import suggest_names
-from loadstone.importers import hlog, json_paths, unit
-from loadstone.importers.number import parse_number
+from loadstone.importers import hlog, json_paths, patterns, unit
 from loadstone.importers.read import FORMATS, Format, read_source
 from loadstone.importers.run import OPERATIONS, ImportedRun
 from loadstone.importers.source import Source, text_of
@@ -320,11 +319,7 @@ def read_output(
         lines = "\n".join(f"{metric}={where} {name}" for metric, (where, name) in named.items())
         chosen: Format = FORMATS[json_paths.NAME]
         return single_run(read_source(Source(path, text, {"json": lines}), chosen), chosen)
-    run = ImportedRun()
-    for metric, (pattern, name) in named.items():
-        factor, base = unit.base_unit(name) or (1.0, "")
-        run.add_text(metric.lower(), find_number(text, metric, pattern), factor, base, 1)
-    return run
+    return patterns.read_figures(text, named)
 
 
 def exclude_warmup(run: ImportedRun, seconds: float) -> None:
@@ -350,22 +345,6 @@ def exclude_warmup(run: ImportedRun, seconds: float) -> None:
         f"omitted: {units.list_items(omitted, 6) or 'none'}"
     )
     run.add_note("warmup-excluded", message, "have the tool write its latencies as an HDR log into {results}")
-
-
-def find_number(text: str, metric: str, pattern: str) -> str:
-    """The number that a pattern matches. Raises LoadstoneError unless it matches exactly one."""
-    matches = [match[match.lastindex or 0] for match in re.finditer(pattern, text, re.MULTILINE)]
-    if len(matches) != 1:
-        count = units.count_noun(len(matches), "match", "matches") if matches else "no match"
-        hint = "have the pattern match one line of the output" if matches else "compare the pattern with the output"
-        raise LoadstoneError(f"the pattern of {metric} has {count}", hint)
-    try:
-        number = parse_number(matches[0])
-    except ValueError:
-        number = None
-    if number is None:
-        raise LoadstoneError(f'{metric} is not a number: "{matches[0][:40]}"', "mark the number by a group")
-    return matches[0]
 
 
 def single_run(runs: Sequence[ImportedRun], chosen: Format) -> ImportedRun:

@@ -205,15 +205,13 @@ def read(ended: Ended) -> ImportedRun:
     known = {value.metric: value for value in run.values}
     byte_values = [known[metric] for metric in BYTE_METRICS if metric in known]
     # Jobs may run one after the other, so the sum of their times is used, which never overstates the throughput.
-    seconds = sum(value.value for run in runs for value in run.values if value.metric == "runtime") / 1e9
+    times = [value for run in runs for value in run.values if value.metric == "runtime"]
+    seconds = sum(value.value for value in times) / 1e9
     run.values = [value for value in run.values if value.metric != "throughput"]
     if seconds:
-        run.add_figure(
-            "throughput",
-            sum(value.value for value in byte_values) / seconds,
-            "B/s",
-            sum(value.n for value in byte_values),
-        )
+        speed = sum(value.value for value in byte_values) / seconds
+        step = sum(value.resolution for value in times) / 1e9 / seconds * speed
+        run.add_figure("throughput", speed, "B/s", sum(value.n for value in byte_values), step)
     # The number of operations in flight depends on fio's I/O engine.
     run.clients = None
     return run

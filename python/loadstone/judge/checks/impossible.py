@@ -107,6 +107,8 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             not other_figures
             and figure is not None
             and len(significant_digits(figure).rstrip("0")) >= CONSTANT_DIGITS_MIN
+            # Few digits are equal by chance.
+            and trials[0].values[metric].resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
         if copied and split_metric(metric)[1] in ("throughput", BANDWIDTH, "mean"):
             message = f"{metric} is {figure:,.10g} in all {len(trials)} repeats"

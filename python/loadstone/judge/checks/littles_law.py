@@ -24,6 +24,9 @@ from loadstone.results.trial_result import TrialResult
 NAME = "littles-law"
 # Work with an end: a client without a remaining file is idle, which is not a fault.
 ENDING = "dfsio.last_done"
+# The number of operations that a client sends together, and tools that may do so without printing the number.
+PIPELINE = "pipeline"
+PIPELINING = ("redis-benchmark", "memtier")
 # The known means must cover at least this share of the operations.
 COVERED = 0.99
 
@@ -40,6 +43,9 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
         lacks = "number of clients" if users is None else "throughput" if rate is None else "mean latency"
         yield NotLooked(NAME, f"the {lacks} is not known")
         return
+    if (trial.numeric_fact(PIPELINE) or 1) != 1:
+        yield NotLooked(NAME, "with a pipeline, a client has several operations in flight")
+        return
     low, high = settings.check_threshold(NAME, "low"), settings.check_threshold(NAME, "high")
     least, most = (rate * mean / 1e9 / users for mean in means)
     # The engine's own time between operations of an embedded store is in no latency. A disturbed probe of it is
@@ -52,6 +58,9 @@ def check_littles_law(trial: TrialResult, settings: Settings) -> Looks:
             hint = (
                 "clients did not only wait for answers: look for a target rate, pauses, or a client host at its limit"
             )
+    elif least > high and trial.facts.get("tool") in PIPELINING and PIPELINE not in trial.facts:
+        yield NotLooked(NAME, "the length of the pipeline is not known")
+        return
     elif least > high:
         busy, mean = least, means[0]
         hint = "throughput and latency cannot come from one run with this many clients: take all three from one log"

@@ -64,7 +64,8 @@ SYSTEM, WORK, STORAGE = (
         " directory client connections pooler executors spin data_in binding networked heap mode nodes driver",
         "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
         " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
-        " device",
+        " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
+        " rows_per_request workload columns multi_get auto_flush write_ahead_log regions maps reduces primes",
         "file_system device device_read_bps device_write_bps directory",
     )
 )
@@ -107,7 +108,7 @@ def check_sides(pair: Pair, settings: Settings) -> Looks:
         is_constant = len(baseline) == len(contender) == 1
         if is_constant and not values_differ(name, baseline, contender, settings):
             continue
-        if is_pooled(pair, name) or (name == "window" and not differ_in_length(sides, settings)):
+        if is_pooled(pair, name) or (name == "window" and not differ_in_length(pair, sides, settings)):
             continue
         if not is_constant:
             yield find_change(pair, name, sides, settings)
@@ -161,7 +162,9 @@ def fact_groups(name: str, pair: Pair) -> Iterator[str]:
     of_system = any(name in trial.of_system for trial in chain(*pair.sides))
     if name in SYSTEM or name.startswith(SYSTEM_PREFIXES) or of_system:
         yield "system"
-    if name in WORK or name.startswith("work."):
+    # Facts of one of fio's jobs have the prefix of its name.
+    is_of_job = name.rpartition(".")[2] in WORK or ".work." in name
+    if name in WORK or name.startswith("work.") or (is_of_job and not name.startswith(SYSTEM_PREFIXES)):
         yield "work"
     if name in STORAGE or name.endswith("file_system"):
         yield "storage"
@@ -240,13 +243,16 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
     return max(numbers) - min(numbers) > share * max(map(abs, numbers))
 
 
-def differ_in_length(sides: Sequence[Records], settings: Settings) -> bool:
+def differ_in_length(pair: Pair, sides: Sequence[Records], settings: Settings) -> bool:
     """Whether windows differ for a reason other than that the faster side needs less time for the same work."""
     if any(facts.get("work") in ENDING for facts in chain(*sides)):
         return False
     counts = [[float(facts["operations"]) for facts in side if "operations" in facts] for side in sides]
     if not all(counts):
         return True
+    if is_allowed(pair, "operations") and all(len(set(side)) == 1 for side in counts):
+        # Each side ends with its last operation, and the comparison is of different work.
+        return False
     low, high = sorted(map(median, counts))
     return high - low > settings.check_threshold(NAME, "mix") * high
 

@@ -283,7 +283,8 @@ def find_server(place: Place, plan: SystemPlan) -> tuple[str, Mapping[str, str]]
         if executable is None:
             raise SystemsError(f"there is no program {named}", HINT)
         return str(Path(executable).absolute()), {}
-    root = debian.unpack_packages([PROGRAM], plan.settings["version"], place.cache)
+    # The server is a link to a program of redis-tools, which would not be unpacked where it is installed.
+    root = debian.unpack_packages([PROGRAM, "redis-tools"], plan.settings["version"], place.cache)
     binary = str(root / "usr/bin" / PROGRAM)
     variables = {"LD_LIBRARY_PATH": debian.library_path(root)}
     # A missing library is reported here by name, rather than by a server that does not start.
