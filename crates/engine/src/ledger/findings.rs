@@ -516,10 +516,10 @@ impl Findings {
         }
         if let Some(share) = self.proven.share.filter(|&share| share < PROVEN_MIN) {
             let (acknowledged, other_run) = (self.writes.acknowledged, self.fields.other_run);
-            let others =
+            let reason =
                 if other_run > 0 { format!("; {other_run} fields hold values of other runs") } else { String::new() };
             return Some(format!(
-                "only {:.1} % of {acknowledged} acknowledged writes could be proven, less than {:.0} %{others}",
+                "only {:.1} % of {acknowledged} acknowledged writes could be proven, less than {:.0} %{reason}",
                 share * 100.0,
                 PROVEN_MIN * 100.0
             ));
