@@ -44,7 +44,7 @@ struct Inner {
     armed_ns: Cell<u64>,
     /// The number of clones.
     clones: Cell<u32>,
-    /// The clone of the last turn, and its turns since that of another clone.
+    /// The clone of the last turn, and its turns since another clone had one.
     last: Cell<(u32, u32)>,
 }
 

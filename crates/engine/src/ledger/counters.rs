@@ -99,7 +99,7 @@ impl CounterReadBack<'_, Evidence<'_, Mapping>> {
         let mut bounds = Bounds::new();
         let retries = i64::try_from(self.spec.inserts.retries).unwrap_or(i64::MAX);
         self.visit_writes(|operation, _, state| {
-            // Attempts: acknowledged ones, and those that may have been applied.
+            // Attempts: acknowledged ones, and attempts that may have been applied.
             let (certain, possible) = match state {
                 State::Acknowledged => (1, 1),
                 State::Retried => (1, retries.saturating_add(1)),
