@@ -246,10 +246,12 @@ def test_ledger_finds_writes_older_than_the_rows(ledger: Ledger, stress: Stress)
         # Timestamps before the loaded rows: the server acknowledges the writes and keeps the rows.
         spec = ledger.write_spec(server, ROUNDS, run=1)
         ledger.run(spec)
-        status, findings, _ = ledger.read_back(spec)
-    assert status == 1
-    # No write of the run made the newer rows: the fate of the run's writes is unknown.
-    assert (findings["found"]["phantom"], findings["lost"]["writes"], findings["proven"]["writes"]) == (100, 0, 0)
+        status, findings, message = ledger.read_back(spec)
+    # The server was right to keep the newer rows, so they are no phantoms: nothing is proven.
+    assert status == 3
+    assert (findings["found"]["other_run"], findings["lost"]["writes"], findings["proven"]["writes"]) == (100, 0, 0)
+    assert findings["found"]["phantom"] == 0
+    assert "100 fields hold values of other runs" in message
 
 
 def test_ledger_outlives_its_engine(ledger: Ledger) -> None:
@@ -299,6 +301,77 @@ def test_write_in_flight_is_no_phantom(ledger: Ledger) -> None:
     assert (status, findings["found"]["phantom"]) == (0, 0), message
     assert (findings["writes"]["acknowledged"], findings["found"]["came_true"]) == (2, 5)
     assert findings["lost"]["writes"] == 0
+
+
+COUNTERS = "counter_write n=40 add=fixed(3) no-warmup -pop seq=1..20 -errors retries=0 ignore -rate threads=1"
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_ledger_counts_every_dropped_increment(ledger: Ledger, count: int) -> None:
+    with FakeCassandra(lambda execution: VOID if execution.number < count else None) as server:
+        spec = ledger.write_spec(server, COUNTERS)
+        ledger.run(spec)
+        status, findings, message = ledger.read_back(spec)
+    assert status == (count > 0)
+    assert (findings["lost"]["writes"], findings["proven"]["writes"]) == (count, 40 - count)
+    assert (findings["found"]["lost"], findings["found"]["fine"]) == (5 * count, 5 * (20 - count))
+    assert findings["proved"]
+    if count > 0:
+        assert f"{count} acknowledged writes are lost: the counter " in message
+        assert "should be at least 6, but is 3" in message
+
+
+def test_uncertain_increments_widen_the_bounds(ledger: Ledger) -> None:
+    # Numbers 30 to 34 time out; the server does 30 to 32.
+    def script(execution: Execution) -> Answer:
+        if not 30 <= execution.number < 35:
+            return None
+        if execution.number < 33:
+            server.execute(execution, has_metadata=False)
+        return error(WRITE_TIMEOUT)
+
+    with FakeCassandra() as server:
+        server.script = script
+        spec = ledger.write_spec(server, COUNTERS)
+        ledger.run(spec)
+        server.script = None
+        status, findings, message = ledger.read_back(spec)
+    assert (status, message) == (0, "")
+    assert (findings["writes"]["acknowledged"], findings["writes"]["maybe"]) == (35, 5)
+    assert (findings["found"]["fine"], findings["found"]["came_true"]) == (5 * 17, 5 * 3)
+
+
+def test_retried_increments_may_count_twice(ledger: Ledger) -> None:
+    line = "counter_write n=40 no-warmup -pop seq=1..20 -errors retries=2 min-delay-ms=1 -rate threads=2"
+
+    def script(execution: Execution) -> Answer:
+        if execution.number % 3:
+            return None
+        server.execute(execution, has_metadata=False)
+        return error(WRITE_TIMEOUT)
+
+    with FakeCassandra() as server:
+        server.script = script
+        spec = ledger.write_spec(server, line)
+        ledger.run(spec)
+        server.script = None
+        total = sum(counts["C0"] for counts in server.counters.values())
+        status, findings, message = ledger.read_back(spec)
+    assert total > 40
+    assert (status, message) == (0, "")
+    assert (findings["writes"]["acknowledged"], findings["lost"]["writes"]) == (40, 0)
+    # An operation may have several uncertain attempts.
+    assert 0 < findings["writes"]["retried"] <= total - 40
+
+
+def test_increments_of_other_runs_are_found(ledger: Ledger, stress: Stress) -> None:
+    with FakeCassandra() as server:
+        stress(server, "counter_write n=20 no-warmup -rate threads=1").check_end()
+        spec = ledger.write_spec(server, COUNTERS)
+        ledger.run(spec)
+        status, findings, message = ledger.read_back(spec)
+    assert (status, findings["found"]["phantom"]) == (1, 100)
+    assert "or were not 0 at the start of the run" in message
 
 
 def answer_reads(server: FakeCassandra, change: Callable[[list[bytes | None]], list[list[bytes | None]]]) -> None:
@@ -354,7 +427,8 @@ def test_losses_below_the_strongest_level_are_undecided(ledger: Ledger) -> None:
     ("line", "message"),
     [
         ("read n=10", "is for runs that write rows"),
-        ("counter_write n=10", "is for runs that write rows"),
+        ("mixed ratio(write=1,counter_write=1) n=10", "is for runs that write rows"),
+        ("counter_write add=uniform(0..3) n=10", "needs increments above 0"),
         ("write n=10 -col timestamp=5", "sets the timestamps of writes"),
         ("write n=10 -insert row-population-ratio=fixed(40)/100", "needs a value in every column"),
     ],

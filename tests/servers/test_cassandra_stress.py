@@ -8,15 +8,18 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import Engine
 from lab_support import experiment, loadstone, single_folder, trials
 from loadstone.systems.cassandra.cql import Cql
+from scripted_relay import LosingCassandra
 from systems_support import Up, up
 
 POPULATION = 2_000
@@ -149,6 +152,83 @@ def test_every_protocol_version_reads_its_writes(target: Target, engine: Engine,
     ran = engine.run(f"run {line} operationcount=400", *arguments)
     assert ran.returns("READ") == {"OK": 200}
     assert ran.returns("VERIFY") == {"OK": 200}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The read-back of a ledger: exit status, findings and message."""
+
+    status: int
+    findings: dict[str, Any]
+    message: str
+
+    def count_lost_writes(self) -> int:
+        """Acknowledged writes that are missing."""
+        count: int = self.findings["lost"]["writes"]
+        return count
+
+
+def prove_writes(target: Target, home: Path, line: str, dropped: Collection[int]) -> Proof:
+    """Runs a command line with a ledger, through a relay that drops writes, and reads its writes back."""
+    address = ["-node", "127.0.0.1", "-mode", "native", "cql3", "protocolVersion=4"]
+    program = str(target.program)
+    with LosingCassandra(int(target.up.properties["port"]), dropped) as relay:
+        command = [program, "cassandra-stress", *line.split(), *address, "-port", f"native={relay.port}"]
+        printed = subprocess.run([*command, "--print-spec"], check=True, capture_output=True, text=True).stdout
+        run = time.time_ns() // 1000
+        spec = {**json.loads(printed), "run": run, "ledger": {"file": str(home / "writes.ledger")}}
+        done = subprocess.run([program, "trial"], input=json.dumps(spec), capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+    spec["store"]["properties"]["port"] = target.up.properties["port"]
+    (home / "spec.json").write_text(json.dumps(spec))
+    back = subprocess.run(
+        [program, "ledger", "--spec", str(home / "spec.json")], capture_output=True, text=True, timeout=60
+    )
+    return Proof(back.returncode, json.loads(back.stdout or "{}"), back.stderr)
+
+
+# Three rounds over 200 partitions by one client; the drops are in the last round.
+WRITTEN = "n=600 no-warmup -pop seq=1..200 -errors retries=0 ignore -rate threads=1"
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_ledger_finds_every_dropped_write(target: Target, tmp_path: Path, count: int) -> None:
+    line = f"write {WRITTEN} -schema keyspace=proven_{count}"
+    proof = prove_writes(target, tmp_path, line, range(450, 450 + count))
+    assert (proof.status, proof.count_lost_writes()) == (count > 0, count), proof
+    assert proof.findings["writes"]["acknowledged"] == 600
+    assert proof.findings["proven"]["writes"] == 600 - count
+    assert proof.findings["found"]["fine"] == 5 * (200 - count)
+    # Dropped overwrites leave the values of the write before.
+    target.run(f"read n=200 no-warmup -pop seq=1..200 -schema keyspace=proven_{count} -rate threads=2")
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_ledger_finds_dropped_writes_among_reads(target: Target, tmp_path: Path, count: int) -> None:
+    target.run(f"write n=200 no-warmup -schema keyspace=mixed_{count} -rate threads=4")
+    line = f"mixed ratio(write=1,read=1) {WRITTEN} -schema keyspace=mixed_{count}"
+    proof = prove_writes(target, tmp_path, line, range(300 - count, 300))
+    assert (proof.status, proof.count_lost_writes()) == (count > 0, count), proof
+    assert proof.findings["writes"]["acknowledged"] == 300
+    target.run(f"read n=200 no-warmup -pop seq=1..200 -schema keyspace=mixed_{count} -rate threads=2")
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+def test_ledger_finds_every_dropped_increment(target: Target, tmp_path: Path, count: int) -> None:
+    line = f"counter_write add=fixed(3) {WRITTEN} -schema keyspace=counted_{count}"
+    proof = prove_writes(target, tmp_path, line, range(count))
+    assert (proof.status, proof.count_lost_writes()) == (count > 0, count), proof
+    assert proof.findings["found"]["fine"] == 5 * (200 - count)
+    values = [row["C0"] for row in target.query(f"SELECT * FROM counted_{count}.counter1")]
+    assert sorted(map(int, map(str, values))) == [6] * count + [9] * (200 - count)
+
+
+def test_read_timestamps_are_the_ledgers(target: Target, tmp_path: Path) -> None:
+    proof = prove_writes(target, tmp_path, f"write {WRITTEN} -schema keyspace=stamped", ())
+    run = json.loads((tmp_path / "spec.json").read_text())["run"]
+    rows = target.query('SELECT WRITETIME("C0") AS stamp FROM stamped.standard1')
+    assert proof.status == 0
+    assert sorted(int(str(row["stamp"])) for row in rows) == [run + index for index in range(400, 600)]
 
 
 EXPERIMENT = """

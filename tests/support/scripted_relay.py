@@ -14,6 +14,7 @@ import threading
 import time
 from bisect import bisect_left, insort
 from collections import Counter, deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -319,6 +320,47 @@ class RelayLine(Line):
             self.answer(data, log)
         if not self.dead:
             self.transport.close()
+
+
+class LosingCassandra(Relay):
+    """A relay to a Cassandra that acknowledges the writes with these numbers and drops them. It reads protocol 4."""
+
+    def __init__(self, port: int, dropped: Collection[int]) -> None:
+        super().__init__(port)
+        self.dropped = dropped
+        self.writes = 0
+
+    def line(self) -> Line:
+        return LosingLine(self)
+
+
+class LosingLine(RelayLine):
+    """One client of the real server: frames of native_protocol_v4.spec, section 2."""
+
+    owner: LosingCassandra
+
+    def handle_open(self) -> None:
+        super().handle_open()
+        self.rest = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.rest += data
+        while len(self.rest) >= 9 and len(self.rest) >= (end := 9 + int.from_bytes(self.rest[5:9])):
+            frame, self.rest = self.rest[:end], self.rest[end:]
+            if self._is_write(frame):
+                self.owner.writes += 1
+                if self.owner.writes - 1 in self.owner.dropped:
+                    # A RESULT of the kind Void.
+                    acknowledged = b"\x84\0" + frame[2:4] + b"\x08\0\0\0\x04\0\0\0\x01"
+                    self.answer(acknowledged, Log(time.monotonic()))
+                    continue
+            self.requests.put_nowait(frame)
+
+    def _is_write(self, frame: bytes) -> bool:
+        """An EXECUTE with several values: a read binds only the key."""
+        # The identifier, the level and the flags precede the number of values.
+        at = 9 + 2 + int.from_bytes(frame[9:11]) + 3
+        return frame[4] == 10 and int.from_bytes(frame[at : at + 2]) > 1
 
 
 class FakeRedis(Scripted):

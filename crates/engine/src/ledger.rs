@@ -1,6 +1,8 @@
 //! The ledger of a run's writes: created before the run, and afterwards compared with the store's records.
 
+mod counters;
 mod findings;
+mod levels;
 mod read_back;
 mod timestamps;
 
@@ -9,6 +11,7 @@ use loadstone_load::keys::write_key;
 use loadstone_load::ledger::{Evidence, Ledger, Writes};
 use loadstone_load::pace::{Cursor, Pace};
 
+use counters::CounterReadBack;
 use findings::Findings;
 use loadstone_kinds::mapping::Mapping;
 use loadstone_kinds::stress::StressWork;
@@ -180,8 +183,14 @@ fn judge_rows(
     let writes = evidence.end() + 2 * spec.clients * ledgers.len() as u64 + 64;
     let findings = Findings::from_ledgers(ledgers, evidence, work.writes(writes));
     let columns = &stress.columns;
+    if work.records_counters() {
+        let select = stress.counter_statement();
+        return CounterReadBack { spec, work: &work, columns, select, writes, evidence, crash, findings }
+            .run::<Cassandra>();
+    }
     let select = stress.timestamp_statement();
-    TimestampReadBack { spec, work: &work, columns, select, start_us, writes, evidence, crash, findings }
+    let end = work.writes(writes).last().map_or(0, |(index, _)| index + 1);
+    TimestampReadBack { spec, work: &work, columns, select, start_us, writes, end, evidence, crash, findings }
         .run::<Cassandra>()
 }
 

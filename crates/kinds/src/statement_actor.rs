@@ -105,10 +105,14 @@ pub trait StatementWork: Workload + WorkKind + Sized {
     /// Compares the rows of an answer with the written rows. An error is the status of the operation, and a message.
     fn compare(&self, operation: &Self::Operation, cells: &Cells) -> Result<(), (Status, String)>;
 
-    /// The number of a write in the ledger; `None` if the ledger does not record the operation. All attempts at a
-    /// recorded write must have the same effect as one.
+    /// The number of a write in the ledger; `None` if the ledger does not record the operation.
     fn ledger_number(&self, _operation: &Self::Operation) -> Option<u64> {
         None
+    }
+
+    /// Whether several attempts at a recorded write have the effect of one.
+    fn is_idempotent(&self) -> bool {
+        true
     }
 
     /// The rows and the bytes of an operation that has ended; `counts`: it succeeded in the measured time.
@@ -133,19 +137,27 @@ impl<'a, S: Statements, W: StatementWork> StatementActor<'a, S, W> {
         Self { task, session, cells: Cells::default(), writer, unsent: false }
     }
 
-    /// Notes the outcome of a write in the ledger.
-    fn note<T: Timer>(&self, operation: &W::Operation, status: Status, watch: &Stopwatch<'_, T>, done: u64) {
+    /// Notes the outcome of a write in the ledger, whose first attempt ended with the status `first`.
+    fn note<T: Timer>(
+        &self,
+        operation: &W::Operation,
+        (first, status): (Status, Status),
+        watch: &Stopwatch<'_, T>,
+        done: u64,
+    ) {
         let work = &self.task.work;
         let Some(writer) = &self.writer else { return };
         let Some(number) = work.ledger_number(operation) else { return };
         let index = work.identify(operation).index;
         let state = match status {
-            Status::Ok => State::Acknowledged,
+            Status::Ok if first.is_ok() || work.is_idempotent() => State::Acknowledged,
+            Status::Ok => State::Retried,
             // Of several attempts, only the last one's refusal is known.
             _ if self.unsent || (work.state().policy.retries == 0 && self.session.is_refusal(status)) => State::Refused,
             _ => State::Maybe,
         };
-        let exception = Exception { index, sent: watch.sent_ns, done, status: Some(status), retried: false };
+        let retried = state == State::Retried;
+        let exception = Exception { index, sent: watch.sent_ns, done, status: Some(status), retried };
         writer.write(number, state, watch.ready_ns, exception);
     }
 
@@ -180,6 +192,7 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
         let Identity { index, step, name, .. } = work.identify(operation);
         let mut status = work.send(self.session, operation, &mut self.cells).await;
         let mut done_ns = watch.now_ns();
+        let first = status;
         self.unsent = false;
         if status.is_ok() {
             // A wrong answer is not retried: the next one would be as wrong.
@@ -193,10 +206,11 @@ impl<S: Statements, W: StatementWork> Actor for StatementActor<'_, S, W> {
             let retried = Retried { index, step, name, key: &key };
             let cells = &mut self.cells;
             let attempt = async |session: &mut S| work.send(session, operation, cells).await;
-            let (policy, first) = (&work.state().policy, (status, done_ns));
-            (status, done_ns, self.unsent) = retry(task, policy, self.session, watch, retried, first, attempt).await;
+            let policy = &work.state().policy;
+            (status, done_ns, self.unsent) =
+                retry(task, policy, self.session, watch, retried, (status, done_ns), attempt).await;
         }
-        self.note(operation, status, watch, done_ns);
+        self.note(operation, (first, status), watch, done_ns);
         let (rows, bytes) = work.measure(operation, &self.cells, status.is_ok() && watch.counted);
         Outcome { status, done_ns, rows, bytes }
     }

@@ -33,7 +33,9 @@ pub struct StressWork {
     generators: Generators,
     state: StatementState,
     clients: u64,
-    /// With a ledger: the write at index i has this timestamp + i, µs since 1970. Values depend on the partition only, so
+    /// The writes that a ledger records: of rows, or of counters if no operation writes rows.
+    recorded: Command,
+    /// With a ledger of rows: the write at index i has this timestamp + i, µs since 1970. Values depend on the partition only, so
     /// they cannot show which write made them.
     stamp_us: Option<i64>,
 }
@@ -56,8 +58,10 @@ impl StressWork {
             weights.push((KINDS[*command as usize], *weight));
         }
         let no_command = || EngineError::usage("work.mix: no command has a weight above 0");
-        // With a lookback, writes alone advance the sequence of partitions; a ledger numbers them.
-        let counted = [KINDS[Command::Write as usize]];
+        // With a lookback, writes alone advance the sequence of partitions; a ledger numbers the recorded writes.
+        let recorded =
+            if statement_of[Command::Write as usize] == usize::MAX { Command::CounterWrite } else { Command::Write };
+        let counted = [KINDS[Command::Write as usize], KINDS[recorded as usize]];
         let sequence = KindSequence::new(seed, &weights, &counted, operations).ok_or_else(no_command)?;
         Ok(Self {
             spec: spec.clone(),
@@ -67,18 +71,24 @@ impl StressWork {
             generators,
             state: StatementState::default(),
             clients: 1,
+            recorded,
             stamp_us: None,
         })
     }
 
-    /// The number of the operation at this index among all writes of rows; `None` if it does not write a row.
-    pub fn write_number(&self, index: u64) -> Option<u64> {
-        (self.command(index) == Command::Write).then(|| self.sequence.before(KINDS[Command::Write as usize], index))
+    /// Whether a ledger records the increments of counters.
+    pub fn records_counters(&self) -> bool {
+        self.recorded == Command::CounterWrite
     }
 
-    /// Index and number of the first `count` writes of rows.
+    /// The number of the operation at this index among all recorded writes; `None` if it is not recorded.
+    pub fn write_number(&self, index: u64) -> Option<u64> {
+        (self.command(index) == self.recorded).then(|| self.sequence.before(KINDS[self.recorded as usize], index))
+    }
+
+    /// Index and number of the first `count` recorded writes.
     pub fn writes(&self, count: u64) -> impl Iterator<Item = (u64, u64)> {
-        let indices = (0..).filter(|index| self.command(*index) == Command::Write);
+        let indices = (0..).filter(|index| self.command(*index) == self.recorded);
         (0..count).zip(indices).map(|(number, index)| (index, number))
     }
 
@@ -117,6 +127,11 @@ impl StressOperation {
     /// The key, and the values that are written or expected.
     pub const fn row(&self) -> &Row {
         &self.row
+    }
+
+    /// The increments of an operation on counters, by column.
+    pub fn increments(&self) -> &[i64] {
+        &self.increments
     }
 }
 
@@ -221,9 +236,9 @@ impl WorkKind for StressWork {
     fn prepare_trial(&mut self, spec: &TrialSpec, workers: u64) -> Result<(), EngineError> {
         self.state = StatementState::new(spec, workers)?;
         self.clients = spec.clients;
-        // A ledger is refused without it.
-        self.stamp_us =
-            if self.state.ledger.is_some() { spec.run.and_then(|run| i64::try_from(run).ok()) } else { None };
+        // A ledger is refused without a run. Counters have no timestamps.
+        let has_stamps = self.state.ledger.is_some() && !self.records_counters();
+        self.stamp_us = if has_stamps { spec.run.and_then(|run| i64::try_from(run).ok()) } else { None };
         Ok(())
     }
 
@@ -279,6 +294,10 @@ impl StatementWork for StressWork {
     #[inline]
     fn ledger_number(&self, operation: &StressOperation) -> Option<u64> {
         self.write_number(operation.index)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        !self.records_counters()
     }
 
     #[inline]

@@ -42,16 +42,26 @@ struct Inner {
     fd: AsyncFd<OwnedFd>,
     waits: RefCell<BinaryHeap<Reverse<Wait>>>,
     armed_ns: Cell<u64>,
-    turns: Cell<u32>,
+    /// The number of clones.
+    clones: Cell<u32>,
+    /// The clone of the last turn, and its turns since another clone had one.
+    last: Cell<(u32, u32)>,
 }
 
-/// Letting the other clients run costs an `epoll_wait` of the executor. An operation that waits for a network yields
-/// anyway, so only clients whose operations never wait need this, and only occasionally.
+/// Letting the other clients run costs an `epoll_wait` of the executor, and splits the requests that would leave
+/// together. An operation that waits for a network yields anyway, so only a client whose operations never wait, and
+/// which therefore has many turns in a row, needs this.
 const TURN_EVERY: u32 = 16;
 
-/// A timer for the clients of one executor.
-#[derive(Clone)]
-pub struct Alarm(Rc<Inner>);
+/// A timer for the clients of one executor; each client has a clone.
+pub struct Alarm(Rc<Inner>, u32);
+
+impl Clone for Alarm {
+    fn clone(&self) -> Self {
+        self.0.clones.set(self.0.clones.get().wrapping_add(1));
+        Self(Rc::clone(&self.0), self.0.clones.get())
+    }
+}
 
 impl Alarm {
     /// Creates an alarm on the current executor, and its task, which must be spawned there. The task calls `stopped`
@@ -67,8 +77,14 @@ impl Alarm {
         };
         // SAFETY: the descriptor stays open as long as the `AsyncFd` that owns it.
         let fd = unsafe { AsyncFd::register(fd)? };
-        let inner = Inner { fd, waits: RefCell::default(), armed_ns: Cell::new(u64::MAX), turns: Cell::new(0) };
-        let alarm = Self(Rc::new(inner));
+        let inner = Inner {
+            fd,
+            waits: RefCell::default(),
+            armed_ns: Cell::new(u64::MAX),
+            clones: Cell::new(0),
+            last: Cell::new((0, 0)),
+        };
+        let alarm = Self(Rc::new(inner), 0);
         let ringing = alarm.clone();
         Ok((alarm, async move { ringing.ring(stopped).await }))
     }
@@ -138,8 +154,11 @@ impl Timer for Alarm {
 
     #[inline]
     async fn turn(&self) {
-        let turns = self.0.turns.get().wrapping_add(1);
-        self.0.turns.set(turns);
+        let turns = match self.0.last.get() {
+            (clone, turns) if clone == self.1 => turns.wrapping_add(1),
+            _ => 1,
+        };
+        self.0.last.set((self.1, turns));
         if turns.is_multiple_of(TURN_EVERY) {
             tokio::task::yield_now().await;
         }
@@ -182,6 +201,52 @@ mod tests {
     #[test]
     fn waiting_client_is_not_woken_early() {
         assert_eq!(looks(5 * SLICE_NS, || false), 100);
+    }
+
+    /// The order of the turns of clients that have this number each; `waits`: their operations wait.
+    fn order_turns(clients: u32, turns: u32, waits: bool) -> Vec<u32> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let order = Rc::new(RefCell::new(Vec::new()));
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let (alarm, _ringing) = Alarm::new(|| false).unwrap();
+            let tasks: Vec<_> = (0..clients)
+                .map(|client| {
+                    let (alarm, order) = (alarm.clone(), Rc::clone(&order));
+                    tokio::task::spawn_local(async move {
+                        for _ in 0..turns {
+                            if waits {
+                                tokio::task::yield_now().await;
+                            }
+                            order.borrow_mut().push(client);
+                            alarm.turn().await;
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        order.take()
+    }
+
+    /// Whether three clients have a turn each. The executor does not promise an order.
+    fn has_each_client(turns: &[u32]) -> bool {
+        (0..3).all(|client| turns.contains(&client))
+    }
+
+    #[test]
+    fn client_without_waits_lets_the_next_one_run() {
+        let order = order_turns(3, 2 * TURN_EVERY, false);
+        let firsts: Vec<u32> = order.chunks(TURN_EVERY as usize).map(|turns| turns[0]).collect();
+        assert!(firsts.chunks(3).all(has_each_client), "{firsts:?}");
+        assert!(order.chunks(TURN_EVERY as usize).all(|turns| turns.iter().all(|client| *client == turns[0])));
+    }
+
+    #[test]
+    fn clients_that_wait_are_not_delayed_further() {
+        let order = order_turns(3, 50, true);
+        assert!(order.chunks(3).all(has_each_client), "{order:?}");
     }
 
     #[test]

@@ -11,9 +11,9 @@ use crate::borders::{Borders, NEVER};
 use crate::clock::LATE_NS;
 use crate::clock::Timer;
 
-/// The length of a tick if lateness affects the result (at a rate, and on executors), ns.
+/// The length of a tick if lateness affects the result (at a rate), ns.
 pub const TICK_NS: u64 = 1_000_000;
-/// The length of a tick that only detects pauses of the host, ns. A wake-up takes 11 to 18 µs on our virtual machine,
+/// The length of a tick in a closed loop, where nothing is due, ns. A wake-up takes 11 to 18 µs on our virtual machine,
 /// whatever program sleeps: once per millisecond, that is more than 1 % of a processor.
 pub const COARSE_TICK_NS: u64 = 4 * TICK_NS;
 

@@ -141,7 +141,7 @@ impl WorkerThreads {
             let recorder = Arc::new(Recorder::new(&job.shape, share as usize));
             let name = if by_thread { format!("client-{worker}") } else { format!("executor-{worker}") };
             let pulse =
-                if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, TICK_NS)) };
+                if by_thread { Arc::clone(&conductor) } else { Arc::new(Pulse::new(name.clone(), share, tick_ns)) };
             let client_thread = Worker {
                 job: job.clone(),
                 recorder: Arc::clone(&recorder),

@@ -108,7 +108,10 @@ pub fn run_columns(
     if spec.segment.k == 0 && !columns.definitions.is_empty() {
         execute_script(&options, &columns.definitions)?;
     }
-    let invalid = |invalid: Invalid| EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason));
+    let invalid = |invalid: Invalid| {
+        EngineError::usage(format!("work.{}: {}", invalid.field, invalid.reason))
+            .hint("change the profile or the statement")
+    };
     let names: Vec<(&str, &str)> =
         columns.tables.iter().map(|table| (table.keyspace.as_str(), table.table.as_str())).collect();
     let (tables, tokens) = describe_tables(&options, &names)?;

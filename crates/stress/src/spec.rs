@@ -144,6 +144,13 @@ impl StressSpec {
         format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", selected.join(","), self.keyspace)
     }
 
+    /// The statement that reads the counters of a row.
+    pub fn counter_statement(&self) -> String {
+        let values: Vec<String> = self.columns.iter().map(|name| format!("\"{name}\"")).collect();
+        let table = table_of(settings::Command::CounterWrite);
+        format!("SELECT {} FROM \"{}\".\"{table}\" WHERE KEY=?", values.join(","), self.keyspace)
+    }
+
     /// The generators of a trial with this seed.
     ///
     /// # Errors

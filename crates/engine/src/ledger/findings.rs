@@ -203,8 +203,32 @@ struct Place {
     /// The index of the write that was read; `null`: a loaded value, or a value that no write of the run made.
     #[serde(rename = "shown")]
     actual: Option<u64>,
-    /// The value that was read: `write`, `loaded`, `nothing`, `another run` or `unreadable`.
+    /// The value that was read: `write`, `loaded`, `nothing`, `another run`, `unreadable` or `counter`.
     what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counter: Option<Counter>,
+}
+
+/// A counter, and the bounds of its value: sums of increments.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Counter {
+    pub value: i64,
+    /// Of all acknowledged writes.
+    pub acknowledged: i64,
+    /// Of all attempts that may have been applied.
+    pub possible: i64,
+}
+
+impl Counter {
+    /// The conclusion from its value.
+    pub fn judge(&self) -> Finding {
+        match self.value {
+            value if value < self.acknowledged => Finding::Lost(None),
+            value if value > self.possible => Finding::Phantom(0),
+            value if value == self.acknowledged => Finding::Fine,
+            _ => Finding::CameTrue,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -227,8 +251,26 @@ impl Reading {
                 FieldValue::Of(version) => (Some(version.index), "write"),
             };
             let key = String::from_utf8_lossy(key).into_owned();
-            Place { key, field: field.to_owned(), expected, actual: index, what }
+            Place { key, field: field.to_owned(), expected, actual: index, what, counter: None }
         };
+        self.unloaded |= finding == Finding::Lost(None);
+        self.count(finding, place);
+    }
+
+    /// Counts the finding on a counter.
+    pub fn add_counter(&mut self, counter: Counter, key: &[u8], field: &str) {
+        self.fields += 1;
+        self.count(counter.judge(), |_| Place {
+            key: String::from_utf8_lossy(key).into_owned(),
+            field: field.to_owned(),
+            expected: None,
+            actual: None,
+            what: "counter",
+            counter: Some(counter),
+        });
+    }
+
+    fn count(&mut self, finding: Finding, place: impl Fn(Option<u64>) -> Place) {
         let counts = &mut self.counts;
         let count = match finding {
             Finding::Fine => &mut counts.fine,
@@ -238,7 +280,6 @@ impl Reading {
             Finding::OtherRun => &mut counts.other_run,
             Finding::NotLoaded => &mut counts.not_loaded,
             Finding::Lost(expected) => {
-                self.unloaded |= expected.is_none();
                 if self.first.len() < LISTED {
                     self.first.push(place(expected));
                 }
@@ -411,15 +452,18 @@ impl Findings {
         // Loaded data is older than any bound.
         let emptied = self.lost.window_ns == Some(u64::MAX) && self.lost.oldest.is_some();
         let loaded = if emptied || self.undecidable { 0 } else { loaded };
-        if let Some(Place { key, field, expected, actual, what }) = self.lost.first.first()
+        if let Some(Place { key, field, expected, actual, what, counter }) = self.lost.first.first()
             && writes - allowed + loaded > 0
         {
             let actual = actual.map_or_else(|| (*what).to_owned(), |index| format!("write {index}"));
-            let place = match expected {
-                Some(expected) => {
+            let place = match (expected, counter) {
+                (_, Some(Counter { value, acknowledged, .. })) => {
+                    format!("the counter {key} {field} should be at least {acknowledged}, but is {value}")
+                }
+                (Some(expected), _) => {
                     format!("{key} {field} should show write {expected} or a later one, but shows {actual}")
                 }
-                None => format!("{key} {field} should show its loaded value, but shows {actual}"),
+                (None, _) => format!("{key} {field} should show its loaded value, but shows {actual}"),
             };
             let count = match (writes - allowed, loaded) {
                 (0, records) => format!("{records} loaded records are lost"),
@@ -436,8 +480,14 @@ impl Findings {
                 "{failed} reads found nothing although another segment's insert had been acknowledged; the first key is {key}"
             ));
         }
-        let Place { key, field, .. } = self.first_wrong.as_ref()?;
+        let Place { key, field, counter, .. } = self.first_wrong.as_ref()?;
         let wrong = self.fields.corrupt + self.fields.phantom;
+        if let Some(Counter { value, possible, .. }) = counter {
+            return Some(format!(
+                "{wrong} counters are above the sum of all increments, or were not 0 at the start of the run: {key} {field} is \
+                 {value}, and the sum is {possible}"
+            ));
+        }
         Some(format!("{wrong} fields hold values that no write of this run made; the first is {key} {field}"))
     }
 
@@ -465,9 +515,11 @@ impl Findings {
             ));
         }
         if let Some(share) = self.proven.share.filter(|&share| share < PROVEN_MIN) {
-            let acknowledged = self.writes.acknowledged;
+            let (acknowledged, other_run) = (self.writes.acknowledged, self.fields.other_run);
+            let reason =
+                if other_run > 0 { format!("; {other_run} fields hold values of other runs") } else { String::new() };
             return Some(format!(
-                "only {:.1} % of {acknowledged} acknowledged writes could be proven, less than {:.0} %",
+                "only {:.1} % of {acknowledged} acknowledged writes could be proven, less than {:.0} %{reason}",
                 share * 100.0,
                 PROVEN_MIN * 100.0
             ));

@@ -4,25 +4,21 @@
 //! the index of the operation, in µs. The server keeps the value with the highest timestamp. The order of writes is
 //! therefore known without their times, and a retried write is the same write.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use loadstone_kinds::mapping::Mapping;
 use loadstone_kinds::stress::{StressOperation, StressWork};
 use loadstone_load::Workload;
 use loadstone_load::ledger::{Evidence, Fate, FieldValue, Finding, Outcome, State};
 use loadstone_load::version::Version;
-use loadstone_session::statements::{Cells, Statement, StatementStore, Statements, Values};
-use loadstone_session::{Connection, Options, ReadLevel};
-use loadstone_wire::error::{EngineError, ErrorKind};
+use loadstone_session::Connection;
+use loadstone_session::statements::{Cells, Statement, StatementStore, Values};
+use loadstone_wire::error::EngineError;
 use loadstone_wire::spec::TrialSpec;
 
 use super::findings::{Crash, Findings, Proof, Reading};
-
-/// Attempts at a read: a server that was just restarted may need some time.
-const ATTEMPTS: u32 = 5;
-const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+use super::levels::{is_acknowledged, read, read_at_levels, store_error, unread};
 
 /// A run whose writes are compared with the rows of a store.
 pub struct TimestampReadBack<'a, E> {
@@ -38,6 +34,8 @@ pub struct TimestampReadBack<'a, E> {
     pub start_us: i64,
     /// The number of writes that may have been sent.
     pub writes: u64,
+    /// The index after the last of them.
+    pub end: u64,
     /// Its ledgers.
     pub evidence: &'a E,
     /// When the system crashed, ns of Unix time.
@@ -58,7 +56,7 @@ struct Partition {
 /// The write whose values a partition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RowState {
-    /// A value that no known write made: no conclusion about earlier writes.
+    /// A value that no known write made, or a newer one of another writer: no conclusion about earlier writes.
     Unknown,
     /// Nothing, or the state before the run.
     Before,
@@ -83,51 +81,19 @@ struct Pass {
 /// A value and its timestamp, µs.
 type Cell<'a> = Option<(&'a [u8], i64)>;
 
-fn unread(message: String) -> EngineError {
-    let error = EngineError { kind: ErrorKind::Unread, ..EngineError::failed(message) };
-    error.hint("repair the store and repeat the command: it must read every row")
-}
-
-fn store_error(error: EngineError) -> EngineError {
-    if error.is_usage() { error } else { EngineError { kind: ErrorKind::Unread, ..error } }
-}
-
 impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
     /// Reads the rows of a store of this type back.
     pub fn run<S: StatementStore>(mut self) -> Result<Findings, EngineError> {
         let partitions = self.partitions();
-        let own = self.open::<S>(None)?;
-        self.findings.guarantee(own.guarantee().loss_ns_max());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(|error| unread(format!("cannot start an executor: {error}")))?;
-        let local = tokio::task::LocalSet::new();
-        // At the workload's own level first: a read at a stronger level repairs the replicas that it contacts.
-        let earlier = local.block_on(&runtime, self.pass(&own, &partitions))?;
-        let mut stronger_pass = None;
-        let own_level = self.own_level(S::read_levels());
-        for stronger in S::read_levels().iter().take_while(|level| own_level.as_deref() != Some(level.name)) {
-            let pass = self.open::<S>(Some(*stronger)).and_then(|store| {
-                let pass = local.block_on(&runtime, self.pass(&store, &partitions));
-                store.close().map_err(store_error).and(pass)
-            });
-            match pass {
-                Ok(pass) => {
-                    stronger_pass = Some((pass, stronger.name.to_owned()));
-                    break;
-                }
-                // Servers that this level needs are unavailable.
-                Err(error) if error.kind == ErrorKind::Unread => self.findings.note_weaker_level(),
-                Err(error) => return Err(error),
-            }
-        }
-        let level = stronger_pass.as_ref().map(|(_, level)| level.clone());
-        self.findings.levels(level.or_else(|| own_level.clone()), own_level);
+        let mut findings = std::mem::take(&mut self.findings);
+        let pass = async |store: &S| self.pass(store, &partitions).await;
+        let (earlier, stronger) = read_at_levels(self.spec, &mut findings, &pass)?;
         let earlier_states = earlier.states.clone();
-        let Pass { states, reading, proof } = stronger_pass.map_or(earlier, |(pass, _)| pass);
-        self.findings.prove(proof);
-        self.findings.add(reading);
+        let Pass { states, reading, proof } = stronger.unwrap_or(earlier);
+        findings.prove(proof);
+        findings.add(reading);
+        self.findings = findings;
         self.account(&partitions, &states, &earlier_states);
-        own.close().map_err(store_error)?;
         Ok(self.findings)
     }
 
@@ -176,22 +142,6 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         self.findings = findings;
     }
 
-    /// The level of the workload's reads. If it is not set, it is the weakest.
-    fn own_level(&self, levels: &[ReadLevel]) -> Option<String> {
-        let set = self.spec.store.properties.get(levels.first()?.property);
-        Some(set.map_or_else(|| "ONE".to_owned(), |level| level.to_ascii_uppercase()))
-    }
-
-    /// Opens the store as the run did, except for the read level if `level` is given.
-    fn open<S: StatementStore>(&self, level: Option<ReadLevel>) -> Result<S, EngineError> {
-        let mut properties: BTreeMap<String, String> = self.spec.store.properties.clone();
-        if let Some(level) = level {
-            properties.insert(level.property.to_owned(), level.name.to_owned());
-        }
-        let durability = self.spec.store.durability.into();
-        S::open(&Options { properties, durability, clients: 1, ..Options::default() }).map_err(store_error)
-    }
-
     /// Reads and judges all partitions.
     async fn pass<S: StatementStore>(&self, store: &S, partitions: &Partitions) -> Result<Pass, EngineError> {
         let statement = Statement { text: self.select.clone(), writes: false, prepared: true };
@@ -211,6 +161,8 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
                 state = state.min(match (finding, content) {
                     (Finding::Corrupt | Finding::Phantom(_), _) => RowState::Unknown,
                     (_, FieldValue::Of(version)) => RowState::Write(version.index),
+                    // Newer than the run: the server was right to discard the run's writes.
+                    (Finding::OtherRun, _) if partition.last.is_some() => RowState::Unknown,
                     _ => RowState::Before,
                 });
                 pass.reading.add(finding, content, key, name);
@@ -262,6 +214,9 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         let Ok(index) = u64::try_from(stamp_us.saturating_sub(self.start_us)) else {
             return (lost_or(Finding::OtherRun), FieldValue::OtherRun);
         };
+        if index >= self.end {
+            return (Finding::OtherRun, FieldValue::OtherRun);
+        }
         let content = FieldValue::Of(Version::run(index));
         let number = self.work.write_number(index).filter(|number| *number < self.writes);
         let state = number.and_then(|number| {
@@ -299,24 +254,4 @@ impl TimestampReadBack<'_, Evidence<'_, Mapping>> {
         let (removed, _) = self.judge(partition, key, column, None, scratch);
         Proof::from_answer(corrupt == Finding::Corrupt, matches!(removed, Finding::Lost(Some(_))))
     }
-}
-
-const fn is_acknowledged(state: State) -> bool {
-    matches!(state, State::Acknowledged | State::Retried)
-}
-
-/// Executes the statement until the server answers.
-async fn read<S: Statements>(session: &mut S, values: &Values, cells: &mut Cells) -> Result<(), EngineError> {
-    for attempt in 1.. {
-        let status = session.execute(0, values, cells).await;
-        if status.is_ok() {
-            break;
-        }
-        let message = session.last_error().unwrap_or_else(|| "no message".to_owned());
-        if attempt == ATTEMPTS {
-            return Err(unread(format!("cannot read a row: {}: {message}", status.name())));
-        }
-        tokio::time::sleep(BETWEEN_ATTEMPTS).await;
-    }
-    Ok(())
 }

@@ -91,7 +91,9 @@ pub fn parse_condition_columns(text: &str) -> Result<Vec<String>, String> {
 pub fn qualify(text: &str, keyspace: &str) -> String {
     let tokens = tokens(text);
     for (at, pair) in tokens.windows(2).enumerate() {
-        let is_before_table = ["FROM", "INTO", "UPDATE"].iter().any(|word| pair[0].1.eq_ignore_ascii_case(word));
+        let is_before_table =
+            ["FROM", "INTO", "UPDATE", "TABLE", "TRUNCATE"].iter().any(|word| pair[0].1.eq_ignore_ascii_case(word))
+                && !pair[1].1.eq_ignore_ascii_case("TABLE");
         if is_before_table {
             let is_full = tokens.get(at + 2).is_some_and(|(_, word)| *word == ".");
             let (start, _) = pair[1];
@@ -157,6 +159,10 @@ mod tests {
             ("UPDATE \"T\" SET a = ?", "UPDATE ks.\"T\" SET a = ?"),
             ("insert into t (a) values (?)", "insert into ks.t (a) values (?)"),
             ("delete a from t where k = ?", "delete a from ks.t where k = ?"),
+            ("ALTER TABLE t WITH comment = 'from x'", "ALTER TABLE ks.t WITH comment = 'from x'"),
+            ("TRUNCATE TABLE t", "TRUNCATE TABLE ks.t"),
+            ("truncate other.t", "truncate other.t"),
+            ("truncate t", "truncate ks.t"),
         ] {
             assert_eq!(qualify(text, "ks"), expected);
         }

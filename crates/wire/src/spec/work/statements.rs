@@ -41,17 +41,27 @@ impl WorkRules for StatementsSpec {
         })
     }
 
-    /// The timestamp of a write is its only mark: values depend on the partition alone, and counters have no timestamps.
+    /// The timestamp of a write is its only mark, as values depend on the partition alone. Counters have no timestamps:
+    /// their values are compared with sums of increments.
     fn validate_ledger(&self, phase: Phase) -> Result<(), Refusal> {
         let Self::Stress(work) = self else {
             return Err(Refusal::new("a ledger of statements is for the generator stress only", "leave {ledger} out"));
         };
         let writes = |command| work.mix.get(&command).is_some_and(|weight| *weight > 0.0);
-        if phase != Phase::Run || !writes(Command::Write) || writes(Command::CounterWrite) {
+        let (rows, counters) = (writes(Command::Write), writes(Command::CounterWrite));
+        if phase != Phase::Run || rows == counters {
             return Err(Refusal::new(
-                "a ledger of cassandra-stress is for runs that write rows, without counters",
+                "a ledger of cassandra-stress is for runs that write rows or increment counters, not both",
                 "leave {ledger} out, or change {work.mix}",
             ));
+        }
+        if counters {
+            // An increment of zero leaves no trace, and one below zero hides another.
+            if work.add.range().is_ok_and(|(least, _)| least < 1) {
+                let hint = "set {work.add} to values of at least 1";
+                return Err(Refusal::new("a ledger of counters needs increments above 0", hint));
+            }
+            return Ok(());
         }
         if work.timestamp_us.is_some() {
             let hint = "leave {work.timestamp_us} out";
