@@ -25,7 +25,8 @@ def test_two_logs_are_compared(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--metric", "throughput,insert.p95").stdout
     assert "388 op/s" in output
     assert "1,770 op/s" in output
-    assert "4.56× (n=1 repeat)" in output
+    assert "(n=1 repeat)" in output
+    assert "×" not in output
     assert ("18.751 ms" in output, "3.623 ms" in output) == (True, True)
     assert "n=1: no interval" in output
     assert "order of the runs" in output
@@ -85,7 +86,8 @@ def test_repeats_are_files_of_one_variant(tmp_path: Path) -> None:
 def test_result_folders_compare_with_files(tmp_path: Path) -> None:
     loadstone(tmp_path, "import", REGULAR, "--name", "before")
     output = loadstone(tmp_path, "compare", "before", ACCELERATED).stdout
-    assert "4.56×" in output
+    assert "1,770 op/s" in output
+    assert "×" not in output
 
 
 def test_values_are_exported_as_csv_and_parquet(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from judge_support import REPEATS, Change, asking, set_figures, sound
 from loadstone.importers.read import read_file
 from loadstone.judge.finding import Verdict
 from loadstone.judge.judge import judge_results
-from loadstone.report.comparison import table
+from loadstone.report.charts.intervals import mark
+from loadstone.report.comparison import join_levels, table
 from loadstone.report.table import TableCell
 from loadstone.report.terminal.tables import change, figures
 from loadstone.report.view import View
@@ -103,6 +104,13 @@ def test_late_latency_is_an_upper_bound(lower_ms: float, median: str, interval: 
     assert (row[1].text, row[2].text) == (median, interval)
     cells = [cell for (_, metric), cell in view.judgement.cells.items() if metric == "read.p99"]
     assert [text.partition(" (")[0] for text in figures(view.judgement, cells).values()] == [median] * 2
+    # The chart's band is the table's interval.
+    assert mark(view, cells[0])["interval"] == interval
+
+
+def test_levels_of_one_method_share_a_note() -> None:
+    notes = ["Test: too few repeats, n=3", "Intervals: 96.1 %, median", "Intervals: 96.9 %, median"]
+    assert join_levels(notes) == (notes[0], "Intervals: 96.1 % or 96.9 %, median")
 
 
 def test_refused_row_is_not_valid() -> None:
@@ -114,6 +122,8 @@ def test_refused_row_is_not_valid() -> None:
     assert entry_text(rows["b"][AGAINST]) == "refused invalid: impossible"
     assert (rows["b"][-1].verdict, rows["b"][-1].note) == (Verdict.INVALID, "impossible")
     assert rows["a"][-1].verdict == Verdict.VALID
+    # A test that is not relied on has no p.
+    assert "p=" not in entry_text(rows["b"][AGAINST + 1])
 
 
 @pytest.mark.parametrize(

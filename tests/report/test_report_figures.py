@@ -152,6 +152,12 @@ def test_second_value_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("throughput of system=lmdb" in line for line in find_conflicts(judge_results(experiment())))
 
 
+def test_second_interval_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = intervals.mark
+    monkeypatch.setattr(intervals, "mark", lambda view, cell: {**mark(view, cell), "interval": "1.00 – 2.00 op/s"})
+    assert any("throughput interval of" in line for line in find_conflicts(judge_results(experiment())))
+
+
 def test_rounded_texts_agree() -> None:
     assert agree("1.05 GB/s", "1,048.6 MB/s")
     assert agree("1,770 op/s", "1,770.70 op/s")

@@ -52,6 +52,10 @@ def test_prose_wraps_at_the_width(width: int) -> None:
     assert max(map(len, prose)) <= width
 
 
+def test_narrow_terminal_cuts_no_figure() -> None:
+    assert "…" not in print_results(Console(file=io.StringIO(), width=40, force_terminal=True, color_system=None))
+
+
 def test_no_color_writes_no_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     def bold() -> str:
         console = standard_output()

@@ -99,3 +99,13 @@ def test_every_hint_of_many_failing_systems_is_printed() -> None:
     for whole in (False, True):
         printed = [line.plain for line in findings(replace(judgement, trials=trials), whole=whole)]
         assert [line for line in printed if "hint" in line] == [f"  hint: mend {name}" for name in "abcdef"]
+
+
+def test_hint_of_further_messages_is_not_repeated() -> None:
+    judgement = report_support.single_variant()
+    trials = {
+        name: (Finding("not-steady", Severity.SUSPECT, f"{name} rises", f"warm up; {n} of 6 are disturbed", (name,)),)
+        for n, name in enumerate("abcdef")
+    }
+    (group,) = warnings(replace(judgement, trials=trials))
+    assert (len(group.messages), group.more, group.more_hints) == (4, 2, ())

@@ -187,6 +187,8 @@ def page_figures(reader: TableReader) -> Iterator[tuple[str, str, Place]]:
                 context = title if CHARTS[chart] else context
                 label = f"{row.get('full', row.get('name', ''))} {context} {row.get('load', '')}"
                 yield label, metric, Place(f"chart {name}", str(row["figure"]))
+                if " – " in (interval := str(row.get("interval", ""))):
+                    yield label, f"{metric} interval", Place(f"chart {name}", interval)
 
 
 def row_figures(
@@ -196,6 +198,8 @@ def row_figures(
     place = f"{where}'s table {title or section}"
     if section == "comparison" and "median" in row:
         yield f"{name} {group}", title, Place(place, row["median"])
+        if row["interval"] not in ("", "none"):
+            yield f"{name} {group}", f"{title} interval", Place(place, row["interval"])
     elif section == "search":
         over = next(iter(row))
         for head, text in row.items():

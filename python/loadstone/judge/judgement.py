@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -261,6 +261,10 @@ class Judgement:
             return cell
         wider = (1 + cell.resolution) * (1 + lower.resolution)
         return lower if lower.estimate.value * wider < cell.estimate.value else cell
+
+    def output_estimate(self, cell: Cell) -> Estimate:
+        """A cell's estimate for output: the lower end of a latency that the engine's lateness increased is lower."""
+        return replace(cell.estimate, low=self.lower_bounds(cell).estimate.low)
 
     def output_bound(self, cell: Cell) -> str | None:
         """A cell's bound for output: `at_most` for a latency that the engine's lateness increased, `unanswered` for an

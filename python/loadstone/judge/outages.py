@@ -160,7 +160,7 @@ def outage_text(outage: Outage) -> str:
         return "unknown" if outage.trials else "unknown, as no repeat counts"
     figure = wording.estimate_text(estimate, "ns", None)
     if estimate.low is None or estimate.high is None or estimate.level is None:
-        return f"{figure} (n={estimate.n}, no interval)"
+        return f"{figure} (n={estimate.n}: no interval)"
     if estimate.high - estimate.low <= 1:
         return f"{units.format_duration(estimate.value)} (n={estimate.n}, all equal)"
     # An outage is never negative.

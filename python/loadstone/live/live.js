@@ -13,7 +13,8 @@ const three = (value) => value.toLocaleString("en", { maximumSignificantDigits: 
 const whole = (value) => Math.round(value).toLocaleString("en");
 function duration(ns) {
   const [factor, unit] = UNITS.find(([least]) => ns >= least * 0.9995) ?? UNITS.at(-1);
-  return `${three(ns / factor)} ${unit}`;
+  // Three digits always, as in the report: 1.90 ms.
+  return `${(ns / factor).toLocaleString("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 })} ${unit}`;
 }
 const rate = (value) => (value >= 100 ? whole(value) : three(value));
 
@@ -146,7 +147,7 @@ function plan() {
     const row = element("div", "", "variant axis-row");
     const axis = element("div", "", "axis");
     const ends = [low, high].map((value) => every.find((trial) => trial.value === value).text);
-    axis.append(element("span", ends[0]), element("span", `${state.metric}, logarithmic; a dot for each trial, a bar at the median`), element("span", ends[1]));
+    axis.append(element("span", low < high ? ends[0] : ""), element("span", `${state.metric}, logarithmic; a dot for each trial, a bar at the median`), element("span", ends[1]));
     row.append(element("div"), axis);
     nodes.push(row);
   }

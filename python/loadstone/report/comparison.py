@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from loadstone.format import units, wording
 from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
@@ -23,6 +22,7 @@ TOOL_NAMES = {
 }
 TOOL_UNITS = {"testdfsio": "mb/sec (2^20)", "fio": "MiB/s (2^20)"}
 NAME_MAX = 90
+INTERVALS = "Intervals: "
 EXPLORATORY = "; exploratory: only the first metric decides"
 
 
@@ -50,18 +50,18 @@ def table(view: View, metric: str) -> Table:
     if omitted:
         methods[f"{units.count_noun(omitted, 'more variant')} not shown here: values.jsonl has them all"] = None
     columns = [
-        Column(view.dimension or "variant", width=18),
-        Column("median", "right", 15),
-        Column("interval", "right", 22),
+        Column(view.dimension or "variant", width=14),
+        Column("median", "right", 13),
+        Column("interval", "right", 18),
     ]
     if compared:
-        columns += [Column(f"against {baseline(view)}", "right", 18), Column("p", "right", 7)]
+        columns += [Column(f"against {baseline(view)}", "right", 28), Column("p", "right", 7)]
     columns += [Column("n", "right", 4), Column("verdict", width=16)]
     if compared and not any(row[4].text for group in groups for row in group.rows):
         # No column for p where nothing could be tested.
         del columns[4]
         groups = [Rows(group.title, tuple((*row[:4], *row[5:]) for row in group.rows)) for group in groups]
-    return Table(wording.metric_name(metric), tuple(columns), tuple(groups), tuple(methods))
+    return Table(wording.metric_name(metric), tuple(columns), tuple(groups), join_levels(methods))
 
 
 def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[TableCell, ...]:
@@ -78,11 +78,9 @@ def entries(view: View, key: VariantKey, metric: str, compared: bool) -> tuple[T
     if compared:
         comparison = view.comparisons.get((metric, key))
         middle = list(render_ratio(comparison) if comparison else explain_missing_ratio(view, key, metric))
-    lower = view.judgement.lower_bounds(cell)
-    estimate = replace(cell.estimate, low=lower.estimate.low)
     between = (
-        TableCell(wording.interval_text(estimate, cell.unit))
-        if estimate.low is not None
+        TableCell(wording.interval_text(view.judgement.output_estimate(cell), cell.unit))
+        if cell.estimate.low is not None
         else TableCell("none", tone="muted")
     )
     return (name, figure(view, cell), between, *middle, *end)
@@ -144,13 +142,17 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "none": ("~", f"{short}, no evidence of a difference{why}"),
         "same": ("=", f"{short}, no difference that matters"),
         "slight": ("≈", f"{short}, differs by less than matters"),
-        "impossible": (number, comparison.why or f"n={least}: no claim possible"),
+        # Single runs allow no ratio (n=1).
+        "impossible": (number if least > 1 else wording.DASH, comparison.why or f"n={least}: no claim possible"),
         "descriptive": (number, between),
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }
     yield TableCell(*texts[claim], tone=claim if claim == "better" or claim == "worse" else "muted")
-    yield TableCell(wording.p_text(comparison.p, comparison.p_adjusted), aside=format_plain_p(comparison))
+    # A test that is not relied on has no p.
+    has_p = claim not in ("refused", "unranked")
+    p = wording.p_text(comparison.p, comparison.p_adjusted) if has_p else ""
+    yield TableCell(p, aside=format_plain_p(comparison) if p else "")
 
 
 def refusal(comparison: Comparison) -> str:
@@ -201,9 +203,21 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
                 yield f"p after Holm's correction for {every}{EXPLORATORY if comparison.exploratory else ''}"
 
 
+def join_levels(methods: Iterable[str]) -> tuple[str, ...]:
+    """The notes, with the levels of intervals by one method in one note: `Intervals: 96.1 % or 96.9 %, median`."""
+    levels: dict[str, list[str]] = {}
+    notes: dict[str, None] = {}
+    for note in methods:
+        level, comma, method = note.removeprefix(INTERVALS).partition(",")
+        if note.startswith(INTERVALS):
+            levels.setdefault(comma + method, []).append(level)
+        notes[comma + method if note.startswith(INTERVALS) else note] = None
+    return tuple(f"{INTERVALS}{' or '.join(levels[note])}{note}" if note in levels else note for note in notes)
+
+
 def describe_interval(estimate: Estimate) -> str:
     """An interval's level and method."""
     if estimate.low is None or estimate.level is None:
         return ""
     method = f", {estimate.method}" if estimate.method else ""
-    return f"Intervals: {estimate.level * 100:.3g} %{method}"
+    return f"{INTERVALS}{estimate.level * 100:.3g} %{method}"

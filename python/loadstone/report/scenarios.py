@@ -33,7 +33,11 @@ LEAD = (
 
 def table(view: View) -> Table:
     """The scenarios of every comparison that has more than one."""
-    open_ones = [comparison for comparison in view.judgement.comparisons if len(comparison.scenarios) > 1]
+    open_ones = [
+        comparison
+        for comparison in view.judgement.comparisons
+        if len(comparison.scenarios) > 1 and comparison.claim != "impossible"
+    ]
     groups = tuple(
         Rows(title(view, comparison), tuple(render_row(row, comparison) for row in comparison.scenarios))
         for comparison in open_ones[:COMPARISONS_MAX]

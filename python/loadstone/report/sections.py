@@ -220,7 +220,8 @@ def devices(view: View) -> Section:
 def warnings_section(view: View) -> Section:
     """What to know before relying on a figure."""
     notes = tuple(f"While reading: {warning}." for warning in view.results.warnings)
-    notes += tuple(f"Could not run: {line}." for line in list_unavailable_checks(view.judgement))
+    unavailable = list_unavailable_checks(view.judgement)
+    notes += (f"Could not run: {'; '.join(unavailable)}.",) if unavailable else ()
     groups = tuple(warnings(view.judgement))
     if not groups:
         notes = ("No check found anything.", *notes) if view.results.trials else notes

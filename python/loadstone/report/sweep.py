@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loadstone.judge.judgement import VariantKey
 from loadstone.report.charts import figure
 from loadstone.report.charts.scaling import Line, group_lines
@@ -20,6 +22,7 @@ COLUMNS = {
     "runtime": "window (op_time)",
     "errors": "failed",
 }
+COUNTS = ("operations", "errors")
 # More loads than these are in the chart alone.
 ROWS_MAX = 200
 LOADS_MIN = 3
@@ -44,13 +47,19 @@ def create_table(view: View) -> Table:
         Rows(
             name_series(view, context, line),
             tuple(
-                (TableCell(f"{load:g}"), *(render_cell(view, key, metric) for metric in metrics))
+                (TableCell(f"{load:g}"), *(render_figure(view, key, metric) for metric in metrics))
                 for load, key in line.variants.items()
             ),
         )
         for context, line in lines
     )
     return Table("", heads, rows)
+
+
+def render_figure(view: View, key: VariantKey, metric: str) -> TableCell:
+    """A figure; counts without their unit, which the column's head states."""
+    cell = render_cell(view, key, metric)
+    return replace(cell, text=cell.text.removesuffix(f" {metric}")) if metric in COUNTS else cell
 
 
 def name_series(view: View, context: VariantKey, line: Line) -> str:

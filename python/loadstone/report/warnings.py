@@ -86,7 +86,10 @@ def warnings(judgement: Judgement, *, whole: bool = False) -> list[Warnings]:
         hints = [hint if hint != following else "" for hint, following in zip(hints, [*hints[1:], None], strict=True)]
         trials = {trial for finding in findings for trial in finding.trials}
         messages = tuple(message for message, _ in content)
-        omitted = tuple(dict.fromkeys(hint for _, hint in lines[len(content) :] if hint and hint not in hints))
+        # Only instructions that no printed hint begins with.
+        printed = tuple(hint.partition("; ")[0] for hint in hints if hint)
+        further = [hint for _, hint in lines[len(content) :] if hint.partition("; ")[0] not in printed]
+        omitted = tuple(dict.fromkeys(hint for hint in further if hint))
         more = len(lines) - len(content)
         groups.append(Warnings(check, severity, messages, tuple(hints), more, omitted, len(trials)))
     return groups

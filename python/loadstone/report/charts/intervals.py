@@ -107,7 +107,7 @@ def panel(view: View, metric: str, context: VariantKey, with_metric: bool) -> Pa
 
 def mark(view: View, cell: Cell) -> Row:
     """A variant's row."""
-    estimate = cell.estimate
+    estimate = view.judgement.output_estimate(cell)
     name = {"name": view.name(cell.variant), "full": view.value(cell.variant)}
     if cell.withheld or cell.bound == "failed":
         return {**name, "value": None, "figure": "withheld" if cell.withheld else view.figure(cell)}

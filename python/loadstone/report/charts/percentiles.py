@@ -76,7 +76,7 @@ def points(view: View, operation: str, context: VariantKey, left_out: dict[str, 
                     "latency": cell.estimate.value,
                     "percentile": f"{percentile.removeprefix('p')} %",
                     "figure": view.figure(cell),
-                    "interval": wording.interval_text(cell.estimate, cell.unit)
+                    "interval": wording.interval_text(view.judgement.output_estimate(cell), cell.unit)
                     if cell.estimate.low is not None
                     else "none",
                     "n": str(cell.estimate.n),

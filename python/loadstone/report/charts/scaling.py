@@ -34,6 +34,8 @@ STATISTICS = ("p99", "p50", "max")
 LOADS_MIN = 2
 # The minimum distance between two labels, as a share of the axis: a phone has 300 px for it.
 LABEL_GAP = 0.11
+# The height of a label, as a share of the axis.
+LABEL_HEIGHT = 0.09
 # Latencies this many times apart need a logarithmic axis.
 LOGARITHMIC = 10
 HEIGHT = 200
@@ -163,9 +165,11 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     x = alt.X("load:Q", scale=scale, axis=axis)
     highest = max(row["value"] for row in points)
     limits = [row for line in lines[:1] for row in limit_rows(line, metric, highest)]
-    y, top = vertical(metric, [row["value"] for row in (*points, *limits)])
+    known = [line for line in lines if line.knee is not None and line.knee.upper is not None]
+    label_count = len(known) if metric == THROUGHPUT else 0
+    y, top = vertical(metric, [row["value"] for row in (*points, *limits)], label_count)
     layers: list[alt.Chart] = []
-    knees = [row for number, line in enumerate(lines) for row in knee_rows(view, line, ends, top, number)]
+    knees = [row for number, line in enumerate(known) for row in knee_rows(view, line, ends, top, number)]
     if knees:
         spans = plot(knees).encode(x=alt.X("low:Q", scale=scale), x2="high:Q", color=colour(view))
         layers.append(spans.mark_rect(opacity=0.15).encode(tooltip=figure.tooltip(knee="knee")))
@@ -218,7 +222,7 @@ def measure(view: View, line: Line, metric: str) -> list[Row]:
         if cell is None or cell.withheld or cell.bound == "failed" or not finite(cell.estimate.value):
             continue
         value, text = cell.estimate.value, view.figure(cell)
-        between = wording.interval_text(cell.estimate, cell.unit)
+        between = wording.interval_text(view.judgement.output_estimate(cell), cell.unit)
         if line.search is not None and (probed := median_of_probe(line.search, load, metric)) is not None:
             last = units.digit_carried(probed, probed) if metric == THROUGHPUT else None
             value, text = probed, units.format_figure(probed, cell.unit, last)
@@ -285,9 +289,12 @@ def answer_loads(line: Line) -> list[float]:
     return [] if outcome is None or outcome.load is None or not line.holds(outcome.load) else [outcome.load]
 
 
-def vertical(metric: str, numbers: Sequence[float]) -> tuple[alt.Y, float]:
-    """The axis of a metric, and its upper end: from zero, or logarithmic for latencies that are far apart."""
-    top = max(numbers) * 1.12
+def vertical(metric: str, numbers: Sequence[float], labels: int = 0) -> tuple[alt.Y, float]:
+    """The axis of a metric, and its upper end: from zero, or logarithmic for latencies that are far apart.
+
+    Labels of throughput are above the highest point, up to the upper half of the axis.
+    """
+    top = max(numbers) * max(1.12, 1 / max(0.96 - LABEL_HEIGHT * labels, 0.5))
     if metric == THROUGHPUT:
         axis = alt.Axis(title=None, labelExpr=figure.RATE_LABEL, tickCount=4, minExtent=Y_EXTENT, maxExtent=Y_EXTENT)
         return alt.Y("value:Q", scale=alt.Scale(domain=[0, top or 1], nice=False), axis=axis), top
@@ -347,7 +354,7 @@ def knee_rows(view: View, line: Line, ends: Sequence[float], top: float, number:
             "high": knee.upper,
             "knee": ": ".join(part for part in (label, f"knee {between}") if part),
             # Labels of several knees are below each other.
-            "top": top * (1 - 0.1 * number),
+            "top": top * (1 - LABEL_HEIGHT * number),
         }
     ]
 

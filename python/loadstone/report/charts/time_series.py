@@ -21,6 +21,8 @@ from loadstone.results.trial_result import Series
 
 # The most lines in all panels together.
 LINES_MAX = 60
+# Lines closer than this ratio have no room for a name between them.
+APART = 4
 
 
 @dataclass(frozen=True)
@@ -192,8 +194,10 @@ def chart(
 
 
 def label_layers(ends: Sequence[Row], x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
-    """The names of several lines at their ends: the lower line's below it, so that close lines stay legible."""
-    lowest = min((row["value"] for row in ends), default=0.0)
+    """The names of several lines at their ends: of close lines the lower line's is below it."""
+    values = [row["value"] for row in ends]
+    # Below a line near the axis, a name would cover the axis's labels.
+    lowest = min(values) if values and max(values) < APART * min(values) else None
     for row in ends:
         baseline, dy = ("top", 7) if row["value"] == lowest else ("bottom", -6)
         base = plot([row]).encode(x=x, y=y, text="end:N")

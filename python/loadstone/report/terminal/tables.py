@@ -53,6 +53,8 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         console.print(line, soft_wrap=is_wide)
     for result in judgement.searches:
         for renderable in render_search(result):
+            if isinstance(renderable, Table):
+                fold_cells(renderable, console)
             console.print(renderable, soft_wrap=is_wide)
     for metric in () if judgement.searches else results.headline_metrics:
         measured = (variant for variant, name in judgement.cells if name == metric)
@@ -62,21 +64,21 @@ def show(console: Console, judgement: Judgement, projected: Projected) -> None:
         for line in plot_percentiles(judgement, console.width):
             console.print(line, soft_wrap=True)
     if scenarios_of := plain_table("scenarios", scenarios.table(View(judgement))):
-        console.print(scenarios_of)
+        console.print(fold_cells(scenarios_of, console))
     if of_stages := plain_table("by stage", stages.create_table(View(judgement))):
-        console.print(of_stages)
+        console.print(fold_cells(of_stages, console))
     for content in faults.tables(View(judgement)):
         if (
             table := plain_table(content.title.lower(), content)
         ) is not None and content.title != faults.INSTANTS_TITLE:
-            console.print(table)
+            console.print(fold_cells(table, console))
     if results.question.repeats:
         # A module that imports this one.
         from loadstone.report.terminal.repeats import repeats
 
         for metric in results.headline_metrics:
             if (each_repeat := repeats(judgement, metric)) is not None:
-                console.print(each_repeat)
+                console.print(fold_cells(each_repeat, console))
     for used in servers(judgement, console):
         console.print(used)
     for warning in results.warnings:
@@ -161,6 +163,14 @@ def tabulate_usage(columns: Sequence[Column], rows: Sequence[Sequence[TableCell]
     return table
 
 
+def fold_cells(table: Table, console: Console) -> Table:
+    """A table whose cells are folded where the console is too narrow: a figure that is cut reads like another one."""
+    if not fits(table, console):
+        for column in table.columns:
+            column.no_wrap, column.overflow = False, "fold"
+    return table
+
+
 def fits(table: Table, console: Console) -> bool:
     """Whether nothing of a table is cut."""
     return Measurement.get(console, console.options.update(max_width=10_000), table).maximum <= console.width
@@ -185,7 +195,7 @@ def metric_table(judgement: Judgement, projected: Projected, metric: str, part: 
     baseline = bases[0] if bases else judgement.results.question.baseline
     grid = Grid(title, projected, figures(judgement, cells), compared, baseline)
     broad = grid.broad()
-    return broad if fits(broad, console) else grid.long()
+    return broad if fits(broad, console) else fold_cells(grid.long(), console)
 
 
 @dataclass(frozen=True)
@@ -279,7 +289,8 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
 
 def interval_of(judgement: Judgement, cell: Cell) -> tuple[float, float, str]:
     """The ends of a cell's interval, equal without one; of a single run the interval within it, labelled."""
-    value, low, high = cell.estimate.value, judgement.lower_bounds(cell).estimate.low, cell.estimate.high
+    estimate = judgement.output_estimate(cell)
+    value, low, high = estimate.value, estimate.low, estimate.high
     if low is not None and high is not None:
         return low, high, ""
     if cell.metric == THROUGHPUT and cell.estimate.n == 1:
@@ -298,7 +309,9 @@ def change(comparison: Comparison | None) -> Text:
     ratio = wording.short_change(comparison.ratio.value)
     match comparison.claim:
         case "impossible":
-            return Text(f"{ratio} ({n})", style="dim")
+            # Single runs allow no ratio.
+            is_single = min(comparison.baseline.estimate.n, comparison.contender.estimate.n) == 1
+            return Text(f"({n})" if is_single else f"{ratio} ({n})", style="dim")
         case "refused":
             return Text("refused: invalid", style="bold red")
         case "unranked":
