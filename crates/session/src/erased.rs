@@ -158,7 +158,7 @@ impl VirtualSession {
         if !self.session.any().is::<S>() {
             return Err(self);
         }
-        // Once more: the borrow of a returned reference would last in the other case, too.
+        // `if let` above would not compile: the borrow of a returned reference would last in the other case, too.
         match self.session.any().downcast_mut() {
             Some(session) => Ok(session),
             None => unreachable!("a session changes its type"),
