@@ -158,7 +158,7 @@ impl VirtualSession {
         if !self.session.any().is::<S>() {
             return Err(self);
         }
-        // `if let` above would not compile: the borrow of a returned reference would last in the other case, too.
+        // An `if let` alone would not compile: the borrow of a returned reference would last in the other case, too.
         match self.session.any().downcast_mut() {
             Some(session) => Ok(session),
             None => unreachable!("a session changes its type"),

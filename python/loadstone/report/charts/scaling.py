@@ -179,9 +179,6 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
     if limits:
         objective = plot(limits).encode(y=y)
         layers.append(objective.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, style="word"))
-        layers += figure.draw_text(
-            objective.encode(text="text:N", x=alt.value(4)), align="left", baseline="bottom", dy=-3
-        )
     if metric == THROUGHPUT and (fitted := [row for line in lines for row in law(line, wide=wide)]):
         layers.append(plot(fitted).mark_line(strokeWidth=1, opacity=0.6).encode(x=x, y=y, color=colour(view)))
     base = plot(points).encode(x=x, y=y, color=colour(view))
@@ -203,6 +200,10 @@ def draw(view: View, context: VariantKey, lines: Sequence[Line], metric: str) ->
         crosses = crosses.encode(x=x, y=y, tooltip=figure.tooltip(**names, at=str(view.load), failed="failed"))
         layers.append(crosses.mark_text(text="✕", fontSize=15, fontWeight="bold", style="word"))
         layers += figure.draw_text(crosses.encode(text="failed:N"), align="right", dx=-9, dy=-9)
+    if limits:
+        # Above the lines, which would strike it through.
+        text = plot(limits).encode(y=y, text="text:N", x=alt.value(4))
+        layers += figure.draw_text(text, align="left", baseline="bottom", dy=-3)
     if knees and metric == THROUGHPUT:
         # On the side of the band that has more room.
         is_left = axis_place(knees[0]["low"], ends, wide=wide) < 0.5
