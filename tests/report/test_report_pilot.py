@@ -34,7 +34,7 @@ def summarize_pilot(judgement: Judgement, steady_seconds: dict[str, float]) -> s
     ("steady_seconds", "text"),
     [
         ({"a": 1.0, "b": 2.0}, "3 s of warm-up, found by a pilot block, "),
-        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as system=b needs 4.5 s, "),
+        ({"a": 1.0, "b": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as b needs 4.5 s, "),
         ({"a": 3.0}, "3 s of warm-up, found by a pilot block, and cut there, as every variant needs 4.5 s, "),
     ],
 )
