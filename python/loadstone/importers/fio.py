@@ -287,9 +287,12 @@ def add_direction(direction: str, jobs: Sequence[Job], run: ImportedRun) -> None
         check_direction(job)
     done = sum(map(count_operations, jobs))
     # fio 2 only has KiB and KiB/s; 3.0 and 3.1 still have KiB/s.
-    speed = sum(float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs)
-    steps = (float(job.get("bw_step", max(0 if "bw_bytes" in job else KIB, time_share(job) * speed))) for job in jobs)
-    run.add_figure(f"{direction}.bandwidth", speed, "B/s", done, sum(steps))
+    speeds = [float(job["bw_bytes"]) if "bw_bytes" in job else float(job["bw"]) * KIB for job in jobs]
+    steps = (
+        float(job.get("bw_step", max(0 if "bw_bytes" in job else KIB, time_share(job) * speed)))
+        for job, speed in zip(jobs, speeds, strict=True)
+    )
+    run.add_figure(f"{direction}.bandwidth", sum(speeds), "B/s", done, sum(steps))
     metric = {"read": "returned", "write": "stored", UNIFIED: "moved"}.get(direction)
     if metric is not None and all("io_bytes" in job for job in jobs):
         units = [bytes_unit(job) for job in jobs]
