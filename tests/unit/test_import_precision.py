@@ -56,6 +56,7 @@ def test_printed_latencies_have_a_resolution(name: str) -> None:
         ("ycsb-0.3.txt", "throughput", 790.5138339920949, 790.5138339920949 / 1265),
         ("hbase-pe-1.1.txt", "runtime", 390.622e9, 1e6),
         ("fio-mixed.json", "runtime", 153e6, 1e6),
+        ("fio-client.json", "read.bandwidth", 1_638_400, 163.84),
     ],
 )
 def test_last_digit_is_the_resolution(name: str, metric: str, value: float, resolution: float) -> None:

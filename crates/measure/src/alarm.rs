@@ -230,7 +230,7 @@ mod tests {
         order.take()
     }
 
-    /// Whether three clients have a turn each. The executor does not promise an order.
+    /// Whether each of three clients has a turn; the executor may run them in any order.
     fn has_each_client(turns: &[u32]) -> bool {
         (0..3).all(|client| turns.contains(&client))
     }
