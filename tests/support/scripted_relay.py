@@ -87,8 +87,10 @@ class Scripted:
         self.port = 0
         self.lines: set[Line] = set()
         self.refused = 0
-        # The times at which the port was closed, and just before it was opened again, by the monotonic clock.
+        # The times at which the port was closed, its last connection ended, and just before it was opened again, by the
+        # monotonic clock.
         self.closed: float | None = None
+        self.emptied: float | None = None
         self.reopened: float | None = None
         self.resets = 0
         self.muted = False
@@ -216,6 +218,8 @@ class Line(asyncio.Protocol):
     def connection_lost(self, _: Exception | None) -> None:
         self.dead = True
         self.owner.lines.discard(self)
+        if self.owner.closed is not None and self.owner.emptied is None and not self.owner.lines:
+            self.owner.emptied = time.monotonic()
 
     def handle_open(self) -> None:
         """Handles a new connection."""
