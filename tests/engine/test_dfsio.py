@@ -292,6 +292,10 @@ def test_write_guarantees_have_separate_figures(program: Path, tmp_path: Path, p
     assert files["durable"]["files"] == files["closed"]["files"] == files["returned"]["files"] == 3
     assert files["returned"]["ns"] < files["durable"]["ns"] <= files["closed"]["ns"] == files["task_ns"]
     assert files["flushed"]["files"] == 0
+    assert (
+        "durability of writes: on the device, by a sync" in dfsio(program, tmp_path, f"{WRITE} --sync close", place).err
+    )
+    assert "in the page cache, without a sync" in dfsio(program, tmp_path, WRITE, place).err
     result = dfsio(program, tmp_path, f"{WRITE} --sync buffer", place)
     assert result.count_steps("SYNC") == result.count_steps("WRITE") == 6
     result = dfsio(program, tmp_path, f"{WRITE} --sync flush", place)

@@ -112,6 +112,13 @@ def test_run_is_gated_by_its_file(tmp_path: Path) -> None:
     assert 'class="badge false"' in (folder.path / "report.html").read_text()
 
 
+def test_gate_without_expectations_is_refused(tmp_path: Path) -> None:
+    done = loadstone(tmp_path, "run", experiment(tmp_path), "--junit", "j.xml", code=2)
+    assert "there is no expectation" in done.stderr
+    assert not (tmp_path / "j.xml").exists()
+    assert not (tmp_path / "results").exists()
+
+
 @pytest.mark.parametrize("text", ["fast", "reed.p99 < 1s", "read.p98 < 1s"])
 def test_invalid_expectation_is_refused_before_the_run(tmp_path: Path, text: str) -> None:
     path = experiment(tmp_path)

@@ -13,7 +13,7 @@ import vl_convert
 from rich.console import Console
 
 from fault_support import REPEATS, experiment_with_faults, instants, trial_of
-from loadstone.judge.finding import Verdict
+from loadstone.judge.finding import Effect, Finding, Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
 from loadstone.judge.outages import outage_clauses, summarize_outages
@@ -211,3 +211,15 @@ def test_results_without_faults_have_no_fault_section() -> None:
     assert judgement.outages == []
     assert "faults" not in [section.name for section in sections(View(judgement))]
     assert variant_key(trials[0].config) in judgement.variants
+
+
+def test_unsteady_level_withholds_no_count_of_losses() -> None:
+    results = experiment_with_faults()
+    unsteady = Finding("before-unsteady", Severity.INVALID, "noisy", "", effect=Effect(excludes=True))
+    findings = {trial.trial: [unsteady] for trial in results.trials}
+    clauses = list(outage_clauses(summarize_outages(results.variants, findings, Settings())))
+    assert "outage unknown" in clauses[0]
+    assert "acknowledged writes lost in 2 of 6 kills" in clauses[0]
+    missed = {trial.trial: [replace(unsteady, check="fault-missed")] for trial in results.trials}
+    (clause, *_) = outage_clauses(summarize_outages(results.variants, missed, Settings()))
+    assert "lost in 2 of 6" not in clause

@@ -51,6 +51,8 @@ def test_fio_job_gives_bandwidth_rate_and_latencies() -> None:
         "io_engine": "psync",
         "block_size": "4k",
         "size": "8m",
+        "iodepth": 1,
+        "direct": "0",
         "fsync": 32,
         "mode": "randrw",
         "work.rwmixread": 70,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,16 @@ def test_status_lines_with_a_gap_are_one_series() -> None:
     assert series.throughput == pytest.approx((1545.1, 1856.1, 938036 / 500, 15957 / 10.001, 11995 / 34))
     # The line has percentiles of the last 10 s only, so none covers the 500 s.
     assert series.p99_ns == (7_915_000, 5_975_000, None, 8_303_000, 6_743_000)
+
+
+def test_first_status_line_gives_the_start() -> None:
+    start = read_single(FIXTURES / "accelerated.log").result.start_unix_ns
+    text = (FIXTURES / "accelerated.log").read_text(encoding="utf-8", errors="replace")
+    match = re.search(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d):\d+ (\d+) sec:", text)
+    assert match is not None
+    assert start is not None
+    at = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S").timestamp() - int(match[2])
+    assert start / 1e9 == pytest.approx(at, abs=1)
 
 
 def test_standard_output_and_error_may_be_swapped(tmp_path: Path) -> None:

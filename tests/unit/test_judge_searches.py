@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 
 from judge_support import Change, both, set_figures, sound
-from loadstone.judge.finding import Verdict
+from loadstone.judge.finding import Severity, Verdict
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Search
+from loadstone.judge.search import find_contradictions
 from loadstone.report.search import rows
 from loadstone.results.result_set import Question, ResultSet
 from loadstone.results.trial_result import Scalar, TrialResult
 from loadstone.search.next_step import next_step
 from loadstone.search.objective import parse_objective
-from loadstone.search.outcome import SearchOutcome
+from loadstone.search.outcome import Decision, SearchOutcome
 from loadstone.search.probe import ProbeSample
 from loadstone.search.rule import Rule
 from loadstone.search.sentence import outcome_sentence
@@ -215,3 +216,17 @@ def test_unclosed_sessions_are_no_errors_of_an_objective() -> None:
     result = outcome("errors < 1%", set_figures(unclosed=1))
     assert result.kind == "nothing"
     assert "errors: 1 client did not close" in outcome_sentence(result)
+
+
+def test_loads_far_from_the_answer_contradict_it() -> None:
+    ended = rates(set_figures(due=100_000, censored=100)).outcome
+    assert ended is not None
+    decisions = [Decision(1_000, go=True, sure=True), Decision(2_000, go=False, sure=False), *ended.decisions[2:]]
+    low = replace(ended, kind="found", load=1_000, decisions=decisions)
+    assert low.contradictions == ([4_000], [])
+    assert "but in most repeats it held again at 4,000" in outcome_sentence(low)
+    (finding,) = find_contradictions(low, ["a"])
+    assert finding.severity == Severity.SUSPECT
+    high = replace(low, load=4_000)
+    assert high.contradictions == ([], [2_000])
+    assert "did not hold at 2,000" in next(find_contradictions(high, ["a"])).message

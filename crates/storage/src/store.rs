@@ -145,19 +145,21 @@ impl Store for FileStore {
             uring_depth: uring.map(|depth| depth as usize),
         });
         let memory = is_in_memory(&location.path);
-        let how = if memory {
-            "only in memory: this file system (tmpfs) has no device"
-        } else if direct {
-            "on the device, bypassing the page cache; its own cache is flushed according to --sync"
-        } else {
-            "in the page cache; on the device according to --sync"
+        let synced = options.durability >= Durability::Device;
+        let how = match (direct, synced) {
+            _ if memory => "only in memory: this file system (tmpfs) has no device",
+            (true, true) => "on the device, bypassing the page cache; a sync flushes the device's own cache",
+            (true, false) => "on the device, bypassing the page cache; its own cache is not flushed",
+            (false, true) => "on the device, by a sync",
+            (false, false) => "in the page cache, without a sync",
         };
+        let durability = if synced && !memory { Durability::Device } else { Durability::Os };
         let without_uring = system.uring_refusal().map(str::to_owned);
         let io = match (uring, &without_uring) {
             (Some(depth), None) => format!("io_uring, {depth} buffers for each file"),
             _ => "pread, pwrite".to_owned(),
         };
-        let mut guarantee = Guarantee::new(Durability::Os, how)
+        let mut guarantee = Guarantee::new(durability, how)
             .fact("directory", &location.path)
             .fact("io", io)
             .fact("o_direct", effective(direct, memory, "true", "false"))
@@ -228,6 +230,7 @@ fn drop_caches(directory: &str) -> Result<(), EngineError> {
 pub struct HdfsStore {
     location: Location,
     settings: BTreeMap<String, String>,
+    durability: Durability,
 }
 
 impl Store for HdfsStore {
@@ -256,12 +259,17 @@ impl Store for HdfsStore {
         }
         hdfs::reach(&location.authority)?;
         let settings = options.properties.iter().filter(|(name, _)| *name != "hdfs.dir");
-        Ok(Self { settings: settings.map(|(name, value)| (name.clone(), value.clone())).collect(), location })
+        let settings = settings.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Self { location, settings, durability: options.durability.max(Durability::Os) })
     }
 
     fn guarantee(&self) -> Guarantee {
         // A data node acknowledges data in its memory; hsync writes it to the device, close alone does not.
-        Guarantee::new(Durability::Os, "in the data nodes' page cache on close, on their devices after hsync")
+        let how = match self.durability {
+            Durability::Device => "on the data nodes' devices, by hsync",
+            _ => "in the data nodes' page cache on close",
+        };
+        Guarantee::new(self.durability, how)
             .fact("directory", self.location.uri())
             .fact("replication", self.settings.get("dfs.replication").map_or("the server's", String::as_str))
             .fact("block_bytes", self.settings.get("dfs.blocksize").map_or("the server's", String::as_str))

@@ -197,7 +197,7 @@ impl Observer for Printer<'_> {
         let difference = match guarantee.durability.cmp(&requested) {
             std::cmp::Ordering::Equal => String::new(),
             std::cmp::Ordering::Greater => format!(" (requested: {}; the store has no such level)", requested.name()),
-            std::cmp::Ordering::Less => format!(" (requested: {}; the server does not provide it)", requested.name()),
+            std::cmp::Ordering::Less => format!(" (requested: {}; the store does not provide it)", requested.name()),
         };
         err(&format!("Writes survive: {}{difference}: {}\n", survives(guarantee), guarantee.how));
         err(&format!("Seed: {}\n", opened.spec.seed));

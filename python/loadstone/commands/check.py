@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from loadstone.commands.open_results import open_results
-from loadstone.commands.parser import CommandParser, check_conditions, guard_command
+from loadstone.commands.parser import CommandParser, check_conditions, check_gate, guard_command
 from loadstone.commands.show_results import add_expectations
 from loadstone.format import units
 from loadstone.judge.finding import Verdict
@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     check_conditions(options.expect)
     results = add_expectations(open_results(options.results_at, options.results), options.expect)
+    check_gate(options.junit, results.question.expect)
     judgement = judge_results(results)
     console = standard_output()
     for warning in results.warnings:

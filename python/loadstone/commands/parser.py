@@ -131,3 +131,10 @@ def guard_command(run: Callable[[list[str]], int]) -> Callable[[list[str]], int]
             return 130
 
     return main
+
+
+def check_gate(junit: Path | None, expectations: Sequence[str]) -> None:
+    """Raises UsageError for a gate that would pass because nothing is expected."""
+    if junit is not None and not expectations:
+        hint = "add `expect:` to the file, or --expect 'read.p99 < 10ms'"
+        raise UsageError(f"nothing to write to {junit}: there is no expectation", hint)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from loadstone.commands.parser import CommandParser, UsageError, check_conditions, guard_command
+from loadstone.commands.parser import CommandParser, UsageError, check_conditions, check_gate, guard_command
 from loadstone.errors import LoadstoneError
 from loadstone.systems import prerequisites
 
@@ -73,6 +73,7 @@ def main(arguments: list[str]) -> int:
     check_conditions(options.expect)
     workloads.register()
     loaded = load_experiment(options.file, options.scale, options.set)
+    check_gate(options.junit, [*loaded.experiment.expect, *options.expect])
     if options.expect:
         expected = json.dumps([*loaded.experiment.expect, *options.expect])
         loaded = load_experiment(options.file, options.scale, [*options.set, f"expect={expected}"])
@@ -162,7 +163,8 @@ def serve_live(folder: Folder, console: Console, options: Namespace) -> Iterator
     with server.stdin, server.stdout:
         for name in ("live", "metrics")[not has_page : 2 - (metrics_port is None)]:
             if not (address := server.stdout.readline().strip()):
-                raise LoadstoneError("the live page could not be started", "read the error above")
+                what = "the live page" if name == "live" else "the server of the metrics"
+                raise LoadstoneError(f"{what} could not be started", "read the error above")
             console.print(f"{name}: {address}", style="bold", soft_wrap=True)
         yield
 

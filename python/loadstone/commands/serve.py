@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     try:
         from loadstone.live.server import ServerOptions, serve_pages
     except ModuleNotFoundError as error:
-        raise LoadstoneError(f"the live page needs the package {error.name}", MISSING) from None
+        raise LoadstoneError(f"the live page and the metrics need the package {error.name}", MISSING) from None
     serve_pages(
         ServerOptions(
             options.root,

@@ -153,6 +153,7 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
     for key, run in zip(jobs, result, strict=True):
         run.facts["job_name"] = key[0]
         run.facts["version"] = str(document[SIGN.strip('"')])
+        run.start_unix_ns = start_of(document, jobs[key])
         run.series = series_of(
             [[job for job in list_jobs(report) if job_key(job) == key] for report in earlier], jobs[key]
         )
@@ -160,6 +161,15 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
         for disk in document.get("disk_util", ()) if len(jobs) == 1 else ():
             run.add_figure(f"device.{disk['name']}.util", float(disk["util"]) / 100, "share", 1)
     return result
+
+
+def start_of(document: Job, jobs: Sequence[Job]) -> int | None:
+    """The start of a run: the time of the report, which fio writes at the end, less the time that the jobs took."""
+    stamp = document.get("timestamp_ms") or float(document.get("timestamp", 0)) * 1000
+    if not stamp:
+        return None
+    elapsed_s = max((float(job.get("elapsed", 0)) for job in jobs), default=0.0)
+    return round((float(stamp) - elapsed_s * 1000) * NS_PER_MS)
 
 
 def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
@@ -193,6 +203,9 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
         check_job(job, options)
     run.facts |= {fact: str(options[option]) for fact, option in FACTS.items() if option in options}
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
+    if "job options" in jobs[0]:
+        # The defaults of fio(1), which a report omits from its list of options.
+        run.facts = {"iodepth": 1, "direct": "0", **run.facts}
     named = {*FACTS.values(), *NUMBERS, *NOT_OF_WORK}
     run.facts |= {f"work.{name}": number_or_text(str(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip

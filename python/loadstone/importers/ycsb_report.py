@@ -138,6 +138,9 @@ def build_run(entries: Sequence[ReportEntry], context: ReportContext, source: So
     ):
         raise source.error_at("status lines of an earlier run precede the report: that run is cut", CUT, line)
     run.series = status_series(context.statuses)
+    if context.statuses:
+        first = context.statuses[0]
+        run.start_unix_ns = round((first.clock - first.seconds) * 1e9)
     run.omitted |= {"status lines, except throughput and p99": None} if context.statuses else {}
     if run.loop == "open" and not responses:
         run.facts["latency"] = "service"

@@ -199,7 +199,9 @@ def comparison_clause(judgement: Judgement, comparison: Comparison, matters: flo
         figures = figures_of(judgement, first, second, (left, right))
         why = f" ({comparison.why or too_few_text(ratio.n)}, {qualify_verdict(comparison.verdict, judgement.coverage)})"
         return f"{metric} is {figures}{'' if comparison.exploratory else why}"
-    if comparison.claim == "none" and comparison.exploratory and (ends := wording.ratio_interval(ratio)):
+    is_open = comparison.claim == "none" and comparison.exploratory
+    is_open |= comparison.claim == "descriptive" and not excludes_one(ratio)
+    if is_open and (ends := wording.ratio_interval(ratio)):
         medians = figures_of(judgement, first, second, (left, right))
         # The interval is of this comparison alone.
         corrected = ", not significant after Holm's correction" if excludes_one(ratio) else ""

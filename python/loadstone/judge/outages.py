@@ -88,6 +88,12 @@ def is_evidence(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -
     )
 
 
+def has_happened(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
+    """Whether a trial had the requested fault, whatever its level before the fault."""
+    steady = [finding for finding in findings.get(trial.trial, ()) if finding.check != faults.UNSTEADY]
+    return is_evidence(trial, {trial.trial: steady})
+
+
 def summarize_outage(
     key: VariantKey,
     trials: Sequence[TrialResult],
@@ -126,7 +132,8 @@ def summarize_outage(
         ),
         recovered_ns=tuple(recovered),
         censored_ns=tuple(censored),
-        losses=loss.count_losses(counted, settings),
+        # A count of writes needs a fault that happened, and no level before it.
+        losses=loss.count_losses([trial for trial in trials if has_happened(trial, findings)], settings),
     )
 
 

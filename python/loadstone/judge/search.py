@@ -6,11 +6,11 @@ the same question after each trial to know which load comes next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from loadstone.format import units
-from loadstone.judge.checks import attempts, errors, rate, too_few_samples
+from loadstone.judge.checks import attempts, errors, noisy, rate, too_few_samples
 from loadstone.judge.figures import count_operations
 from loadstone.judge.finding import Finding, Severity
 from loadstone.judge.judgement import Search, VariantKey
@@ -77,8 +77,25 @@ def judge_searches(
         end = next_step(rule, samples)
         load_held = end.load if isinstance(end, SearchOutcome) else None
         behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
+        if isinstance(end, SearchOutcome):
+            behind += tuple(find_contradictions(end, [trial.trial for tried in probes.values() for trial in tried]))
         searches.append(Search(context, rule, samples, end, behind))
     return searches
+
+
+def find_contradictions(outcome: SearchOutcome, trials: Sequence[str]) -> Iterator[Finding]:
+    """Loads far from the answer whose repeats contradict it: the objective then depends on more than the load."""
+    meeting, missing = outcome.contradictions
+    if not meeting and not missing:
+        return
+    over = outcome.rule.over
+    parts = [f"held at {units.list_items([units.format_load(load) for load in meeting])}"] if meeting else []
+    parts += [f"did not hold at {units.list_items([units.format_load(load) for load in missing])}"] if missing else []
+    answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
+    loads = " and ".join(parts)
+    message = f"the answer of the search over {over} is {answer}, but in most repeats the objective {loads}"
+    hint = "search again on an idle host; if it remains, the limit depends on more than the load"
+    yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, tuple(trials))
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from loadstone.format import units, wording
+from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.finding import Finding, Severity, Verdict, worst_verdict
 from loadstone.judge.judgement import Cell, Claim, Comparison, VariantKey
 from loadstone.report.table import Column, Rows, Table, TableCell
@@ -144,7 +145,7 @@ def render_ratio(comparison: Comparison) -> Iterator[TableCell]:
         "slight": ("≈", f"{short}, differs by less than matters"),
         # Single runs allow no ratio (n=1).
         "impossible": (number if least > 1 else wording.DASH, comparison.why or f"n={least}: no claim possible"),
-        "descriptive": (number, between),
+        "descriptive": (number, between) if excludes_one(comparison.ratio) else ("~", between),
         "refused": ("refused", refusal(comparison)),
         "unranked": ("not ranked", comparison.why),
     }

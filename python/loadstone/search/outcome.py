@@ -15,6 +15,10 @@ from loadstone.statistics.knee import Knee
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
 
 
+# The ratio of loads from which a contradiction is not due to chance.
+FAR = 2.0
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Whether the objective holds at a load, so that the search continues above it."""
@@ -60,6 +64,19 @@ class SearchOutcome:
     def unsure(self) -> list[Decision]:
         """The decision by the median."""
         return [decision for decision in self.decisions if not decision.sure]
+
+    @property
+    def contradictions(self) -> tuple[list[float], list[float]]:
+        """Loads above the answer at which the objective held in most repeats, and below it at which it did not.
+
+        Loads closer to the answer than a doubling differ by chance: there, the objective is nearly met.
+        """
+        if self.kind not in ("found", "below"):
+            return [], []
+        answer = self.load or 0.0
+        meeting = [decision.load for decision in self.decisions if decision.go and decision.load >= FAR * answer]
+        missing = [decision.load for decision in self.decisions if not decision.go and decision.load * FAR <= answer]
+        return meeting, missing
 
     def probe_at(self, load: float) -> Probe:
         """The probe of a load."""

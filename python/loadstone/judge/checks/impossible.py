@@ -111,7 +111,8 @@ def find_constant_figures(trials: Sequence[TrialResult]) -> Iterator[Finding]:
             and trials[0].values[metric].resolution * 10 ** (CONSTANT_DIGITS_MIN - 1) <= figure
         )
         if copied and split_metric(metric)[1] in ("throughput", BANDWIDTH, "mean"):
-            message = f"{metric} is {figure:,.10g} in all {len(trials)} repeats"
+            unit = trials[0].values[metric].unit
+            message = f"{metric} is {figure:,.10g} {unit} in all {len(trials)} repeats"
             hint = "a mean is not a repeat: import the figure of each repeat"
             yield Finding(NAME, Severity.INVALID, message, hint, tuple(trial.trial for trial in trials), metric)
 

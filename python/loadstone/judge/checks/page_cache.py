@@ -32,6 +32,10 @@ def check_page_cache(trial: TrialResult, settings: Settings) -> Looks:
         yield Finding(NAME, severity, "the data lies on tmpfs, which has no device", hint, here)
         return
     read, returned = bytes_in_window(trial, "device.read"), trial.value("returned")
+    if claimed and trial.value("stored") and not returned and trial.facts.get("durability") in ("none", "os"):
+        message = "the results are claimed to be the device's, but writes end in the page cache"
+        yield Finding(NAME, severity, message, "sync the writes, or leave `claims` out", here)
+        return
     if returned is None or (read is None and not claimed):
         lacks = "the bytes that reads returned" if returned is None else "the device's bytes"
         yield NotLooked(NAME, f"{lacks} were not measured")

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from loadstone.format import units, wording
+from loadstone.judge.decision_table import excludes_one
 from loadstone.judge.finding import Severity
 from loadstone.judge.judgement import Cell, Comparison, Judgement, Search, VariantKey
 from loadstone.report import faults, scenarios, search, stages
@@ -323,6 +324,8 @@ def change(comparison: Comparison | None) -> Text:
     ends = wording.change_interval(comparison.ratio)
     ratio = wording.change_text(comparison.ratio, bound=comparison.bound)
     interval = f" ({ends})" if ends else ""
+    if comparison.claim == "descriptive" and not excludes_one(comparison.ratio):
+        return Text(f"~ {wording.ratio_interval(comparison.ratio)} {n}", style="dim")
     if comparison.claim == "descriptive":
         return Text(f"{ratio}{interval} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"

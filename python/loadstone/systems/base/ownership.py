@@ -27,7 +27,8 @@ def refuse_taken(running: RunningSystem) -> None:
         name = running.name
         raise TakenError(
             f"{name} {'is up' if known.started else 'has data that were kept'}, and no experiment started it",
-            f"use it by `attach`; or delete it and its data by `loadstone systems down {name}`",
+            "use it by `attach`, or give this experiment another port with `settings`; if it is yours, "
+            f"`loadstone systems down {name}` deletes it and its data",
         )
 
 
