@@ -203,6 +203,11 @@ SIDES = [
         (unsure(), verdict("suspect", "invalid"), DIFFER, says("32")),
     ),
     Case(
+        "fio with random reads against random writes",
+        lambda: logs(fio(1000, "a"), fio(1000, "b", rw="randwrite"), "throughput", suffix="json"),
+        (unsure(), verdict("suspect", "invalid"), DIFFER, says("randwrite")),
+    ),
+    Case(
         "fio with direct I/O against buffered I/O",
         lambda: logs(fio(1000, "a"), fio(15_000, "b", direct=0), "throughput", suffix="json"),
         (unsure(), verdict("suspect", "invalid"), DIFFER),

@@ -61,7 +61,7 @@ SYSTEM, WORK, STORAGE = (
     frozenset(text.split())
     for text in (
         "store system version system_version server_version jvm server_jvm cache_bytes map_bytes compression how"
-        " directory client connections pooler executors spin data_in binding networked heap mode nodes driver",
+        " directory client connections pooler executors spin data_in binding networked heap nodes driver",
         "work records record_bytes mix distribution files file_bytes bytes buffer_bytes action access sync test phase"
         " rows row_bytes value_bytes block_size mode iodepth jobs numjobs direct window operations bytes_per_read"
         " device size io_engine fsync fdatasync pipeline keyspace script scale query_mode threads tries"
