@@ -8,7 +8,7 @@ from loadstone.errors import LoadstoneError
 from loadstone.results.filter import Names, parse_filter
 from loadstone.results.projection import Projection, project_results
 from loadstone.results.result_set import variant_name
-from loadstone.results.union import join_results
+from loadstone.results.union import join_results, name_sides
 from results_support import matrix
 
 RESULTS = matrix(
@@ -120,3 +120,11 @@ def test_dimension_repeating_the_run_is_omitted() -> None:
         "first#2:accelerated-r1",
     ]
     assert len({trial.trial for trial in join_results([first, first]).trials}) == 2
+
+
+def test_side_of_several_runs_has_their_common_name() -> None:
+    assert name_sides(["nosync.1", "nosync.2", "sync.1", "sync.2"], [2, 2]) == ["nosync", "sync"]
+    assert name_sides(["a1", "a2", "b"], [2, 1]) == ["a", "b"]
+    # Without a common beginning, or with the same on both sides, the first run names the side.
+    assert name_sides(["old", "new", "x1", "x2"], [2, 2]) == ["old", "x1"]
+    assert name_sides(["exp/1", "exp/2", "exp/3", "exp/4"], [2, 2]) == ["exp/1", "exp/3"]

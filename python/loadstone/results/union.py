@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 
 from loadstone.results.folder import IMPORTED
@@ -23,10 +24,9 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     grouped = [[results_of] if isinstance(results_of, ResultSet) else list(results_of) for results_of in sides]
     sets = [results for side in grouped for results in side]
     labels = distinct_names([results.name if results.path is None else label_results(results) for results in sets])
-    # A side of several runs has the name of its first run.
     side_of: list[str] = []
-    for side in grouped:
-        side_of += [labels[len(side_of)]] * len(side)
+    for side, name in zip(grouped, name_sides(labels, [len(side) for side in grouped]), strict=True):
+        side_of += [name] * len(side)
     redundant = {name for results in sets for name in results.dimensions if identifies_run(name, sets)}
     by_label = dict(zip(labels, sets, strict=True))
 
@@ -58,7 +58,7 @@ def join_results(sides: Sequence[ResultSet | Sequence[ResultSet]]) -> ResultSet:
     return ResultSet(
         name=" and ".join(dict.fromkeys(side_of)),
         trials=trials,
-        question=Question(by=RUN, baseline=labels[0], metrics=metrics, at_least=1),
+        question=Question(by=RUN, baseline=side_of[0], metrics=metrics, at_least=1),
         own=own,
         runs=runs,
         interleaved=False,
@@ -84,6 +84,22 @@ def distinct_names(names: Sequence[str]) -> list[str]:
         f"{name}#{number}" if clean.count(name) > 1 else name
         for name, number in zip(clean, number_keys(clean), strict=True)
     ]
+
+
+def name_sides(labels: Sequence[str], sizes: Sequence[int]) -> list[str]:
+    """Each side's name: what the names of its runs begin with, `tuned` for tuned-1 and tuned-2, or its first run's."""
+    names, shared = [], []
+    for size in sizes:
+        own, labels = labels[:size], labels[size:]
+        names.append(own[0])
+        shared.append(common_beginning(own).partition("/")[0].rstrip("0123456789 .-_#") if size > 1 else own[0])
+    return shared if all(shared) and len({*shared}) == len(shared) else names
+
+
+def common_beginning(names: Sequence[str]) -> str:
+    """The letters with which all names begin."""
+    pairs = zip(min(names), max(names), strict=False)
+    return "".join(letter for letter, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def identifies_run(name: str, sets: Sequence[ResultSet]) -> bool:
