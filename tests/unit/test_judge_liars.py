@@ -16,6 +16,7 @@ from liar_cases_sides import SIDES
 from liar_cases_table import SCENARIOS
 from liar_support import plant_difference, show_results
 from loadstone.experiment.file import load_experiment
+from loadstone.judge.checks.sides_differ import SYSTEM, WORK
 from loadstone.results.result_set import ResultSet
 from loadstone.results.trial_result import Scalar
 
@@ -233,3 +234,8 @@ def test_filter_by_trial_is_suspect(tmp_path: Path) -> None:
     results = simulate_results({"first": 1000.0, "second": 1300.0}, repeats=8)
     document = show_results(results, tmp_path / "a", "--filter", "-trial:second-3")
     assert document["verdict"] == "suspect"
+
+
+def test_no_fact_belongs_to_system_and_work() -> None:
+    # A fact on both lists would be allowed to differ between systems, whatever it describes.
+    assert not SYSTEM & WORK
