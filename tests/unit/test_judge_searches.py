@@ -225,8 +225,12 @@ def test_loads_far_from_the_answer_contradict_it() -> None:
     low = replace(ended, kind="found", load=1_000, decisions=decisions)
     assert [*low.contradictions] == [[4_000], []]
     assert "but in most repeats it held again at 4,000" in outcome_sentence(low)
-    (finding,) = find_contradictions(low, ["a"])
-    assert finding.severity == Severity.SUSPECT
-    high = replace(low, load=4_000)
+    trials: dict[float, list[TrialResult]] = {
+        load: [replace(sound(), trial=f"at-{load}")] for load in (1_000, 2_000, 4_000)
+    }
+    (finding,) = find_contradictions(low, trials)
+    assert (finding.severity, finding.trials) == (Severity.SUSPECT, ("at-4000",))
+    # A search that reached its upper bound is no exception.
+    high = replace(low, kind="beyond", load=4_000)
     assert [*high.contradictions] == [[], [2_000]]
-    assert "did not hold at 2,000" in next(find_contradictions(high, ["a"])).message
+    assert "did not hold at 2,000" in next(find_contradictions(high, trials)).message

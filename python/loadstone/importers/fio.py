@@ -93,13 +93,11 @@ def continues_run(before: Job, after: Job) -> bool:
             for report in (before, after)]  # fmt: skip
     if any(later < earlier for earlier, later in zip(*sums, strict=True)):
         return False
-    if "timestamp" in before and "timestamp" in after:
-        milliseconds = [
-            float(report.get("timestamp_ms", 0) or report["timestamp"] * 1000) for report in (before, after)
-        ]
+    written = [find_time_written(report) for report in (before, after)]
+    if all(written):
         longest = max((float(way["runtime"]) for way in list_ways(after)), default=0.0)
         # The later run began before the earlier report was written.
-        return milliseconds[1] - longest < milliseconds[0] - min(longest, 1000) / 2
+        return written[1] - longest < written[0] - min(longest, 1000) / 2
     elapsed = [max(float(job.get("elapsed", 0)) for job in list_jobs(report)) for report in (before, after)]
     return elapsed[1] > elapsed[0]
 
@@ -165,11 +163,14 @@ def read_report(document: Job, earlier: Sequence[Job] = ()) -> list[ImportedRun]
 
 def start_of(document: Job, jobs: Sequence[Job]) -> int | None:
     """The start of a run: the time of the report, which fio writes at the end, less the time that the jobs took."""
-    stamp = document.get("timestamp_ms") or float(document.get("timestamp", 0)) * 1000
-    if not stamp:
-        return None
     elapsed_s = max((float(job.get("elapsed", 0)) for job in jobs), default=0.0)
-    return round((float(stamp) - elapsed_s * 1000) * NS_PER_MS)
+    end_ms = find_time_written(document)
+    return round((end_ms - elapsed_s * 1000) * NS_PER_MS) if end_ms else None
+
+
+def find_time_written(report: Job) -> float:
+    """The Unix time at which a report was written, ms; 0 if it states none."""
+    return float(report.get("timestamp_ms", 0)) or float(report.get("timestamp", 0)) * 1000
 
 
 def series_of(earlier: Sequence[Sequence[Job]], last: Sequence[Job]) -> Any:
@@ -205,7 +206,8 @@ def read_run(name: str | None, jobs: Sequence[Job], shared: dict[str, Any]) -> I
     run.facts |= {option: int(options[option]) for option in NUMBERS if str(options.get(option, "")).isdigit()}
     if "job options" in jobs[0]:
         # The defaults of fio(1), which a report omits from its list of options.
-        run.facts = {"iodepth": 1, "direct": "0", **run.facts}
+        direct = {} if {"buffered", "atomic"} & {*options} else {"direct": "0"}
+        run.facts = {"iodepth": 1, **direct, **run.facts}
     named = {*FACTS.values(), *NUMBERS, *NOT_OF_WORK}
     run.facts |= {f"work.{name}": number_or_text(str(options[name])) for name in sorted({*options} - named)
                   if not name.startswith("rate")}  # fmt: skip

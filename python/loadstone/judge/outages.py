@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -80,18 +80,15 @@ def find_twin(key: VariantKey, twins: Mapping[VariantKey, object]) -> VariantKey
     return next((twin for twin in twins if len(set(twin) - set(key)) == 1), None)
 
 
-def is_evidence(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
-    """Whether a trial counts: a finding that excludes it means that it differs from the request."""
+def is_evidence(
+    trial: TrialResult, findings: Mapping[str, Sequence[Finding]], irrelevant: Collection[str] = ()
+) -> bool:
+    """Whether a trial counts: an excluding finding means that it differs from the request, unless it is irrelevant."""
     every = findings.get(trial.trial, ())
     return bool(trial.values) and not any(
-        finding.effect.excludes and finding.severity == Severity.INVALID for finding in every
+        finding.effect.excludes and finding.severity == Severity.INVALID and finding.check not in irrelevant
+        for finding in every
     )
-
-
-def has_happened(trial: TrialResult, findings: Mapping[str, Sequence[Finding]]) -> bool:
-    """Whether a trial had the requested fault, whatever its level before the fault."""
-    steady = [finding for finding in findings.get(trial.trial, ()) if finding.check != faults.UNSTEADY]
-    return is_evidence(trial, {trial.trial: steady})
 
 
 def summarize_outage(
@@ -132,8 +129,10 @@ def summarize_outage(
         ),
         recovered_ns=tuple(recovered),
         censored_ns=tuple(censored),
-        # A count of writes needs a fault that happened, and no level before it.
-        losses=loss.count_losses([trial for trial in trials if has_happened(trial, findings)], settings),
+        # A count of writes needs no steady level before the fault.
+        losses=loss.count_losses(
+            [trial for trial in trials if is_evidence(trial, findings, {faults.UNSTEADY})], settings
+        ),
     )
 
 

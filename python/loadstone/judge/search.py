@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from loadstone.format import units
 from loadstone.judge.checks import attempts, errors, noisy, rate, too_few_samples
@@ -23,6 +24,7 @@ from loadstone.search.objective import Objective, Term
 from loadstone.search.outcome import SearchOutcome
 from loadstone.search.probe import INVALID_MIN, ProbeSample
 from loadstone.search.rule import Rule
+from loadstone.search.sentence import contradiction_text
 from loadstone.statistics.percentile import Bound
 
 
@@ -78,24 +80,20 @@ def judge_searches(
         load_held = end.load if isinstance(end, SearchOutcome) else None
         behind = tuple(dict.fromkeys(valid_findings.get(load_held, ()))) if load_held is not None else ()
         if isinstance(end, SearchOutcome):
-            behind += tuple(find_contradictions(end, [trial.trial for tried in probes.values() for trial in tried]))
+            behind += tuple(find_contradictions(end, probes))
         searches.append(Search(context, rule, samples, end, behind))
     return searches
 
 
-def find_contradictions(outcome: SearchOutcome, trials: Sequence[str]) -> Iterator[Finding]:
+def find_contradictions(outcome: SearchOutcome, trials: Mapping[float, Sequence[TrialResult]]) -> Iterator[Finding]:
     """Loads far from the answer whose repeats contradict it: the objective then depends on more than the load."""
-    meeting, missing = outcome.contradictions
-    if not meeting and not missing:
+    if not (text := contradiction_text(outcome)):
         return
-    over = outcome.rule.over
-    parts = [f"held at {units.list_items([units.format_load(load) for load in meeting])}"] if meeting else []
-    parts += [f"did not hold at {units.list_items([units.format_load(load) for load in missing])}"] if missing else []
     answer = "no load" if outcome.load is None else outcome.rule.format_load(outcome.load)
-    loads = " and ".join(parts)
-    message = f"the answer of the search over {over} is {answer}, but in most repeats the objective {loads}"
+    message = f"the answer of the search is {answer}, but in most repeats the objective {text}"
     hint = "search again on an idle host; if it remains, the limit depends on more than the load"
-    yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, tuple(trials))
+    here = tuple(trial.trial for load in chain(*outcome.contradictions) for trial in trials[load])
+    yield Finding(noisy.NAME, Severity.SUSPECT, message, hint, here)
 
 
 def context_of(config: Mapping[str, Scalar], over: str) -> VariantKey:

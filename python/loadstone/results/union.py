@@ -92,7 +92,9 @@ def name_sides(labels: Sequence[str], sizes: Sequence[int]) -> list[str]:
     for size in sizes:
         own, labels = labels[:size], labels[size:]
         names.append(own[0])
-        shared.append(common_beginning(own).partition("/")[0].rstrip("0123456789 .-_#") if size > 1 else own[0])
+        # A number that is cut in two belongs to the runs; another one may be a version.
+        common = common_beginning(own).partition("/")[0].rstrip("0123456789").rstrip(" .-_#")
+        shared.append(common if size > 1 else own[0])
     return shared if all(shared) and len({*shared}) == len(shared) else names
 
 

@@ -13,8 +13,6 @@ from loadstone.statistics.knee import Knee
 # `found`: between two loads; `below`: below the lower bound; `beyond`: above the upper bound; `wall`: a load that
 # cannot be judged ended the ascent; `nothing`: the first load cannot be judged.
 Kind = Literal["found", "below", "beyond", "wall", "nothing"]
-
-
 # The ratio of loads from which a contradiction is not due to chance.
 FAR = 2.0
 
@@ -71,8 +69,6 @@ class SearchOutcome:
 
         Loads closer to the answer than a doubling differ by chance: there, the objective is nearly met.
         """
-        if self.kind not in ("found", "below"):
-            return [], []
         answer = self.load or 0.0
         meeting = [decision.load for decision in self.decisions if decision.go and decision.load >= FAR * answer]
         missing = [decision.load for decision in self.decisions if not decision.go and decision.load * FAR <= answer]

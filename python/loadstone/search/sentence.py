@@ -113,11 +113,19 @@ def limit_text(outcome: SearchOutcome) -> str:
     first = next((decision.load for decision in outcome.decisions if decision.load > load), None)
     beyond = "" if first is None else f", {figures_text(outcome, first)} at {units.format_load(first)}"
     bracket = f"[{low}, {high}]{f' at {units.format_percent(CONFIDENCE)}' if rule.confirmations else ''}"
-    meeting, missing = outcome.contradictions
-    again = [f"held again at {units.list_items([units.format_load(load) for load in meeting])}"] if meeting else []
-    again += [f"did not hold at {units.list_items([units.format_load(load) for load in missing])}"] if missing else []
-    contradiction = f"; but in most repeats it {' and '.join(again)}" if again else ""
-    return f"{text} holds up to {rule.format_load(load)} {bracket}: {there}{at} there{beyond}{contradiction}"
+    contradiction = contradiction_text(outcome)
+    but = f"; but in most repeats it {contradiction}" if contradiction else ""
+    return f"{text} holds up to {rule.format_load(load)} {bracket}: {there}{at} there{beyond}{but}"
+
+
+def contradiction_text(outcome: SearchOutcome) -> str:
+    """The loads far from the answer that contradict it, worded to follow `it`; empty without any."""
+    verbs = ("held again at", "did not hold at")
+    return " and ".join(
+        f"{verb} {units.list_items([units.format_load(load) for load in loads])}"
+        for verb, loads in zip(verbs, outcome.contradictions, strict=True)
+        if loads
+    )
 
 
 def figures_text(outcome: SearchOutcome, load: float) -> str:

@@ -221,18 +221,24 @@ def variant_changes(trials: Sequence[TrialResult], settings: Settings) -> Iterat
 def distinct_values(name: str, side: Records, settings: Settings) -> list[Scalar]:
     """The values of a fact that differ, in the order of first appearance."""
     values: list[Scalar] = []
-    if name == "window" and are_similar_lengths(lengths := [facts[name] for facts in side if name in facts]):
-        return lengths[:1]
+    if name == "window" and (length := common_length(side)) is not None:
+        return [length]
     for facts in side:
         if name in facts and (not values or values_differ(name, values, [facts[name]], settings)):
             values.append(facts[name])
     return list(dict.fromkeys(values))
 
 
-def are_similar_lengths(lengths: Sequence[Scalar]) -> bool:
-    """Whether the windows of repeats differ only as tools measure them: pgbench's `-T 4` lasts 3.6 to 4 s."""
-    numbers = [length for length in lengths if isinstance(length, int | float)]
-    return len(numbers) == len(lengths) > 0 and max(numbers) <= LENGTHS_MAX * min(numbers)
+def common_length(side: Records) -> float | None:
+    """The median window of repeats that differ only as another tool measures them: pgbench's `-T 4` lasts 3.6 to 4 s.
+
+    Loadstone's engine keeps a requested window exactly, so there any difference is a change.
+    """
+    lengths = [facts["window"] for facts in side if "window" in facts and "engine" not in facts]
+    numbers = [float(length) for length in lengths if isinstance(length, int | float)]
+    if len(numbers) < len(side) or max(numbers, default=0.0) > LENGTHS_MAX * min(numbers, default=0.0):
+        return None
+    return median(numbers)
 
 
 def distinct_how(sides: Sequence[Records]) -> set[Scalar]:

@@ -324,10 +324,10 @@ def change(comparison: Comparison | None) -> Text:
     ends = wording.change_interval(comparison.ratio)
     ratio = wording.change_text(comparison.ratio, bound=comparison.bound)
     interval = f" ({ends})" if ends else ""
-    if comparison.claim == "descriptive" and not excludes_one(comparison.ratio):
-        return Text(f"~ {wording.ratio_interval(comparison.ratio)} {n}", style="dim")
     if comparison.claim == "descriptive":
-        return Text(f"{ratio}{interval} {n}", style="dim")
+        is_open = not excludes_one(comparison.ratio)
+        text = f"~ {wording.ratio_interval(comparison.ratio)}" if is_open else f"{ratio}{interval}"
+        return Text(f"{text} {n}", style="dim")
     style = "green" if comparison.claim == "better" else "red"
     return Text(f"{ratio}{interval} {p} {n}", style=style)
 
