@@ -302,8 +302,8 @@ def test_latency_is_answered_at_a_rate() -> None:
     assert lead.startswith("at 1,000 op/s, held by both: update p50 is 75 % lower with lmdb than ")
     assert trust == ("100.1 µs against 402 µs, 95 % interval 74.9–75.2 %, n=6, valid; 19 of 22 checks could run)")
     assert judgement.further == (
-        "exploratory, as the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with rocksdb"
-        " (ratio 0.61–1.63)",
+        "exploratory, since only the first metric decides: update p99 is undecided: 11.0 ms with lmdb, 11.0 ms with"
+        " rocksdb (ratio 0.61–1.63)",
     )
 
 
@@ -311,7 +311,7 @@ def test_median_latency_is_compared_by_default() -> None:
     judgement = judge_results(rate_results())
     assert judgement.answer.startswith("at 1,000 op/s, held by both: no evidence of a difference in update p99")
     assert judgement.further[0].startswith(
-        "exploratory, as the first metric decides: update p50 is 75 % lower with lmdb than "
+        "exploratory, since only the first metric decides: update p50 is 75 % lower with lmdb than "
     )
     assert len(judgement.further) == 1
 
@@ -323,7 +323,7 @@ def test_missed_rate_is_answered_by_capacity() -> None:
     judgement = judge_results(rate_results(overload, metrics=("throughput", "update.p50")))
     assert judgement.answer.startswith("at 1,000 op/s: refused to rank lmdb and rocksdb: 701 op/s was done of")
     assert judgement.further[0].startswith(
-        "exploratory, as the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
+        "exploratory, since only the first metric decides: lmdb holds 1.421× the throughput of rocksdb"
     )
     assert judgement.further[0].endswith("; the rate is above the capacity of rocksdb")
 
@@ -332,7 +332,8 @@ def test_every_listed_metric_is_answered() -> None:
     judgement = judge_results(experiment(question=asking(metrics=("throughput", "read.p99", "read.p99.99"))))
     assert judgement.answer.startswith("lmdb holds 1.333× the throughput of rocksdb")
     assert [text.partition(" (")[0] for text in judgement.further] == [
-        "exploratory, as the first metric decides: no difference of 1 % or more in read p99 between lmdb and rocksdb",
+        "exploratory, since only the first metric decides: no difference of 1 % or more in read p99 between lmdb and"
+        " rocksdb",
         "no difference of 1 % or more in read p99.99 between lmdb and rocksdb",
     ]
 

@@ -13,7 +13,8 @@ from lab_support import ROOT
 from loadstone.judge.decision_table import TABLE
 from loadstone.judge.judge import judge_results
 from loadstone.judge.judgement import Judgement
-from loadstone.report.terminal.tables import findings, scenario_table
+from loadstone.report.terminal.tables import findings, scenario_table, show
+from loadstone.results.projection import Projection, project_results
 
 PAGE = (ROOT / "docs/concepts/judge.md").read_text()
 
@@ -51,7 +52,7 @@ def test_deciding_scenario_is_marked() -> None:
     slight = simulate_results(
         {"rocksdb": 1000.0, "lmdb": 1050.0}, repeats=8, change=set_figures(driver=1.1 * MS), question=question
     )
-    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("decides")]
+    rows = [line for line in print_judgement(judge_results(slight)).splitlines() if line.endswith("(decides)")]
     assert [row.strip().partition("  ")[0] for row in rows] == ["without the generator's time (rocksdb)"]
 
 
@@ -60,7 +61,35 @@ def test_disturbed_repeats_are_counted_against_the_limit(count: int, severity: s
     disturbed = change_system("lmdb", set_figures(cpu__steal=0.2), *range(1, count + 1))
     results = simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=8, change=disturbed)
     hints = {item.hint for item in judge_results(results).all_findings if item.severity.name == severity}
-    assert any(f"{count} of 8 repeats are disturbed, limit one third" in hint for hint in hints)
+    assert any(f"{count} of 8 repeats are disturbed" in hint for hint in hints)
+
+
+def test_scenario_names_the_excluded_repeats() -> None:
+    disturb = set_figures(cpu__steal=0.2)
+    both_disturbed = both(change_system("lmdb", disturb, 1, 2, 3), change_system("rocksdb", disturb, 4))
+    (comparison,) = judge_results(
+        simulate_results({"rocksdb": 1000.0, "lmdb": 1500.0}, repeats=6, change=both_disturbed)
+    ).comparisons[:1]
+    assert [(row.name, row.n) for row in comparison.scenarios] == [
+        ("as measured", 6),
+        # Half of the repeats of lmdb are disturbed: too many to be excluded.
+        ("without disturbed trials of rocksdb (r4)", 5),
+    ]
+
+
+def test_printed_interval_covers_every_scenario() -> None:
+    comparison = example().comparisons[0]
+    assert comparison.ratio.low == min(row.ratio.low or 0.0 for row in comparison.scenarios)
+    assert comparison.ratio.high == max(row.ratio.high or 0.0 for row in comparison.scenarios)
+
+
+def test_answer_is_repeated_where_it_scrolled_away() -> None:
+    judgement = example()
+    for height, times in ((10, 2), (200, 1)):
+        console = Console(file=io.StringIO(), width=300, height=height, force_terminal=True, color_system=None)
+        show(console, judgement, project_results(judgement.results, Projection()))
+        assert isinstance(console.file, io.StringIO)
+        assert console.file.getvalue().count("lmdb holds at least 1.42×") == times
 
 
 def test_page_has_the_decision_table() -> None:

@@ -131,7 +131,7 @@ def test_difference_only_in_disturbed_repeats_is_suspect() -> None:
     judgement = judge_results(simulate_results(FLAT, 12, change=stolen, question=asking(metrics=("throughput",))))
     assert judgement.verdict == Verdict.SUSPECT
     (result,) = findings_of(judgement, check="interference")
-    assert result.message.endswith("does not hold in the scenario: clean trials only")
+    assert result.message.endswith("does not hold in the scenario: without disturbed trials")
 
 
 def test_claim_without_the_disturbed_repeats_holds() -> None:
@@ -244,6 +244,12 @@ def test_small_drift_refuses_equality_but_no_difference() -> None:
     verdicts = {comparison.metric: (comparison.claim, comparison.verdict) for comparison in twice(1.1).comparisons}
     assert verdicts["throughput"] == ("better", Verdict.VALID)
     assert verdicts["read.p99"] == ("same", Verdict.SUSPECT)
+
+
+def test_printed_interval_covers_a_drift() -> None:
+    comparison = next(item for item in twice(1.1).comparisons if item.metric == "throughput")
+    drifts = [row.ratio for row in comparison.scenarios if row.name == "either end of the drift"]
+    assert [(ratio.low, ratio.high) for ratio in drifts] == [(comparison.ratio.low, comparison.ratio.high)]
 
 
 def test_metric_without_time_series_has_unknown_drift() -> None:

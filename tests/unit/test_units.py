@@ -52,7 +52,7 @@ def test_figure_has_the_digits_of_its_interval(value: float, side: float, unit: 
 def test_figure_interval_and_table_share_the_last_digit() -> None:
     estimate = Estimate(32_655.0, 6, 21_400.0, 1_044_000.0)
     assert wording.estimate_text(estimate, "ns") == "32.7 µs"
-    assert wording.interval_text(estimate, "ns") == "21.4 µs – 1.0440 ms"
+    assert wording.interval_text(estimate, "ns") == "21.4 µs – 1.04 ms"
     assert units.format_alike([32_655.0, 5165.0], "ns", [wording.last_digit(estimate), None]) == ["32.7 µs", "5.165 µs"]
 
 

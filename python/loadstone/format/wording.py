@@ -71,6 +71,8 @@ def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
 
 def span_text(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
+    # With shared digits, one end would have none, or the other would show noise.
+    last = None if high > WIDE * low >= 0 else last
     return join_ends(units.format_figure(low, unit, last), units.format_figure(high, unit, last), dash)
 
 
@@ -98,9 +100,7 @@ def ratio_interval(estimate: IntervalLike, dash: str = DASH) -> str:
     """A ratio's interval without its sign, with the digits of the ratio: 1.27–1.67; empty without one."""
     if estimate.low is None or estimate.high is None:
         return ""
-    # With shared digits, one end would have none, or the other would show noise.
-    last = None if estimate.high > WIDE * estimate.low else last_digit(estimate)
-    return span_text(estimate.low, estimate.high, "×", last, dash).removesuffix("×")
+    return span_text(estimate.low, estimate.high, "×", last_digit(estimate), dash).removesuffix("×")
 
 
 def change_text(estimate: IntervalLike, *, bound: bool = False) -> str:

@@ -24,7 +24,7 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 # Beyond this number of comparisons or curves, they are summarised.
 CLAUSES_MAX = 3
 NO_CLAIM = "no claim possible"
-EXPLORATORY = "exploratory, as the first metric decides"
+EXPLORATORY = "exploratory, since only the first metric decides"
 # Beyond this number, they are only counted.
 PARTS_MAX, CONTEXTS_MAX = 12, 4
 

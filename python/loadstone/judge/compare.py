@@ -46,7 +46,7 @@ from loadstone.statistics.estimate import Estimate
 # Figures that only a fault causes.
 OF_FAULTS = frozenset({"outage", "recovered", "depth", "width", "longest_gap"})
 BOUND_HINT = "compare a lower percentile or throughput, or repeat without the failures"
-MOVED_HINT = "the figures moved by less than what separates the compared sides"
+MOVED_HINT = "no action needed: the figures moved by less than what separates the compared sides"
 
 
 @dataclass(frozen=True)
@@ -203,15 +203,18 @@ class Comparer:
         if further := drift.ratio_drift(pair, metric, self.time_series, excluded, self.settings):
             causes.append(("drift", *further))
         causes += [("processors", *used) for used in drift.unequal_processors(pair, metric, self.settings)]
+        possible = [comparison.ratio]
         for kind, factor, cause in causes:
             comparison, stands = shift_ratio(comparison, kind, factor, alike, self.settings.matters)
             findings = comparison.findings
+            possible += [comparison.scenarios[-1].ratio] if stands else []
             if cause is None and stands:
                 findings = tuple(demote_finding(finding) if finding in drifting else finding for finding in findings)
             elif cause is not None and not stands:
                 findings = (*findings, cause)
             comparison = replace(comparison, findings=findings)
-        return comparison
+        # Readers find the interval of each row in the printed one.
+        return replace(comparison, ratio=combine_intervals(possible))
 
 
 def demote_finding(finding: Finding) -> Finding:

@@ -18,6 +18,8 @@ from loadstone.statistics.estimate import Estimate
 CLAIMS = ("better", "worse", "same", "slight")
 # Ratios closer to 1 than this count as equal: histograms have three significant digits.
 RESOLUTION = 0.001
+# A scenario names at most this number of repeats.
+EXCLUDED_MAX = 4
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ TABLE: dict[Kind, Lost] = {
     "valid": Lost("without invalid trials", "refused", "none", Severity.INVALID),
     "failures": Lost("failures as the worst figure", "refused", "none", Severity.INVALID),
     # Chance, as far as is known: more repeats can decide.
-    "clean": Lost("clean trials only", "none", "none", Severity.SUSPECT),
+    "clean": Lost("without disturbed trials", "none", "none", Severity.SUSPECT),
     # The claim as measured is kept; readers may dispute it.
     "drift": Lost("either end of the drift", None, None, Severity.SUSPECT),
     "processors": Lost("less CPU on one side", None, None, Severity.SUSPECT),
@@ -112,10 +114,25 @@ def claims_agree(reading: Claim, measured: Claim) -> bool:
 
 def scenario_row(weighed: Weighed, reading: Claim, tested: Tested) -> ScenarioRow:
     """A scenario as a row of the report's table."""
-    kind, at = weighed.scenario.kind, weighed.scenario.side
-    side = "" if at is None else f" ({(tested.pair.baseline, tested.pair.contender)[at]})"
+    scenario, names = weighed.scenario, (tested.pair.baseline, tested.pair.contender)
+    name = TABLE[scenario.kind].name
+    if any(scenario.without):
+        name += describe_excluded(scenario, tested.pair)
+    elif scenario.side is not None:
+        name += f" ({names[scenario.side]})"
     ratio = widen_by_resolution(weighed.evidence.ratio, tested.comparison)
-    return ScenarioRow(f"{TABLE[kind].name}{side}", ratio, weighed.evidence.n, reading)
+    return ScenarioRow(name, ratio, weighed.evidence.n, reading)
+
+
+def describe_excluded(scenario: Scenario, pair: Pair) -> str:
+    """The excluded repeats, and their side if it is only one: ` of lmdb (r4)`."""
+    repeats = sorted(set.union(*scenario.without))
+    listed = [f"r{repeat}" for repeat in repeats[:EXCLUDED_MAX]]
+    if len(repeats) > EXCLUDED_MAX:
+        listed.append(f"{len(repeats) - EXCLUDED_MAX} more")
+    of = [name for name, excluded in zip((pair.baseline, pair.contender), scenario.without, strict=True) if excluded]
+    whose = f" of {of[0]}" if len(of) == 1 else ""
+    return f"{whose} ({', '.join(listed)})" if pair.blocks else whose
 
 
 def mark_deciding(comparison: Comparison, at: int) -> Comparison:

@@ -28,8 +28,8 @@ from loadstone.statistics.estimate import REPEATS_MIN, Estimate
 
 # At most this share of a variant's repeats may be disturbed by chance.
 MINORITY = 1 / 3
-MINORITY_HINT = "{} disturbed, limit one third: the interval covers the effect"
-MAJORITY_HINT = "{}; {} disturbed, limit one third"
+MINORITY_HINT = "no action needed: {} disturbed (at most a third may be), and the claim is also tested without them"
+MAJORITY_HINT = "{}; {} disturbed, and at most a third may be"
 
 
 def judge_results(results: ResultSet, *, rank_invalid: bool = False) -> Judgement:

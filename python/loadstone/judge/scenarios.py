@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loadstone.judge.checks import errors, rate
@@ -37,6 +37,8 @@ class Scenario:
     unlimited: tuple[bool, bool] = (False, False)
     # The side whose figures differ from the measured ones, if only one does: 0 for the baseline.
     side: int | None = None
+    # The excluded repeats of either side.
+    without: tuple[set[int], set[int]] = field(default_factory=lambda: (set(), set()))
 
     @property
     def is_part(self) -> bool:
@@ -80,9 +82,9 @@ def build_scenarios(
             yield Scenario("lateness", replace_side(sides, at, low), side=at)
     bad, unclean = repeats_of(pair, filter(is_single, findings)), repeats_of(pair, disturbed)
     if any(bad):
-        yield Scenario("valid", exclude_repeats(sides, bad))
+        yield Scenario("valid", exclude_repeats(sides, bad), without=bad)
     if any(unclean):
-        yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean))
+        yield Scenario("clean", exclude_repeats(exclude_repeats(sides, bad), unclean), without=unclean)
 
 
 def evaluate_scenario(scenario: Scenario, way: Direction | None, blocks: bool) -> Weighed:

@@ -198,6 +198,8 @@ def reading(view: View, keys: Sequence[VariantKey], metric: str) -> Iterator[str
             yield method
         comparison = view.comparisons.get((metric, key))
         if comparison is not None and comparison.test:
+            if "logs within" in comparison.test:
+                yield "Ratio: geometric mean of the ratios within blocks, not the ratio of the medians"
             yield f"Test: {comparison.test}"
             if comparison.p_adjusted is not None:
                 every = "all comparisons of this report" if comparison.exploratory else "the comparisons of this table"

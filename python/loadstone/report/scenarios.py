@@ -16,18 +16,19 @@ READINGS: dict[Claim, str] = {
     "worse": "worse",
     "same": "no difference that matters",
     "slight": "differs by less than matters",
-    "none": "no such claim",
+    "none": "none",
 }
 COLUMNS = (
     Column("scenario"),
     Column("ratio", "right"),
     Column("interval", "right"),
     Column("n", "right"),
-    Column("alone"),
+    Column("claim"),
 )
 LEAD = (
-    "Alternatives that the findings leave open. A claim is valid if it holds in every scenario; the first scenario in"
-    " which it does not decides."
+    "Alternatives that the findings leave open, each with the claim that it alone would allow. A claim is valid if"
+    " it holds in every row; otherwise, the first row without it decides. The printed interval covers all rows in which"
+    " the claim holds, and the printed p is the largest; it is 1 if the rows point in different directions."
 )
 
 
@@ -63,5 +64,5 @@ def render_row(row: ScenarioRow, comparison: Comparison) -> tuple[TableCell, ...
         TableCell(ratio),
         TableCell(between),
         TableCell(comparison.count_samples(row.n)),
-        TableCell(f"{READINGS.get(row.reading, row.reading)}{': decides' if row.decides else ''}"),
+        TableCell(f"{READINGS.get(row.reading, row.reading)}{' (decides)' if row.decides else ''}"),
     )

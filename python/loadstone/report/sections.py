@@ -335,7 +335,10 @@ def meaning(view: View) -> str:
     coverage = view.judgement.coverage
     # The answer states it with a valid claim.
     coverage = "" if coverage in view.judgement.answer else coverage
-    return "; ".join(part for part in (reason(view) + MEANING[view.verdict], coverage) if part)
+    text = MEANING[view.verdict]
+    if view.verdict is Verdict.VALID and warnings(view.judgement):
+        text = "no warning concerns a claim"
+    return "; ".join(part for part in (reason(view) + text, coverage) if part)
 
 
 def reason(view: View) -> str:

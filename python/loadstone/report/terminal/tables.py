@@ -42,6 +42,19 @@ NAMES_WIDTH = 36
 
 
 def show(console: Console, judgement: Judgement, projected: Projected) -> None:
+    """Prints the answer, a table for each metric, and the findings; the answer again if they scrolled it away."""
+    if not console.is_terminal:
+        show_parts(console, judgement, projected)
+        return
+    with console.capture() as captured:
+        show_parts(console, judgement, projected)
+    text = captured.get()
+    console.file.write(text)
+    if judgement.answer and text.count("\n") > console.height:
+        console.print(Text(judgement.answer, style="bold"))
+
+
+def show_parts(console: Console, judgement: Judgement, projected: Projected) -> None:
     """Prints the answer, a table for each metric, and the findings."""
     results = judgement.results
     # A pipe has no width at which to wrap.
