@@ -71,9 +71,16 @@ def figure_digit(estimate: IntervalLike, unit: str) -> int | None:
 
 def span_text(low: float, high: float, unit: str, last: int | None = None, dash: str = f" {DASH} ") -> str:
     """An interval; a unit that both ends share is written once."""
-    # With shared digits, one end would have none, or the other would show noise.
-    last = None if high > WIDE * low >= 0 else last
-    return join_ends(units.format_figure(low, unit, last), units.format_figure(high, unit, last), dash)
+    left, right = (units.format_figure(end, unit, ends_digit(end, low, high, last)) for end in (low, high))
+    return join_ends(left, right, dash)
+
+
+def ends_digit(end: float, low: float, high: float, last: int | None) -> int | None:
+    """The power of ten of the last digit of an end of an interval; in a wide interval, each end has three digits.
+
+    With shared digits, one end would have none, or the other would show noise.
+    """
+    return units.digit_carried(end, end) if high > WIDE * low >= 0 else last
 
 
 def join_ends(left: str, right: str, dash: str = DASH) -> str:

@@ -161,7 +161,7 @@ def refuse_claim(
     why = f"does not hold in the scenario: {TABLE[scenario.kind].name}"
     if scenario.kind == "clean":
         check, hint = tested.disturbed[0].check, "repeat more often, or remove the cause of the notes"
-        message, why = f"{message}; {why}", f"{why}, as {tested.disturbed[0].message} ({check})"
+        why += f", as {tested.disturbed[0].message} ({check})"
     else:
         causes = [
             finding for finding in comparison.findings if finding.effect.understates > 1 or finding.effect.excludes

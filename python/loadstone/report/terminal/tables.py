@@ -284,19 +284,24 @@ def figures(judgement: Judgement, cells: Sequence[Cell]) -> dict[VariantKey, str
     estimates = [(cell, interval_of(judgement, cell)) for cell in content]
     numbers = [(cell.estimate.value, low, high) for cell, (low, high, _) in estimates]
     is_one_unit = len({cell.unit for cell in content}) == 1
-    last = [wording.figure_digit(cell.estimate, cell.unit) for cell in content for _ in range(3)]
+    last: list[int | None] = []
+    for cell, (_, low, high) in zip(content, numbers, strict=True):
+        digit = wording.figure_digit(cell.estimate, cell.unit)
+        last += [digit, *(wording.ends_digit(end, low, high, digit) for end in (low, high))]
     if is_one_unit:
         flat = units.format_alike([number for triple in numbers for number in triple], content[0].unit, last)
     else:
         flat = [
-            units.format_figure(number, cell.unit, last[3 * at])
+            units.format_figure(number, cell.unit, last[3 * at + part])
             for at, (cell, triple) in enumerate(zip(content, numbers, strict=True))
-            for number in triple
+            for part, number in enumerate(triple)
         ]
     texts = {}
-    for at, (cell, (low, high, label)) in enumerate(estimates):
+    for at, (cell, (_, _, label)) in enumerate(estimates):
         text, first, second = flat[3 * at : 3 * at + 3]
-        ends = f" ({label}{wording.join_ends(first, second).rpartition(' ')[0] or first})" if low < high else ""
+        between = wording.join_ends(first, second)
+        # The unit is next to the median.
+        ends = f" ({label}{between.rpartition(' ')[0] or between.removesuffix('×')})" if first != second else ""
         texts[cell.variant] = units.format_bound(text, judgement.output_bound(cell)) + ends
     return {**{cell.variant: "withheld" for cell in cells}, **texts}
 
