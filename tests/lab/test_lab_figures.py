@@ -93,3 +93,13 @@ def test_zipfian_length_has_the_mean_of_its_distribution() -> None:
 def test_random_number_of_a_run_is_no_setting() -> None:
     spec = {"run": 2409413782708497, "seed": 7, "clients": 4, "store": {"name": "null", "properties": {}}}
     assert phase_result.flatten_spec(spec) == {"clients": 4}
+
+
+def test_settings_of_a_phase_are_the_same_in_all_stages() -> None:
+    job = {"rows": 100, "memory_bytes": 1 << 30}
+    specs = [{"work": {"type": "sort", "stage": stage, "job": job}} for stage in ("prepare", "sample", "commit")]
+    assert phase_result.shared_settings(specs) == {
+        "work.type": "sort",
+        "work.job.rows": 100,
+        "work.job.memory_bytes": 1 << 30,
+    }

@@ -124,6 +124,21 @@ def test_changed_question_excludes_consequences_of_its_dimension(by: str, claim:
     assert single_comparison(experiment(change_trial, question=question)).claim == claim
 
 
+def test_setting_that_a_compared_replication_changes_is_allowed() -> None:
+    def change_trial(trial: TrialResult) -> TrialResult:
+        copies = 1 if trial.config["system"] == "lmdb" else 3
+        retained = facts(replication=copies)(trial)
+        settings = {
+            "store.dfs.replication": str(copies),
+            "work.job.memory_bytes": 11_700_000_000 + trial.repeat * 10**8,
+        }
+        return replace(retained, config={"replication": copies}, requested=settings)
+
+    question = asking(by="replication", metrics=("throughput",), guarantees={"replication": ("replication",)})
+    result = single_comparison(experiment(change_trial, question=question))
+    assert (result.claim, result.verdict) == ("better", Verdict.VALID)
+
+
 def test_a_withheld_figure_is_not_compared() -> None:
     results = experiment(set_figures(n=9_999, read__p99__9=5e7), question=asking(metrics=("throughput", "read.p99.9")))
     judgement = judge_results(results)

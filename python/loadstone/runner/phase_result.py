@@ -143,7 +143,7 @@ def engine_result(
         run.loop if len(runs) == 1 else None,
         figures.statuses(run.result.summary),
         run.series,
-        flatten_spec(run.spec),
+        shared_settings(item.spec for item in runs),
         of_system,
     )
 
@@ -152,6 +152,12 @@ def engine_result(
 NOT_REQUESTED = frozenset(
     {"spec", "seed", "run", "segment", "sinks", "interval_ms", "lease_ms", "wait_for_start", "ledger"}
 )
+
+
+def shared_settings(specs: Iterable[Mapping[str, Any]]) -> dict[str, Scalar]:
+    """The settings that all stages of a phase have in common."""
+    first, *others = map(flatten_spec, specs)
+    return {path: value for path, value in first.items() if all(other.get(path) == value for other in others)}
 
 
 def flatten_spec(spec: Mapping[str, Any]) -> dict[str, Scalar]:

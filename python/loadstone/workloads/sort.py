@@ -115,12 +115,13 @@ def stages(variant: Variant, name: str, directory: Path, seed: int, engines: int
 
 
 def facts(launched: Sequence[EndedLaunch]) -> Mapping[str, Scalar]:
-    """The rows and their checksum."""
+    """The rows, their checksum, and the stages, which show whether the rows fitted into memory."""
     summaries = [item.result.summary.sort for item in launched]
     rows = max((summary.rows for summary in summaries if summary), default=0)
     checksum = next((summary.checksum for summary in reversed(summaries) if summary and summary.checksum), None)
     # Sorting is the work to measure, even on HDFS, so full use of the processors is not a limit of the generator.
-    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES}
+    stage = ", ".join(str(item.result.ready.facts["stage"]) for item in launched if "stage" in item.result.ready.facts)
+    own: dict[str, Scalar] = {"networked": "no", "rows": rows, "row_bytes": ROW_BYTES, "stage": stage}
     return {**own, **({"checksum": checksum} if checksum else {})}
 
 

@@ -81,7 +81,7 @@ CONSEQUENCES: Mapping[str, tuple[str, ...]] = {
     "test": ("work",),
     DURABILITY: ("how",),
     "sync": (DURABILITY, "how"),
-    "replication": ("replication_acknowledged",),
+    "replication": ("replication_acknowledged", "store.dfs.replication"),
     "consistency": ("replication_acknowledged",),
     # Their processors and memory are still compared.
     "placement": ("hosts", "host_names", "engines", "connections", "executors", "machines", "machines_shared"),
@@ -90,6 +90,8 @@ RESUMED = "a run resumed after a change measures two different things: start a n
 DIFFERS = "give both the same, or compare by it; if the difference is the question, name it in `compare.guarantees`"
 COST = "the comparison is by this guarantee: the difference is its cost"
 MANY = 10**10
+# A sort takes half of the free memory unless the file sets its memory.
+JOB_MEMORY = "work.job.memory_bytes"
 # The ratio of the longest to the shortest window of repeats from which they measure something else.
 LENGTHS_MAX = 1.25
 # The maximum number of values of a side, and of differences, in a message.
@@ -255,7 +257,7 @@ def values_differ(name: str, first: Sequence[Scalar], second: Sequence[Scalar], 
     except (ValueError, OverflowError):
         return True
     # Two measurements are never equal.
-    is_measured = name.endswith("_bps") or name in ("rate", "window", "bytes_per_read")
+    is_measured = name.endswith("_bps") or name in ("rate", "window", "bytes_per_read", JOB_MEMORY)
     share = settings.check_threshold(NAME, "measured") if is_measured else 0.0
     share = settings.check_threshold(NAME, "memory") if name == "memory_bytes" else share
     return max(numbers) - min(numbers) > share * max(map(abs, numbers))
