@@ -34,6 +34,16 @@ def test_two_logs_are_compared(tmp_path: Path) -> None:
     assert not (tmp_path / "results").exists(), "comparing files leaves nothing behind"
 
 
+def test_numbered_logs_as_sides_are_named_as_runs(tmp_path: Path) -> None:
+    names = [f"{side}-{number}.log" for side in "ab" for number in (1, 2)]
+    for name in names:
+        (tmp_path / name).write_bytes(REGULAR.read_bytes())
+    runs = "loadstone compare a-1.log,a-2.log b-1.log,b-2.log"
+    assert runs in loadstone(tmp_path, "compare", *names).stderr
+    assert runs not in loadstone(tmp_path, "compare", "a-1.log,a-2.log", "b-1.log,b-2.log").stderr
+    assert "hint" not in loadstone(tmp_path, "compare", "a-1.log", "a-2.log").stderr
+
+
 def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
     document = json.loads(output)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from collections.abc import Sequence
+
 from loadstone.commands.open_results import open_results
 from loadstone.commands.parser import CommandParser, check_conditions, guard_command, join_filters
 from loadstone.commands.show_results import add_expectations, show_results
@@ -25,6 +29,8 @@ def main(arguments: list[str]) -> int:
     if len(options.results_at) < 2:
         parser.error("a comparison needs at least two results")
     sides = [[open_results(run, options.results) for run in side.split(",")] for side in options.results_at]
+    if grouped := group_numbered(options.results_at):
+        print(f"hint: each result is a side of its own; for runs of one side: {grouped}", file=sys.stderr)
     check_conditions(options.expect)
     judgement = show_results(add_expectations(join_results(sides), options.expect), options)
     if any(item.holds is None and item.unit == "×" for item in judgement.expectations) and not options.json:
@@ -35,3 +41,15 @@ def main(arguments: list[str]) -> int:
 
         write_files(judgement, options.junit, options.summary)
     return exit_status(judgement.expectations)
+
+
+def group_numbered(sides: Sequence[str]) -> str:
+    """The arguments that make names which differ only in their numbers runs of one side, as after `a-*.log b-*.log`.
+
+    Empty unless at least two sides would have several runs.
+    """
+    groups: dict[str, list[str]] = {}
+    for side in sides:
+        groups.setdefault(re.sub(r"\d+", "#", side), []).append(side)
+    runs = [",".join(names) for names in groups.values()]
+    return "loadstone compare " + " ".join(runs) if len([run for run in runs if "," in run]) > 1 else ""
