@@ -46,8 +46,10 @@ def main(arguments: list[str]) -> int:
 def group_numbered(sides: Sequence[str]) -> str:
     """The arguments that make names which differ only in their numbers runs of one side, as after `a-*.log b-*.log`.
 
-    Empty unless at least two sides would have several runs.
+    Empty unless at least two sides would have several runs, or if a side already has.
     """
+    if any("," in side for side in sides):
+        return ""
     groups: dict[str, list[str]] = {}
     for side in sides:
         groups.setdefault(re.sub(r"\d+", "#", side), []).append(side)
