@@ -44,6 +44,20 @@ def test_numbered_logs_as_sides_are_named_as_runs(tmp_path: Path) -> None:
     assert "hint" not in loadstone(tmp_path, "compare", "a-1.log", "a-2.log").stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("--duration 5s", "this is a key of the file: --set measure.duration=5s"),
+        ("--repeats=3", "this is a key of the file: --set repeats=3"),
+        ("--scales small", 'did you mean "--scale"?'),
+        ("--zzz", "`loadstone run --help` shows the options"),
+    ],
+)
+def test_unknown_option_has_a_hint(tmp_path: Path, option: str, hint: str) -> None:
+    done = loadstone(tmp_path, "run", "file.yaml", *option.split(), code=2)
+    assert done.stderr.splitlines()[1] == f"hint: {hint}"
+
+
 def test_json_output_is_in_base_units(tmp_path: Path) -> None:
     output = loadstone(tmp_path, "compare", REGULAR, ACCELERATED, "--json", "--metric", "throughput,insert.p95").stdout
     document = json.loads(output)

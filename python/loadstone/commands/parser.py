@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 from loadstone.errors import LoadstoneError
+from loadstone.format.suggestion import suggest_name
 from loadstone.results.folder import ROOT
 
 
@@ -34,7 +36,20 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises UsageError."""
-        raise UsageError(message, f"`loadstone {self._command} --help` shows the options")
+        unknown = re.match(r"unrecognized arguments: --([\w-]+)(?:[ =](\S+))?", message)
+        hint = self.suggest_option(unknown[1], unknown[2] or "…") if unknown else ""
+        raise UsageError(message, hint or f"`loadstone {self._command} --help` shows the options")
+
+    def suggest_option(self, name: str, value: str) -> str:
+        """A hint for an unknown option: a key of the experiment's file, or a similar option; empty if neither fits."""
+        options = [option[2:] for action in self._actions for option in action.option_strings if option[:2] == "--"]
+        if self._command == "run":
+            from loadstone.experiment.model.experiment import Experiment, Measure
+
+            for keys, prefix in ((Experiment.model_fields, ""), (Measure.model_fields, "measure.")):
+                if name in keys:
+                    return f"this is a key of the file: --set {prefix}{name}={value}"
+        return suggest_name(name, options, "--{}".format)
 
     def results_at(self) -> None:
         """Adds the argument that names results."""
