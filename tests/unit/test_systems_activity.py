@@ -60,11 +60,18 @@ def test_gaps_are_those_of_one_server(tmp_path: Path) -> None:
     assert (values["flushes"], values["flush_period_seconds"]) == (9, 600)
 
 
+def test_parts_of_one_start_are_no_period(tmp_path: Path) -> None:
+    moments = [minute + part / 60_000 for minute in (1, 5, 9) for part in range(0, 60, 12)]
+    values = count_starts(tmp_path / "log", checkpoint_lines(*moments))
+    assert (values["checkpoints"], values["checkpoint_period_seconds"]) == (15, pytest.approx(240, abs=1))
+    assert set(count_starts(tmp_path / "log", checkpoint_lines(*moments[:5]))) == {"checkpoints"}
+
+
 def test_a_log_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert activity_figures([(tmp_path / "none", 0.0)], {"checkpoint": "checkpoint starting"}) == {"checkpoints": 0}
 
 
-CHECKPOINT = "%Y-%m-%d %H:%M:%S.044 UTC [71] LOG:  checkpoint starting: time"
+CHECKPOINT = "%Y-%m-%d %H:%M:%S.{:03.0f} UTC [71] LOG:  checkpoint starting: time"
 START = datetime(2026, 11, 24, 2, 0)
 
 
@@ -76,7 +83,8 @@ def count_starts(path: Path, content: bytes, since: datetime = START) -> dict[st
 
 def checkpoint_lines(*minutes: float) -> bytes:
     """Lines of checkpoints at these minutes after the start."""
-    return b"".join(f"{(START + timedelta(minutes=minute)).strftime(CHECKPOINT)}\n".encode() for minute in minutes)
+    moments = [START + timedelta(minutes=minute) for minute in minutes]
+    return b"".join(f"{at.strftime(CHECKPOINT).format(at.microsecond / 1000)}\n".encode() for at in moments)
 
 
 def test_clock_set_back_preserves_checkpoints_and_period(tmp_path: Path) -> None:
@@ -145,6 +153,6 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("started", [-23, 2])
 def test_daylight_saving_change_loses_nothing(tmp_path: Path, change: datetime, started: int) -> None:
     minutes = range(started + 3, started + 83, 10)
-    lines = [(change + timedelta(minutes=minute)).astimezone().strftime(CHECKPOINT) for minute in minutes]
+    lines = [(change + timedelta(minutes=minute)).astimezone().strftime(CHECKPOINT).format(44) for minute in minutes]
     values = count_starts(tmp_path / "log", "\n".join(lines).encode(), change + timedelta(minutes=started))
     assert values == {"checkpoints": 8, "checkpoint_period_seconds": 600}

@@ -22,6 +22,8 @@ ANY = re.compile(b"")
 READ_BYTES = 16 << 20
 # The minimum number of gaps that form a period.
 GAPS_MIN = 2
+# Starts closer than this are parts of one.
+TOGETHER_S = 1.0
 PERIOD = "_period_seconds"
 
 
@@ -41,7 +43,9 @@ def activity_figures(logs: Iterable[tuple[Path, float]], marks: Mapping[str, str
         times_by_log = [list(dropwhile(since.__gt__, list_times(lines, pattern, since))) for lines, _, since in tails]
         if known:
             activity[plural_name(name)] = sum(map(len, times_by_log))
-        gaps = [after - before for times in times_by_log for before, after in pairwise(times) if after >= before]
+        gaps = [gap for times in times_by_log for before, after in pairwise(times) if (gap := after - before) >= 0]
+        # The regions of a table are flushed together, a line each.
+        gaps = [gap for gap in gaps if gap >= TOGETHER_S]
         if len(gaps) >= GAPS_MIN:
             activity[name + PERIOD] = median(gaps)
     return activity
