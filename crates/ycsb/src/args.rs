@@ -1,6 +1,11 @@
 //! YCSB's command line: `{load|run|shell} STORE [options]`, as accepted by `bin/ycsb` and `site.ycsb.Client`.
 
 use loadstone_wire::error::EngineError;
+use loadstone_wire::suggest::did_you_mean;
+
+/// The options, for suggestions.
+const OPTIONS: &[&str] =
+    &["-P", "-p", "-threads", "-target", "-s", "-l", "-db", "-cp", "-jvm-args", "-strict", "-print-spec"];
 
 /// The action of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +108,13 @@ impl Args {
                     return Err(usage(format!("unknown option {arg}"))
                         .hint(format!("YCSB's options have one dash: {}", &arg[1..])));
                 }
-                option if option.starts_with('-') => return Err(usage(format!("unknown option {option}"))),
+                option if option.starts_with('-') => {
+                    let error = usage(format!("unknown option {option}"));
+                    return Err(match did_you_mean(option, OPTIONS.iter().copied()) {
+                        Some(near) => error.hint(format!("did you mean {near}?")),
+                        None => error,
+                    });
+                }
                 store if parsed.store.is_empty() => store.clone_into(&mut parsed.store),
                 stray => return Err(usage(format!("unexpected argument \"{stray}\""))),
             }

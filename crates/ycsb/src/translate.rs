@@ -1,11 +1,12 @@
 //! Translates YCSB's properties into a TrialSpec and reporting.
 
 use loadstone_load::kind_sequence::KindSequence;
+use loadstone_load::pace::PaceSpec;
 use loadstone_load::random::mix;
 use loadstone_load::{Refusal, Segment};
 
 use super::args::{Args, Command};
-use super::config::{Reporting, reporting};
+use super::config::{Interval, Reporting, reporting};
 use super::core_workload::core;
 use super::properties::Properties;
 use super::{bindings, hosted, known, rate, time_series};
@@ -119,6 +120,15 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
     };
     let run = run_number(properties, phase, &work, segment)?;
     let (sinks, reporting) = reporting(properties, &mut warnings)?;
+    let pace = rate::pace(properties)?;
+    if pace != PaceSpec::Closed && reporting.interval == Interval::Op && !args.print_spec {
+        // YCSB's default hides the wait of operations that are sent late.
+        warnings.push(
+            "at a target rate, these latencies leave out the wait before an operation is sent: \
+             -p measurement.interval=both adds it"
+                .to_owned(),
+        );
+    }
     let spec = TrialSpec {
         spec: VERSION,
         store: StoreSpec {
@@ -129,7 +139,7 @@ pub fn translate(args: &Args, properties: &Properties) -> Result<Translated, Eng
         phase,
         work,
         clients,
-        pace: rate::pace(properties)?,
+        pace,
         until: Until { operations, seconds },
         warmup_seconds,
         segment,
