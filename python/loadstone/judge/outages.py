@@ -205,7 +205,7 @@ def throughput_text(outage: Outage) -> str:
     gaps = [gap for trial in outage.trials if (gap := trial.value("longest_gap")) is not None]
     if not shares or outage.outage is not None:
         return ""
-    longest = f", longest gap {units.format_duration(max(gaps))}" if gaps else ""
+    longest = f", longest gap {units.format_duration(median(gaps))}" if gaps else ""
     whole = ""
     if outage.throughput is not None and outage.twin_throughput is not None:
         rates = [
