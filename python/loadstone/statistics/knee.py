@@ -52,7 +52,7 @@ Unclaimed = Literal["few-loads", "few-repeats", "rising", "scatter"]
 class Knee:
     """The loads at which throughput reaches 95 % of its plateau and falls below it again."""
 
-        # The loads that count, in ascending order; the median and the unimodal fit for each load, op/s.
+    # The loads that count, in ascending order; the median and the unimodal fit for each load, op/s.
     loads: tuple[float, ...] = ()
     medians: tuple[float, ...] = ()
     fit: tuple[float, ...] = ()
