@@ -32,7 +32,7 @@ def test_every_format_has_its_row() -> None:
 
 
 def test_guide_units_are_known_and_mb_is_correct() -> None:
-    table = GUIDE[GUIDE.index("| units |") : GUIDE.index("Upper and lower case")]
+    table = GUIDE[GUIDE.index("| units |") : GUIDE.index("Sizes are case-sensitive")]
     for name in re.findall(r"[A-Za-zµ%]+(?:/[a-z]+)?(?=[,;|]| or| \|)", table.partition("| time |")[2]):
         if name not in ("rates", "sizes", "bandwidth", "shares", "s"):
             assert unit.base_unit(name)
