@@ -54,7 +54,7 @@ impl StoreType {
 /// The threads that a store's clients need.
 #[derive(Clone, Copy, Debug)]
 pub struct Driving {
-    /// The method of driving its sessions.
+    /// How its sessions are driven.
     pub drive: Drive,
     /// Stack size of each thread, in bytes.
     pub stack_bytes: usize,
@@ -73,7 +73,7 @@ impl Driving {
 pub trait OpenStore: fmt::Debug + Send + Sync {
     /// The store's guarantee.
     fn guarantee(&self) -> Guarantee;
-    /// Waits until it is idle.
+    /// Waits until the store is idle.
     fn settle(&self) -> Result<(), EngineError>;
     /// Closes it, unless there are other references to it.
     fn close(self: Arc<Self>) -> Result<(), EngineError>;
@@ -131,7 +131,7 @@ impl<S: Store> OpenStore for S {
 
 /// An open store of records.
 pub trait OpenRecordStore: OpenStore {
-    /// A session, created on the thread that will use it.
+    /// Creates a session on the thread that will use it.
     fn session(&self) -> Result<VirtualSession, EngineError>;
 }
 

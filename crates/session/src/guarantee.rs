@@ -20,7 +20,7 @@ pub struct Guarantee {
     loss_ns_max: Option<u64>,
     /// The mechanism, in the store's own terms (`WAL, no sync`).
     pub how: String,
-    /// Version, cache, compression, directory …: name and value.
+    /// Facts such as version, cache, compression and directory, as pairs of name and value.
     pub facts: Vec<(String, String)>,
 }
 

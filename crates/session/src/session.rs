@@ -29,13 +29,13 @@ pub struct ReadLevel {
     pub property: &'static str,
 }
 
-/// An open system.
+/// An open store.
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
     /// Its description: name, properties, type of system.
     const ABOUT: About;
-    /// The method of driving its sessions.
+    /// How its sessions are driven.
     const DRIVE: Drive;
     /// Stack size of a client's thread. Engines called in-process need more than 128 KiB, but with ten thousand threads
     /// the default of 2 MiB each is too much.
@@ -257,7 +257,7 @@ pub struct ConnectionAttempts {
 }
 
 impl ConnectionAttempts {
-    /// The sum of both counts.
+    /// Adds two counts.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self { attempted: self.attempted + more.attempted, failed: self.failed + more.failed }

@@ -139,7 +139,7 @@ impl Cells {
         self.more = None;
     }
 
-    /// Appends a cell, row by row; `None` stands for null.
+    /// Appends a cell, row by row; `None` means null.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
@@ -158,7 +158,7 @@ impl Cells {
         self.ends.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// A cell; `None` stands for null.
+    /// A cell; `None` means null.
     ///
     /// # Panics
     /// If there is no such row or column.
@@ -210,7 +210,7 @@ pub trait StatementStore: Store {
     /// Executes schema definitions, one after the other, before the store is opened.
     fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError>;
 
-    /// A session with these statements, created on the thread that will use it.
+    /// Creates a session with these statements, on the thread that will use it.
     fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;
 }
 

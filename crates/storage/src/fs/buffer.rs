@@ -29,7 +29,7 @@ impl AlignedBuffer {
     /// Maps at least `bytes`, rounded up to a multiple of [`ALIGNMENT`]. No page is resident before it is touched.
     pub fn new(bytes: usize) -> Result<Self, FsError> {
         let bytes = bytes.max(1).next_multiple_of(ALIGNMENT);
-        // SAFETY: a new private mapping, which touches no existing memory.
+        // SAFETY: this creates a private mapping, which affects no existing memory.
         let start = unsafe {
             let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
             libc::mmap(std::ptr::null_mut(), bytes, access, flags | libc::MAP_NORESERVE, -1, 0)

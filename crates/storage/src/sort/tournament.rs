@@ -40,7 +40,7 @@ impl Tournament {
         (sequence, self.entries[sequence])
     }
 
-    /// Replaces the lowest entry by the next entry of its sequence.
+    /// Replaces the lowest entry with the next entry of its sequence.
     #[inline]
     pub fn replace(&mut self, entry: u128) {
         let mut winner = self.losers[0];

@@ -28,7 +28,7 @@ pub struct Fault {
     pub file: String,
     /// The number of the row in the file.
     pub row: u64,
-    /// Its offset in the file, bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// A description of the fault.
     pub what: String,

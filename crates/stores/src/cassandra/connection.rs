@@ -236,7 +236,7 @@ impl Connection {
             _ => {}
         }
         if shared.health.get() == Health::Silent && !shared.probe.is_waiting() {
-            // If too many requests are in flight to send a probe, none is needed.
+            // If the probe cannot be sent because too many requests are in flight, it is not needed.
             let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
         }
         // The node has disappeared silently, so the next operation tries a new connection.

@@ -188,7 +188,7 @@ impl Drop for JvmSession {
     }
 }
 
-/// Removes a length and the bytes of that length from the front.
+/// Splits off a length and that number of bytes from the front.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk::<4>()?;
     let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;

@@ -221,7 +221,7 @@ fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failur
         let (first, last) = (integer(&mut replies)?, integer(&mut replies)?);
         let fields = array(&mut replies)?;
         let host = match replies.next()? {
-            // A node that does not know its own address sends a null or empty host; "?" stands for a missing host name.
+            // A node that does not know its own address sends a null or empty host; "?" means a missing host name.
             Some(Reply::Nil | Reply::Bulk(b"" | b"?")) => host.to_owned(),
             Some(Reply::Bulk(host)) => String::from_utf8_lossy(host).into_owned(),
             other => return Err(failure::reply_failure(other)),

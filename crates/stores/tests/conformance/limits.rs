@@ -45,7 +45,7 @@ fn full_lmdb_map_is_no_space() {
         drop(session);
         store.close().unwrap();
 
-        // With a larger map, records can be added to those that fitted into the smaller map.
+        // With a larger map, more records can be added after the smaller map was full.
         let place = with(place, "lmdb.mapsize", "2M");
         let store = open::<LmdbEngine>(&place.options);
         let mut session = store.session().unwrap();

@@ -28,7 +28,8 @@ const RECEIVE_BYTES: usize = 1 << 20;
 const PACKETS: usize = 32;
 /// Bytes of the two lengths that precede a packet's header.
 const LENGTHS: usize = 6;
-/// A header has about 25 bytes, and a packet of 64 KiB about 512 bytes of checksums.
+/// Maximum size of a packet's head. A header has about 25 bytes, and a packet of 64 KiB has about 512 bytes of
+/// checksums.
 const PACKET_HEAD_MAX: usize = RECEIVE_BYTES / 2;
 
 /// The bytes of a block from an offset on, as a data node sends them.

@@ -82,7 +82,7 @@ pub(super) struct BlockWriter {
     /// Whether the data nodes have synced all bytes of the block.
     synced: bool,
     packets: Packets,
-    /// Size of the caller's buffer, bytes.
+    /// Size of the caller's buffer, in bytes.
     buffer_bytes: usize,
     open: Arc<OpenFile>,
     /// The block that is being written, with its remaining data nodes.

@@ -15,8 +15,7 @@ use super::write_messages::SentHeader;
 
 /// Maximum number of packets that one call sends.
 pub(super) const BATCH: usize = 32;
-/// Size of a segment. A segment fits into a processor's cache, because it is filled, checksummed and sent in
-/// succession.
+/// Size of a segment: small enough to stay in a processor's cache while it is filled, checksummed and sent.
 const SEGMENT_BYTES: usize = 1 << 20;
 /// Maximum amount of free memory that is retained: more than is in flight.
 const FREE_BYTES_MAX: usize = 16 << 20;

@@ -28,7 +28,7 @@ use crate::fs::{Access, OpenOptions, Reader};
 const READ_RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(1500), Duration::from_secs(6), Duration::from_millis(10_500)];
 
-/// Maximum number of idle connections of a reader, besides the connection in use ([`crate::store`] counts both).
+/// Maximum number of idle connections of a reader, in addition to the connection in use ([`crate::store`] counts both).
 const IDLE_MAX: usize = 2;
 
 /// Reader of a file on HDFS.

@@ -27,7 +27,7 @@ use super::write_messages::{
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Nothing,
-    /// It cannot be set up, because of this node.
+    /// It cannot be set up because of this node.
     Refused {
         node: usize,
     },
