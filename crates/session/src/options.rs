@@ -10,10 +10,10 @@ use crate::error::EngineError;
 pub enum Durability {
     /// Nothing is guaranteed: a crash of the process may lose the write.
     None,
-    /// The end of the process: the operating system has the data by then.
+    /// The write survives the end of the process, because the operating system has the data.
     #[default]
     Os,
-    /// A crash of the machine: the device has the data by then.
+    /// The write survives a crash of the machine, because the device has the data.
     Device,
 }
 

@@ -76,7 +76,7 @@ enum Stream {
 #[derive(Debug)]
 pub struct Decoder {
     stream: Stream,
-    /// The offset in the compressed file of the next bytes to be fed.
+    /// The offset, in the compressed file, of the next bytes to feed.
     pub at: u64,
     /// Number of bytes returned by the last [`take`](Self::take), which the next call removes.
     consumed: usize,

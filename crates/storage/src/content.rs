@@ -111,7 +111,8 @@ impl Content {
         Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
-    /// The first byte that differs from the mark, where the first complete mark in this part of the file is expected.
+    /// Compares the place where this part of the file should have its first complete mark with the mark, and returns
+    /// the first byte that differs.
     pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let actual = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;

@@ -264,7 +264,7 @@ impl Files {
         }
     }
 
-    /// Stores the path of a file below a base directory in a string.
+    /// Writes the path of a file, which is below a base directory, to a string.
     pub fn path_of(&self, base: &str, file: u64, into: &mut String) {
         use std::fmt::Write;
         into.clear();

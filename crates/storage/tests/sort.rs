@@ -1,5 +1,5 @@
-//! Sorts of all types of keys, in memory and external, by one segment and by several segments. The results are compared
-//! with sorts by the standard library.
+//! Tests of sorts in memory and external sorts, with all types of keys, by one segment and by several segments. The
+//! results are compared with sorts by the standard library.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

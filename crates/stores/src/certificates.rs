@@ -35,7 +35,7 @@ fn params(name: &str, hosts: &[String], last_year: i32) -> Result<CertificatePar
     let mut params = CertificateParams::new(hosts)?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    // Certificates are valid from the past on, because the clocks of hosts differ.
+    // Certificates are valid from a date in the past, because the clocks of hosts differ.
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(last_year, 12, 31);
     Ok(params)

@@ -109,7 +109,7 @@ take(char *out, size_t size, const char *name, size_t count, const char *const *
             snprintf(out, size, "%s", values[i] + len + 1);
 }
 
-/* HSE refuses the whole call if it does not know a single name. */
+/* HSE refuses the whole call if there is even one name that it does not know. */
 static hse_err_t
 refuse(const char *const *known, size_t count, const char *const *values)
 {

@@ -35,7 +35,7 @@ impl Location {
             return Ok(Self { scheme: Scheme::Hdfs, authority: authority.to_owned(), path: clean(path) });
         }
         let path = match text.strip_prefix("file:") {
-            // The forms are file:/x and file:///x. Files on another host cannot be read.
+            // Both file:/x and file:///x are accepted. Files on another host cannot be read.
             Some(rest) => match rest.strip_prefix("//") {
                 Some(rest) if !rest.starts_with('/') => {
                     return Err(EngineError::usage(format!("\"{text}\" names a host, but files are local"))

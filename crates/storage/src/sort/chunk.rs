@@ -187,7 +187,7 @@ fn sort_group(
     // Number of entries so far, and end of the rows that are kept.
     let (mut count, mut end) = (0, 0_usize);
     for &piece in pieces {
-        // Each piece is placed directly after the rows that are kept. Touching new memory is slow.
+        // Each piece is placed directly after the rows that are kept, because touching new memory is slow.
         let start = end.next_multiple_of(ALIGNMENT);
         let read = &mut rows[start..start + piece.room()];
         reader.read(piece, read, progress)?;

@@ -58,7 +58,7 @@ impl SortError {
         Self { usage: true, ..Self::new(message) }
     }
 
-    /// The error with which a stage ends that was stopped by request.
+    /// The error that a stage returns when it was stopped by request.
     pub fn stop() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }

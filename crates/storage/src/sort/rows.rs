@@ -1,4 +1,4 @@
-//! The rows of TeraGen, which equal gensort's rows. A row is a pure function of its number.
+//! TeraGen's rows, which are identical to gensort's rows. A row is a pure function of its number.
 //!
 //! A row has 100 bytes: a key of 10 bytes, `00 11`, the row's number as 32 hexadecimal digits, `88 99 AA BB`, 12 filler
 //! digits of 4 bytes each, and `CC DD EE FF`. The key and the filler come from a 128-bit random number. The random

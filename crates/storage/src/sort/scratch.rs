@@ -128,7 +128,7 @@ impl Scratch {
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
                 Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
-                // Either it was renamed while its names were read, or no job created it.
+                // Either the directory was renamed while its entries were listed, or no job created it.
                 Holder::Unknown => last = Some(self.ownerless_error()),
                 Holder::Nobody => match self.claim(files, owner) {
                     Ok(()) => return self.begin(files),

@@ -20,7 +20,7 @@ use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::reconnect::Node;
 
-/// A place for a connection to a node, which may be empty.
+/// A place for a connection to a node. It may be empty.
 #[derive(Debug)]
 struct Line {
     address: SocketAddr,

@@ -17,7 +17,7 @@ pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra
 /// The defaults of YCSB's binding and of the driver that it uses.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
-/// Longer than any run, to prevent overflow when times are added.
+/// Maximum for times: longer than any run, but short enough to prevent overflow when times are added.
 const MS_MAX: u64 = 86_400_000;
 /// Maximum number per executor and node. Each connection may have 32,768 requests in flight.
 const CONNECTIONS_MAX: u64 = 1_024;

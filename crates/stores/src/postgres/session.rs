@@ -1,4 +1,4 @@
-//! One client, whose operations are YCSB's operations as prepared statements.
+//! One client, which executes YCSB's operations as prepared statements.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! Receives the packets of a block from a data node.
 //!
 //! System calls account for most of the cost of a read. So each call receives as many bytes as the kernel has, rather
-//! than a packet of 64 KiB; this takes 0.4 of the CPU time. Because consecutive packets have the same size, data is
-//! received directly into the caller's buffer, and the bytes between packets into a separate buffer. If a packet has a
-//! different size, the bytes are copied to their places.
+//! than a packet of 64 KiB; this takes only 0.4 times the CPU time. Because consecutive packets have the same size,
+//! data is received directly into the caller's buffer, and the bytes between packets into a separate buffer. If a
+//! packet has a different size, the bytes are copied to their places.
 
 use std::io::{self, IoSliceMut};
 

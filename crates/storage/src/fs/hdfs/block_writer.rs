@@ -35,9 +35,9 @@ const TIMEOUT_EXTENSION: Duration = if cfg!(test) { Duration::ZERO } else { Dura
 /// Hadoop's first wait for a block to be reported (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`). The
 /// wait doubles each time.
 const REPORT_PAUSE: Duration = Duration::from_millis(400);
-/// Number of retries before the next block (`dfs.client.block.write.locateFollowingBlock.retries`).
+/// Maximum number of retries before the next block (`dfs.client.block.write.locateFollowingBlock.retries`).
 const NEXT_BLOCK_RETRIES: u32 = 5;
-/// Number of retries before the file is complete: 100 s in total.
+/// Maximum number of retries when the file is completed: 100 s in total.
 const COMPLETE_RETRIES: u32 = 8;
 
 /// The settings of a write.

@@ -272,8 +272,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A name node that answers each request on its first connection with this file, and each request on later
-    /// connections with the reply that the file does not exist. Returns its address.
+    /// A name node that returns this file in answer to every request on its first connection, and replies on later
+    /// connections that the file does not exist. Returns its address.
     pub async fn serve(file: Option<LocatedFile>) -> String {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap().to_string();

@@ -88,7 +88,7 @@ pub struct State {
     pub erasure_coding: bool,
     /// The fault of each pipeline, in the order in which the pipelines are set up.
     pub wrong: VecDeque<Wrong>,
-    /// Number of bytes per send in which acknowledgements are sent.
+    /// Number of bytes of acknowledgements per send.
     pub piece: usize,
     /// How many times the file is reported as incomplete, and how many times a block as not yet reported.
     pub not_complete: usize,

@@ -250,8 +250,8 @@ impl FileSystem for Local {
 fn rename_exclusively(from: &str, to: &str) -> io::Result<()> {
     let [old, new] = [CString::new(from)?, CString::new(to)?];
     let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-    // The call is made by its number, because older libraries lack the function.
-    // SAFETY: both paths end with NUL.
+    // The system call is made by its number, because older libraries lack the function. SAFETY: both paths end with
+    // NUL.
     if unsafe { libc::syscall(libc::SYS_renameat2, here, old.as_ptr(), here, new.as_ptr(), flags) } == 0 {
         return Ok(());
     }
