@@ -14,7 +14,7 @@ const RESERVE: u64 = 24 << 20;
 const HDFS_RESERVE: u64 = 32 << 20;
 /// Number of blocks that the client holds for each file being written: its buffer, and packets in flight.
 const HDFS_BLOCKS: u64 = 4;
-/// Block sizes are multiples of this, which is whole rows and whole disk blocks.
+/// Block sizes are multiples of this size, which contains whole rows and whole disk blocks.
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
 /// Maximum block size: larger blocks were not faster.
 const BLOCK_MAX: u64 = 40 * UNIT;

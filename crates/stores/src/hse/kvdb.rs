@@ -160,8 +160,8 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
     }
 }
 
-/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert the KVDB, and crashes (`cndb_txn_txid_get`). HSE 2,
-/// on the other hand, refuses a KVDB of HSE 3.
+/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert the KVDB, and then crashes (`cndb_txn_txid_get`).
+/// HSE 2, on the other hand, refuses a KVDB of HSE 3.
 pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
     match format(&meta) {

@@ -118,8 +118,8 @@ impl HseEngine {
         let api = &self.api;
         // SAFETY: the caller guarantees the cursor. The key and the value stay valid until the cursor moves.
         unsafe {
-            // HSE does not check the length of this key, so it is truncated. The removed part matters only for a key
-            // that equals the remaining part and so precedes the start.
+            // HSE does not check the length of this key, so the key is truncated here. The removed part matters only
+            // for a key that equals the remaining part and so precedes the start.
             let (seek, cut) = from.split_at(from.len().min(KEY_LEN_MAX));
             if !seek.is_empty() {
                 let (key, len) = (seek.as_ptr().cast(), seek.len());

@@ -66,7 +66,7 @@ impl PostgresSession {
         Ok(())
     }
 
-    /// Returns a prepared statement. A statement on fields that the table does not have is prepared when it is first
+    /// Returns a prepared statement. A statement that the table's columns did not suggest is prepared when it is first
     /// used.
     #[inline]
     async fn statement<'a>(

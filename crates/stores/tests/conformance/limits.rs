@@ -45,7 +45,7 @@ fn full_lmdb_map_is_no_space() {
         drop(session);
         store.close().unwrap();
 
-        // With a larger map, more records can be added after the smaller map was full.
+        // When the map is enlarged, records can be added after the records that filled the smaller map.
         let place = with(place, "lmdb.mapsize", "2M");
         let store = open::<LmdbEngine>(&place.options);
         let mut session = store.session().unwrap();

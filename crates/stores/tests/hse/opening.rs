@@ -1,4 +1,4 @@
-//! Creating, opening and closing a KVDB, and the parameters that HSE receives.
+//! Tests of creating, opening and closing a KVDB, and of the parameters that HSE receives.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Durability, Session, Store};

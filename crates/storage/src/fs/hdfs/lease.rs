@@ -90,7 +90,7 @@ async fn keep_open(holder: Arc<impl LeaseHolder>) {
         }
         drop(files);
         if renewed.elapsed() >= RENEWAL {
-            // The renewal must take less than a name node's timeout, so that heartbeats are not late.
+            // The renewal is limited to less than a name node's timeout, so that heartbeats are not late.
             if tokio::time::timeout(pause, holder.renew_leases()).await == Ok(true) {
                 renewed = Instant::now();
             }

@@ -37,7 +37,7 @@ pub(super) struct Fault {
 }
 
 impl From<io::Error> for Fault {
-    /// A failure of the connection. Only the first node can be blamed for it.
+    /// A failure of the connection. Only its first node is known, so the fault is attributed to this node.
     fn from(error: io::Error) -> Self {
         Self { node: 0, error }
     }

@@ -376,7 +376,7 @@ impl State {
                     let class = "org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException";
                     return Err((class.to_owned(), "Not replicated yet: /a".to_owned()));
                 }
-                // The excluded nodes must have their racks, as the name node requires.
+                // The excluded nodes must include their racks, as the name node requires.
                 assert!(request.excluded.iter().all(|node| self.nodes.contains(node)));
                 let block = self.add(&request.excluded)?;
                 BlockAnswer { block }.encode_length_delimited_to_vec()

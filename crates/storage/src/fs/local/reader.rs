@@ -6,7 +6,7 @@ use crate::fs::{ALIGNMENT, FsError, Reader};
 /// Reader of a local file.
 #[derive(Debug)]
 pub struct LocalReader {
-    // Must precede the file: I/O in flight must finish before the file is closed.
+    // This field must precede the file, because I/O in flight must finish before the file is closed.
     pub(super) engine: Pooled,
     pub(super) file: LocalFile,
     pub(super) len: u64,

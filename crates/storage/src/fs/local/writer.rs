@@ -10,7 +10,7 @@ use crate::fs::{ALIGNMENT, ErrorKind, FsError, Writer};
 /// Writer of a local file.
 #[derive(Debug)]
 pub struct LocalWriter {
-    // Must precede the file: I/O in flight must finish before the file is closed.
+    // This field must precede the file, because I/O in flight must finish before the file is closed.
     engine: Pooled,
     file: LocalFile,
     at: u64,
