@@ -58,7 +58,7 @@ impl Guarantee {
         self.loss_ns_max
     }
 
-    /// Sets [`loss_ns_max`](Self::loss_ns_max).
+    /// Sets the value that `loss_ns_max` returns.
     #[must_use]
     pub fn losing_at_most(self, ns: u64) -> Self {
         Self { loss_ns_max: Some(ns), ..self }
