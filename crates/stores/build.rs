@@ -1,10 +1,10 @@
-//! Embeds the JVM host's jar if it has been built: `make` does that before it calls cargo. Without the jar everything
-//! still builds, and a store that runs in a JVM reports that it is missing.
+//! Embeds the jar of the JVM host if it has been built; `make` builds it before it calls cargo. Without the jar
+//! everything still builds, but a store that runs in a JVM reports that the jar is missing.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The jar to embed.
+/// Names the jar to embed.
 const VARIABLE: &str = "LOADSTONE_HOST_JAR";
 
 fn main() {
@@ -12,7 +12,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rerun-if-changed=build.rs");
     let named = env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
-    // The directory and not the jar: cargo treats a missing file as changed at each build.
+    // This watches the directory rather than the jar, because cargo treats a missing file as changed at each build.
     let watched = named.as_deref().unwrap_or(java);
     if watched.exists() {
         println!("cargo::rerun-if-changed={}", watched.display());

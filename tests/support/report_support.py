@@ -66,7 +66,7 @@ FACTS: dict[str, dict[str, Scalar]] = {
         "durability": "os",
         "how": "write-ahead log, not synced",
         "cache_bytes": "33554432",
-        "compression": "none then lz4",
+        "compression": "none, then lz4",
         "file_system": "ext4",
         "device": "nvme0n1p2 on nvme0n1",
     },

@@ -1,6 +1,7 @@
-//! A store's description of itself before anything is opened: the only place with its name and its properties.
+//! A store's description of itself, available before anything is opened. A store's name and properties are defined only
+//! here.
 
-/// A store.
+/// The description of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct About {
     /// Its name on command lines and in specs.
@@ -13,27 +14,27 @@ pub struct About {
     pub properties: &'static [Property],
 }
 
-/// One of its properties.
+/// A property of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Property {
-    /// Its name; a `*` at its end represents any ending.
+    /// Its name; a trailing `*` matches any ending.
     pub name: &'static str,
     /// Its role.
     pub role: Role,
 }
 
-/// The role of a property, as far as other code depends on it.
+/// The roles of properties that other code needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A setting.
     Setting,
-    /// A password: it is never printed or written down.
+    /// A password, which is never printed or written to a file.
     Secret,
     /// The directory of the store's files.
     Directory,
     /// The hosts of its servers.
     Hosts,
-    /// Their port.
+    /// The port of its servers.
     Port,
 }
 
@@ -57,13 +58,13 @@ pub const fn hosts(name: &'static str) -> Property {
     Property { name, role: Role::Hosts }
 }
 
-/// A property that is the servers' port.
+/// A property that names the servers' port.
 pub const fn port(name: &'static str) -> Property {
     Property { name, role: Role::Port }
 }
 
 impl About {
-    /// Whether this is one of the store's own properties.
+    /// Whether this name is one of the store's properties.
     pub fn knows(&self, name: &str) -> bool {
         let matches =
             |own: &Property| own.name.strip_suffix('*').map_or(own.name == name, |start| name.starts_with(start));

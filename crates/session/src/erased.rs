@@ -1,8 +1,8 @@
-//! Stores and sessions behind virtual calls. Code that uses them is compiled once for all stores.
+//! Stores and sessions behind virtual calls, so that the code that uses them is compiled once for all stores.
 //!
-//! A virtual call costs about 2 ns, and the future that it returns is moved into a reused buffer of its session, so
-//! nothing is allocated. Calls of networked stores take thousands of times as long. The closed loop of an embedded
-//! store is compiled for its type of session, see [`VirtualSession::downcast`].
+//! A virtual call costs about 2 ns. The future that it returns is moved into a reused buffer of its session, so nothing
+//! is allocated. Calls to networked stores take thousands of times as long. The closed loop of an embedded store is
+//! compiled for its session type: see [`VirtualSession::downcast`].
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::any::Any;
@@ -22,7 +22,7 @@ use crate::session::{
     Collections, Connection, ConnectionAttempts, Drive, ReadLevel, RecordStore, Rows, ServerEvent, Session, Store,
 };
 
-/// The facts about a type of store that need no open store.
+/// The facts about a type of store that are known without opening a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreType {
     /// Its description: name, properties, type of system.
@@ -35,7 +35,7 @@ pub struct StoreType {
 }
 
 impl StoreType {
-    /// The description of a type.
+    /// Describes a type of store.
     pub const fn describe<S: RecordStore>() -> Self {
         Self {
             about: S::ABOUT,
@@ -54,16 +54,16 @@ impl StoreType {
 /// The threads that a store's clients need.
 #[derive(Clone, Copy, Debug)]
 pub struct Driving {
-    /// The method of driving its sessions.
+    /// How its sessions are driven.
     pub drive: Drive,
-    /// Stack of each thread, bytes.
+    /// Stack size of each thread, in bytes.
     pub stack_bytes: usize,
     /// The number of clients that share an executor before a second one is started.
     pub clients_per_executor: u64,
 }
 
 impl Driving {
-    /// The threads for a type of store.
+    /// The threads that a type of store needs.
     pub const fn for_store<S: Store>() -> Self {
         Self { drive: S::DRIVE, stack_bytes: S::STACK_BYTES, clients_per_executor: S::CLIENTS_PER_EXECUTOR }
     }
@@ -73,9 +73,9 @@ impl Driving {
 pub trait OpenStore: fmt::Debug + Send + Sync {
     /// The store's guarantee.
     fn guarantee(&self) -> Guarantee;
-    /// Waits until it is idle.
+    /// Waits until the store is idle.
     fn settle(&self) -> Result<(), EngineError>;
-    /// Closes it, unless another reference exists.
+    /// Closes it, unless there are other references to it.
     fn close(self: Arc<Self>) -> Result<(), EngineError>;
     /// Whether operations cross a network.
     fn is_networked(&self) -> bool;
@@ -87,7 +87,7 @@ pub trait OpenStore: fmt::Debug + Send + Sync {
     fn connection_attempts(&self) -> Option<ConnectionAttempts>;
     /// Events that its servers reported.
     fn server_events(&self) -> Vec<ServerEvent>;
-    /// The reason why it can no longer be used, if it cannot.
+    /// The reason why it can no longer be used; `None` if it can.
     fn describe_loss(&self) -> Option<String>;
 }
 
@@ -131,7 +131,7 @@ impl<S: Store> OpenStore for S {
 
 /// An open store of records.
 pub trait OpenRecordStore: OpenStore {
-    /// A session, created on the thread that will use it.
+    /// Creates a session on the thread that will use it.
     fn session(&self) -> Result<VirtualSession, EngineError>;
 }
 
@@ -141,24 +141,25 @@ impl<S: RecordStore> OpenRecordStore for S {
     }
 }
 
-/// A session on the records of any store.
+/// A session on any record store.
 pub struct VirtualSession {
     session: Box<dyn AnySession>,
     slot: Slot,
 }
 
 impl VirtualSession {
-    /// A session of a known type.
+    /// Wraps a session of a known type.
     pub fn new<S: Session + 'static>(session: S) -> Self {
         Self { session: Box::new(session), slot: Slot::default() }
     }
 
-    /// The session itself if it is of this type, otherwise `self`.
+    /// The wrapped session if it has this type, otherwise `self`.
     pub fn downcast<S: Session + 'static>(&mut self) -> Result<&mut S, &mut Self> {
         if !self.session.any().is::<S>() {
             return Err(self);
         }
-        // An `if let` alone would not compile: the borrow of a returned reference would last in the other case, too.
+        // An `if let` alone would not compile: the borrow of the returned reference would also last through the other
+        // branch.
         match self.session.any().downcast_mut() {
             Some(session) => Ok(session),
             None => unreachable!("a session changes its type"),
@@ -172,7 +173,7 @@ impl fmt::Debug for VirtualSession {
     }
 }
 
-/// [`Session`] with futures in a slot.
+/// [`Session`], with its futures in a slot.
 trait AnySession {
     fn any(&mut self) -> &mut dyn Any;
     fn connect<'a>(&'a mut self, slot: &'a mut Slot) -> InPlace<'a, Result<(), EngineError>>;
@@ -310,16 +311,17 @@ impl Session for VirtualSession {
     }
 }
 
-/// Memory for one future at a time, reused for the next.
+/// Memory for one future at a time, reused for the next future.
 #[derive(Debug, Default)]
 struct Slot {
     memory: Option<(NonNull<u8>, Layout)>,
-    /// Whether it contains a future. It stays set if a future is leaked: its memory must never be used again.
+    /// Whether it contains a future. It stays set if a future is leaked, because that future's memory must never be
+    /// reused.
     occupied: bool,
 }
 
 impl Slot {
-    /// Moves a future into the slot, which grows to the size of the largest.
+    /// Moves a future into the slot, which grows to the size of the largest future.
     fn put<'a, F: Future + 'a>(&'a mut self, future: F) -> InPlace<'a, F::Output> {
         let place = self.reserve(Layout::new::<F>()).cast::<F>();
         // SAFETY: the memory has room for `F`, is aligned for it, and contains no other future.
@@ -340,7 +342,7 @@ impl Slot {
     #[cold]
     fn grow(&mut self, layout: Layout) -> NonNull<u8> {
         self.free();
-        // A future without state has size 0, which cannot be allocated.
+        // A future without state has size 0, and an allocation of size 0 is not allowed.
         let layout = layout.align_to(16).map_or(layout, |layout| layout.pad_to_align());
         let layout = if layout.size() == 0 { Layout::new::<u128>() } else { layout };
         // SAFETY: the size is not 0.
@@ -354,7 +356,7 @@ impl Slot {
         if let Some((place, layout)) = self.memory.take()
             && !self.occupied
         {
-            // SAFETY: allocated with this layout, and it contains no future.
+            // SAFETY: the memory was allocated with this layout and contains no future.
             unsafe { dealloc(place.as_ptr(), layout) };
         }
     }
@@ -366,7 +368,7 @@ impl Drop for Slot {
     }
 }
 
-/// A future in a slot; it is pinned there.
+/// A future that is pinned in a slot.
 struct InPlace<'a, T> {
     future: NonNull<dyn Future<Output = T> + 'a>,
     occupied: &'a mut bool,
@@ -377,7 +379,7 @@ impl<T> Future for InPlace<'_, T> {
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
-        // SAFETY: the future lies in the slot, which is borrowed until `self` is dropped, and never moves.
+        // SAFETY: the future is in the slot, which is borrowed until `self` is dropped, and it never moves.
         unsafe { Pin::new_unchecked(self.future.as_mut()) }.poll(context)
     }
 }
@@ -385,7 +387,7 @@ impl<T> Future for InPlace<'_, T> {
 impl<T> Drop for InPlace<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `put` wrote it, and nothing uses it afterwards.
+        // SAFETY: `put` wrote the future, and nothing uses it after this.
         unsafe { self.future.drop_in_place() };
         *self.occupied = false;
     }
@@ -402,7 +404,7 @@ mod tests {
         std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop()))
     }
 
-    /// A future of this many bytes that is never ready.
+    /// A future of at least this size in bytes that is never ready.
     fn pending<const BYTES: usize>(guard: Rc<()>) -> impl Future<Output = usize> {
         let bytes = [1u8; BYTES];
         async move {

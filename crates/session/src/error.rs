@@ -1,9 +1,9 @@
-//! Errors: outside operations ([`EngineError`]) and in an operation ([`Failure`]).
+//! Errors outside operations ([`EngineError`]) and in an operation ([`Failure`]).
 
 use loadstone_load::{Refusal, Status};
 use thiserror::Error;
 
-/// An error for the user: `message` names the thing and the place, `hint` the next step.
+/// An error for the user: `message` names the thing and the place; `hint` gives the next step.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct EngineError {
@@ -22,22 +22,22 @@ pub enum ErrorKind {
     Failed = 1,
     /// The command is wrong.
     Usage = 2,
-    /// A check could not read all its input.
+    /// A check could not read all of its input.
     Unread = 3,
 }
 
 impl EngineError {
-    /// Something other than the command is wrong.
+    /// An error that is not due to the command.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { message: message.into(), hint: None, kind: ErrorKind::Failed }
     }
 
-    /// The command is wrong.
+    /// An error in the command.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Usage, ..Self::failed(message) }
     }
 
-    /// The error with a next step.
+    /// Adds a next step to the error.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -55,7 +55,7 @@ impl EngineError {
     }
 }
 
-/// Fields are named by their paths.
+/// The refusal's fields are named by their paths.
 impl From<Refusal> for EngineError {
     fn from(refusal: Refusal) -> Self {
         let Refusal { message, hint } = refusal.rename_fields(str::to_owned);
@@ -63,39 +63,39 @@ impl From<Refusal> for EngineError {
     }
 }
 
-/// The operating system's messages of a full device.
+/// The operating system's messages for a full device.
 pub const FULL_DEVICE: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 /// An operation that failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}: {message}", status.name())]
 pub struct Failure {
-    /// The status with which it is counted.
+    /// The status under which it is counted.
     pub status: Status,
-    /// One line: the store's own message, or the fault of the connection.
+    /// One line: the store's own message, or a description of the connection fault.
     pub message: String,
     /// For a write: whether it was certainly refused, so that nothing was or will be written.
     pub refused: bool,
-    /// The reason why the client could not connect, if the connection failed.
+    /// The reason why the client could not connect, if the operation failed for that reason.
     pub connect: Option<ConnectError>,
 }
 
 /// The reason why a client could not connect to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
-    /// This process may open no more files.
+    /// This process cannot open any more files.
     FilesExhausted,
     /// This host has no free local port.
     PortsExhausted,
     /// The server has reached its maximum number of clients.
     ClientsExhausted,
-    /// The server has no database of this name.
+    /// The server has no database with this name.
     NoDatabase,
     /// The server requires a password, but none is set.
     NoPassword,
     /// The server is a standby where a primary is requested, or the reverse.
     ServerRole,
-    /// The connection cannot be encrypted, or must be encrypted.
+    /// The connection cannot be encrypted, or the server requires encryption.
     Tls(TlsFault),
     /// The server does not answer, or another error occurred.
     Other,
@@ -112,16 +112,16 @@ pub enum TlsFault {
     Time,
     /// The server does not speak TLS.
     Plain,
-    /// The server may speak TLS only.
+    /// The server accepts only TLS.
     Required,
-    /// The server requires a client's certificate, or refuses it.
+    /// The server requires a client certificate, or refuses the client's certificate.
     ClientCertificate,
     /// Anything else.
     Other,
 }
 
 impl ConnectError {
-    /// The reason in an error of the operating system.
+    /// Derives the reason from an error of the operating system.
     pub fn from_io(error: &std::io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::EMFILE | libc::ENFILE) => Self::FilesExhausted,
@@ -132,31 +132,31 @@ impl ConnectError {
 }
 
 impl Failure {
-    /// A failure with its status. A write that fails with it may have been done.
+    /// A failure with its status. A write that fails this way may nevertheless have been executed.
     pub fn new(status: Status, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), refused: false, connect: None }
     }
 
-    /// The failure, if the client could not connect.
+    /// Marks the failure as a failure to connect.
     #[must_use]
     pub fn connecting(self, why: ConnectError) -> Self {
         Self { connect: Some(why), ..self }
     }
 
-    /// The failure, if certainly nothing was or will be written.
+    /// Marks the failure as a refusal: certainly nothing was or will be written.
     #[must_use]
     pub fn refusal(self) -> Self {
         Self { refused: true, ..self }
     }
 
-    /// The failure, if something may have been written, even if the last step was refused.
+    /// Marks the failure as unresolved: something may have been written, even if the last step was refused.
     #[must_use]
     pub fn mark_unresolved(self) -> Self {
         Self { refused: false, ..self }
     }
 
-    /// From an interface that reports errors only as text (RocksDB's C API, Cassandra's server errors). A full device
-    /// is recognized by the operating system's message.
+    /// Creates a failure from an interface that reports errors only as text (RocksDB's C API, Cassandra's server
+    /// errors). A full device is recognized by the operating system's message.
     pub fn from_text(message: impl Into<String>) -> Self {
         let message = message.into();
         let full = FULL_DEVICE.iter().any(|text| message.contains(text));

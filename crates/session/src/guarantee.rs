@@ -2,7 +2,7 @@
 
 use crate::options::Durability;
 
-/// The known part of the durability.
+/// How much is known about the durability.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Known {
     #[default]
@@ -20,7 +20,7 @@ pub struct Guarantee {
     loss_ns_max: Option<u64>,
     /// The mechanism, in the store's own terms (`WAL, no sync`).
     pub how: String,
-    /// Version, cache, compression, directory …: name and value.
+    /// Facts such as version, cache, compression and directory, as pairs of name and value.
     pub facts: Vec<(String, String)>,
 }
 
@@ -31,17 +31,18 @@ impl Guarantee {
         Self { durability, known: Known::default(), loss_ns_max, how: how.into(), facts: Vec::new() }
     }
 
-    /// Writes reach the log at intervals: the end of the process may lose the most recent writes only.
+    /// A guarantee of a store whose writes reach the log at intervals: when the process ends, only the most recent
+    /// writes may be lost.
     pub fn periodic(how: impl Into<String>) -> Self {
         Self { known: Known::Interval, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// The servers did not report their guarantee.
+    /// A guarantee that the servers did not report.
     pub fn unknown(how: impl Into<String>) -> Self {
         Self { known: Known::Nothing, loss_ns_max: None, ..Self::new(Durability::None, how) }
     }
 
-    /// The name in results of the event that acknowledged writes survive: `none`, `interval`, `os`, `device` or
+    /// The event that acknowledged writes survive, as it is named in results: `none`, `interval`, `os`, `device` or
     /// `unknown`.
     pub fn survives(&self) -> &'static str {
         match self.known {
@@ -51,13 +52,13 @@ impl Guarantee {
         }
     }
 
-    /// Age, at the end of a killed process, of the oldest acknowledged write that it may lose, ns: 0 if it loses none,
-    /// `u64::MAX` if it may lose all, `None` if the store states no bound.
+    /// Maximum age, in ns, of an acknowledged write that may be lost when the process is killed: 0 if no write is lost,
+    /// `u64::MAX` if all may be lost, `None` if the store states no bound.
     pub fn loss_ns_max(&self) -> Option<u64> {
         self.loss_ns_max
     }
 
-    /// Sets that bound.
+    /// Sets the value that `loss_ns_max` returns.
     #[must_use]
     pub fn losing_at_most(self, ns: u64) -> Self {
         Self { loss_ns_max: Some(ns), ..self }

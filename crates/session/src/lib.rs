@@ -1,4 +1,4 @@
-//! The traits of a store (`Store`, `Connection`, `Session`), and the types of their arguments.
+//! The traits of a store (`Store`, `Connection`, `Session`) and their argument types.
 
 pub mod about;
 pub mod erased;

@@ -1,4 +1,5 @@
-//! `null`: a store that does nothing, to measure the engine itself. Every value is built and read, nothing is stored.
+//! `null`: a store that does nothing, to measure the engine itself. Every value is built and read, but nothing is
+//! stored.
 
 use std::future::{Future, ready};
 use std::hint::black_box;
@@ -28,7 +29,7 @@ pub struct NullSession {
 }
 
 impl NullSession {
-    /// Keeps the processor busy for the delay. It does not sleep, because a sleep ends up to 0.1 ms late.
+    /// Keeps the processor busy for the delay. It does not sleep, because a sleep may last up to 0.1 ms too long.
     #[inline]
     fn answer(&self) -> Status {
         if let Some(delay) = self.delay {
@@ -85,7 +86,7 @@ impl Connection for NullSession {
     }
 }
 
-// Not `async`: its futures would keep their arguments, in the memory of each client.
+// Not `async`: the futures would store their arguments, which takes memory for each client.
 impl Session for NullSession {
     #[inline]
     fn read(&mut self, key: &[u8], _projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status> {

@@ -8,12 +8,12 @@ use crate::error::EngineError;
 /// The event that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// Nothing is guaranteed: a crash of the process may lose it.
+    /// Nothing is guaranteed: a crash of the process may lose the write.
     None,
-    /// The end of the process: the operating system has the data.
+    /// The write survives the end of the process, because the operating system has the data.
     #[default]
     Os,
-    /// The end of the machine: the device has the data.
+    /// The write survives a crash of the machine, because the device has the data.
     Device,
 }
 
@@ -40,28 +40,28 @@ pub struct Options {
     pub properties: BTreeMap<String, String>,
     /// The event that writes must survive. A store without this level uses the next stronger one and reports it.
     pub durability: Durability,
-    /// The table (column family, database, keyspace) of all operations.
+    /// The table (or column family, database, keyspace) for all operations.
     pub table: String,
-    /// Whether a missing database may be created: a load creates it, a run requires it.
+    /// Whether a missing database may be created. A load creates it; a run requires it.
     pub create: bool,
     /// Number of sessions.
     pub clients: usize,
 }
 
 impl Options {
-    /// A property that is set and not blank.
+    /// The value of a property that is set and not blank.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.properties.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The directory named by a property that must be set.
+    /// The directory named by a property, which must be set.
     pub fn directory(&self, name: &str) -> Result<PathBuf, EngineError> {
         self.get(name)
             .map(PathBuf::from)
             .ok_or_else(|| EngineError::usage(format!("{name} is not set")).hint(format!("add -p {name}=DIRECTORY")))
     }
 
-    /// A size in bytes, with an optional K, M, G or T (powers of 1,024).
+    /// A size in bytes, with an optional suffix K, M, G or T (powers of 1,024).
     pub fn bytes(&self, name: &str, default: u64) -> Result<u64, EngineError> {
         let Some(text) = self.get(name) else { return Ok(default) };
         let (digits, shift) = match text.as_bytes()[text.len() - 1].to_ascii_uppercase() {

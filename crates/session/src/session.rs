@@ -9,14 +9,14 @@ use crate::error::EngineError;
 use crate::guarantee::Guarantee;
 use crate::options::Options;
 
-/// The method of driving a store's sessions.
+/// How a store's sessions are driven.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// A thread per client: calls block, futures are always ready.
+    /// A thread per client: calls block, and futures are always ready.
     Thread,
-    /// A few executors, many clients each: calls wait for a network.
+    /// A few executors with many clients each: calls wait for a network.
     Task,
-    /// Calls neither block nor wait; threads for a few clients, executors for many.
+    /// Calls neither block nor wait: a thread per client for a few clients, executors for many.
     Either,
 }
 
@@ -29,19 +29,20 @@ pub struct ReadLevel {
     pub property: &'static str,
 }
 
-/// An open system.
+/// An open store.
 pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// One client's session.
     type Session: Connection;
     /// Its description: name, properties, type of system.
     const ABOUT: About;
-    /// The method of driving its sessions.
+    /// How its sessions are driven.
     const DRIVE: Drive;
-    /// Stack size of a client's thread. Engines called in-process need more than 128 KiB, but ten thousand threads need
-    /// less than the default of 2 MiB each.
+    /// Stack size of a client's thread. Engines called in-process need more than 128 KiB, but with ten thousand threads
+    /// the default of 2 MiB each is too much.
     const STACK_BYTES: usize = 512 << 10;
-    /// Number of clients that share an executor before another one is started. Clients of most servers mostly wait: a
-    /// second executor would only divide their wake-ups, and a wake-up costs more than the work that follows it.
+    /// Number of clients that share an executor before another executor is started. Clients of most servers mostly
+    /// wait: a second executor would only divide their wake-ups, and a wake-up costs more than the work that follows
+    /// it.
     const CLIENTS_PER_EXECUTOR: u64 = 32;
 
     /// Opens the store. Called once per trial.
@@ -50,28 +51,28 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
     /// The store's guarantee.
     fn guarantee(&self) -> Guarantee;
 
-    /// The levels at which records can be read, the strongest first; empty if reads have no level. A read-back starts
-    /// at the first level, and continues at the next if servers that the level needs are unavailable.
+    /// The levels at which records can be read, strongest first; empty if reads have no level. A read-back starts at
+    /// the first level, and falls back to the next level if servers that a level needs are unavailable.
     fn read_levels() -> &'static [ReadLevel] {
         &[]
     }
 
-    /// A session, created on the thread that will use it (on an executor: within its runtime). It connects only when
-    /// `connect` is called.
+    /// Creates a session on the thread that will use it (for an executor: within its runtime). The session connects
+    /// only when `connect` is called.
     fn session(&self) -> Result<Self::Session, EngineError>;
 
-    /// Waits until it is idle: buffers written, compactions done. Called outside the measured window.
+    /// Waits until the store is idle: buffers written, compactions finished. Called outside the measured window.
     fn settle(&self) -> Result<(), EngineError>;
 
-    /// Closes it cleanly. All sessions have ended by then.
+    /// Closes the store cleanly. All sessions have ended by then.
     fn close(self) -> Result<(), EngineError>;
 
-    /// Whether operations cross a network; if so, the engine's processors must not be the bottleneck.
+    /// Whether operations cross a network; if they do, the engine's processors must not be the bottleneck.
     fn is_networked(&self) -> bool {
         Self::ABOUT.networked
     }
 
-    /// Number of connections for this number of clients, each of which takes a file descriptor of this process.
+    /// Number of connections for this number of clients. Each connection takes a file descriptor of this process.
     fn connections(&self, _clients: u64) -> u64 {
         0
     }
@@ -81,18 +82,19 @@ pub trait Store: std::fmt::Debug + Send + Sync + Sized + 'static {
         Vec::new()
     }
 
-    /// Attempts to connect so far; `None` if a client library makes the connections, or there are none.
+    /// Attempts to connect so far; `None` if a client library makes the connections, or there are no connections.
     fn connection_attempts(&self) -> Option<ConnectionAttempts> {
         None
     }
 
-    /// Events that its servers have reported since it was opened: nodes that went down, tables that were altered.
+    /// Events that the store's servers have reported since it was opened, such as nodes that went down and tables that
+    /// were altered.
     fn server_events(&self) -> Vec<ServerEvent> {
         Vec::new()
     }
 
-    /// The reason why it is permanently lost, if it is: its calls then do not return, and the trial ends with the
-    /// results so far. Called every few milliseconds.
+    /// The reason why the store is permanently lost; `None` if it is not. Calls to a lost store do not return, so the
+    /// trial ends with the results so far. Called every few milliseconds.
     fn describe_loss(&self) -> Option<String> {
         None
     }
@@ -106,11 +108,11 @@ impl<S: Store<Session: Session>> RecordStore for S {}
 /// The activity of a garbage collector in this process since its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collections {
-    /// Its name in the JVM: `G1 Young Generation`.
+    /// The name of the collector in the JVM, such as `G1 Young Generation`.
     pub collector: String,
-    /// Collections.
+    /// Number of collections.
     pub count: u64,
-    /// Total time of its runs, ms.
+    /// Total time of the collections, ms.
     pub time_ms: u64,
 }
 
@@ -119,13 +121,13 @@ pub struct Collections {
 pub struct ServerEvent {
     /// When it arrived, ns since the Unix epoch.
     pub unix_ns: u64,
-    /// The server concerned; empty: the whole cluster.
+    /// The server concerned; empty for the whole cluster.
     pub server: String,
     /// `up`, `down`, `joined`, or a sentence.
     pub event: String,
 }
 
-/// Methods of any session, whatever its operations.
+/// Methods of any session, whatever operations it supports.
 ///
 /// Every method may be called again after any status. A failure's message is stored until [`last_error`] returns it.
 ///
@@ -136,29 +138,29 @@ pub trait Connection {
         std::future::ready(Ok(()))
     }
 
-    /// Pauses after a failed operation, in a closed loop: clients of a server that is down must not retry ten thousand
-    /// times a second. Called after the operation is measured, so the pause is in no latency.
+    /// Pauses after a failed operation in a closed loop: clients of a server that is down must not retry ten thousand
+    /// times a second. Called after the operation is measured, so no latency includes the pause.
     fn pause(&mut self) -> impl Future<Output = ()> {
         std::future::ready(())
     }
 
-    /// Whether the last operation failed unsent, because no server could be reached.
+    /// Whether the last operation failed without being sent, because no server could be reached.
     fn unsent(&self) -> bool {
         false
     }
 
-    /// The message of the last failure, unless it was already returned.
+    /// The message of the last failure, unless it has already been returned.
     fn last_error(&mut self) -> Option<String>;
 
-    /// Closes the session; buffered writes are written.
+    /// Closes the session and writes any buffered data.
     fn cleanup(&mut self) -> impl Future<Output = Status> {
         std::future::ready(Status::Ok)
     }
 }
 
-/// One client's session on a store of records. Keys are bytes, rows are fields with names.
+/// One client's session on a store of records. Keys are bytes; rows are named fields.
 pub trait Session: Connection {
-    /// Reads one record into `row` (cleared first).
+    /// Reads one record into `row`, which is cleared first.
     fn read(&mut self, key: &[u8], projection: Projection<'_>, row: &mut Row) -> impl Future<Output = Status>;
 
     /// Reads up to `count` records in key order, starting at `key`.
@@ -173,15 +175,15 @@ pub trait Session: Connection {
     /// Writes a whole record.
     fn insert(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status>;
 
-    /// Merges fields into a record: read, merge, write. `NotFound` if there is none.
+    /// Merges fields into a record: reads it, merges the fields, writes it. `NotFound` if there is no such record.
     fn update(&mut self, key: &[u8], row: &Row) -> impl Future<Output = Status>;
 
-    /// Removes a record; `Ok` even if there was none.
+    /// Removes a record; returns `Ok` even if it did not exist.
     fn delete(&mut self, key: &[u8]) -> impl Future<Output = Status>;
 
-    /// Whether the write that has just ended with this status was certainly refused: nothing was or will be written.
-    /// Called only after a write that is not `Ok`. A store that does not know returns `false`: a write that is reported
-    /// as refused but found afterwards counts as a fault of the system.
+    /// Whether the write that has just finished with this status was certainly refused: nothing was or will be written.
+    /// Called only after a write that is not `Ok`. A store that does not know returns `false`, because a write that is
+    /// reported as refused but found later counts as a fault of the system.
     fn is_refusal(&self, _status: Status) -> bool {
         false
     }
@@ -195,7 +197,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Removes the records, keeps the buffers.
+    /// Removes the records but keeps the buffers.
     #[inline]
     pub fn clear(&mut self) {
         self.len = 0;
@@ -207,13 +209,13 @@ impl Rows {
         self.len
     }
 
-    /// Whether it is empty.
+    /// Whether there are no records.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Adds a record with this key and returns its (empty) row.
+    /// Adds a record with this key and returns its row, which is empty.
     #[inline]
     pub fn push(&mut self, key: &[u8]) -> &mut Row {
         if self.len == self.entries.len() {
@@ -255,7 +257,7 @@ pub struct ConnectionAttempts {
 }
 
 impl ConnectionAttempts {
-    /// The sum of both counts.
+    /// Adds two counts.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self { attempted: self.attempted + more.attempted, failed: self.failed + more.failed }

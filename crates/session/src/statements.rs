@@ -1,4 +1,4 @@
-//! Statements of a query language, with values for their markers, and the rows of their answers.
+//! Statements of a query language, the values for their markers, and the rows of their results.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use crate::session::{Connection, Store};
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Its text, with a `?` for each value.
+    /// Its text, with a `?` in place of each value.
     pub text: String,
-    /// Whether it writes; a write has the consistency level of writes, and a timestamp.
+    /// Whether it is a write. Writes have their own consistency level, and a timestamp.
     pub writes: bool,
     /// Whether the server prepares it when the client connects; otherwise the text is sent with each execution.
     pub prepared: bool,
@@ -22,24 +22,24 @@ pub struct Statement {
 
 /// The values of a statement's markers, in a reused buffer.
 ///
-/// Values are encoded for the server; in CQL as `[value]`: a length of 4 bytes, then the bytes.
+/// Values are encoded for the server. In CQL, each is a `[value]`: a length of 4 bytes, then the bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
     bytes: Vec<u8>,
     /// The start of each value.
     starts: Vec<usize>,
-    /// The timestamp of a write, µs since 1970; `None`: the client's clock.
+    /// The timestamp of a write, µs since 1970; `None`: taken from the client's clock.
     pub timestamp_us: Option<i64>,
-    /// The part of the rows that is requested; `None`: all.
+    /// The page of rows that is requested; `None`: all rows.
     pub page: Option<PageRequest>,
 }
 
-/// A page of the rows of a statement.
+/// A request for one page of a statement's rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
-    /// Its rows, at most.
+    /// Maximum number of rows.
     pub rows: u32,
-    /// Where the page before it ended, as the server reported it; empty: the first page.
+    /// Where the previous page ended, as the server reported it; empty for the first page.
     pub state: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Values {
     const NULL: i32 = -1;
     const UNSET: i32 = -2;
 
-    /// Removes the values, keeps the buffer.
+    /// Removes the values but keeps the buffer.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -103,7 +103,7 @@ impl Values {
         self.starts.is_empty()
     }
 
-    /// The bytes of a value; `None`: null, unset, or beyond the last.
+    /// The bytes of a value; `None` if it is null, unset or beyond the last.
     #[inline]
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let bytes = self.bytes.get(*self.starts.get(at)?..)?;
@@ -111,26 +111,26 @@ impl Values {
         usize::try_from(i32::from_be_bytes(*length)).ok().and_then(|length| rest.get(..length))
     }
 
-    /// All values in the encoding in which they are sent.
+    /// All values, in the encoding in which they are sent.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-/// The rows of an answer, in a reused buffer.
+/// The rows of a result, in a reused buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cells {
     bytes: Vec<u8>,
     /// The end of each cell, and whether it has a value.
     ends: Vec<(usize, bool)>,
     width: usize,
-    /// Where a requested page ended; `None` if no rows follow it.
+    /// Where the requested page ended; `None` if no rows follow it.
     pub more: Option<Vec<u8>>,
 }
 
 impl Cells {
-    /// Removes the rows, keeps the buffers; future rows have this number of cells.
+    /// Removes the rows but keeps the buffers. Rows added from now on have `width` cells.
     #[inline]
     pub fn clear(&mut self, width: usize) {
         self.bytes.clear();
@@ -139,7 +139,7 @@ impl Cells {
         self.more = None;
     }
 
-    /// Appends a cell, row by row; `None` is a null.
+    /// Appends a cell, row by row; `None` means null.
     #[inline]
     pub fn push(&mut self, value: Option<&[u8]>) {
         self.bytes.extend_from_slice(value.unwrap_or_default());
@@ -158,7 +158,7 @@ impl Cells {
         self.ends.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// A cell; `None` is a null.
+    /// A cell; `None` means null.
     ///
     /// # Panics
     /// If there is no such row or column.
@@ -170,27 +170,27 @@ impl Cells {
         present.then(|| &self.bytes[start..end])
     }
 
-    /// The bytes of all cells.
+    /// The total size of all cells, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// The relation between the statements of a batch.
+/// How the statements of a batch are related.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchKind {
-    /// All are executed or none, even after a failure of the coordinator.
+    /// Either all are executed or none, even if the coordinator fails.
     Logged,
-    /// One request, without that guarantee.
+    /// They are sent as one request, without that guarantee.
     Unlogged,
-    /// Increments of counters.
+    /// They increment counters.
     Counter,
 }
 
-/// One client's session on a store of statements, which are fixed when the session is created.
+/// One client's session on a store of statements. The statements are fixed when the session is created.
 pub trait Statements: Connection {
-    /// Executes a statement by its number; the rows of the answer are in `cells` (cleared first).
+    /// Executes a statement by its number, and stores the result's rows in `cells`, which is cleared first.
     fn execute(&mut self, statement: usize, values: &Values, cells: &mut Cells) -> impl Future<Output = Status>;
 
     /// Executes several statements, each with its values, as one request.
@@ -207,14 +207,14 @@ pub trait StatementStore: Store {
     /// One client's session.
     type Statements: Statements + 'static;
 
-    /// Executes definitions, one after the other, before the store is opened.
+    /// Executes schema definitions, one after the other, before the store is opened.
     fn define(options: &Options, definitions: &[String]) -> Result<(), EngineError>;
 
-    /// A session with these statements, created on the thread that will use it.
+    /// Creates a session with these statements, on the thread that will use it.
     fn statements(&self, statements: &Arc<[Statement]>) -> Self::Statements;
 }
 
-/// Sessions that return at once without doing anything, to measure the driver's own cost.
+/// Sessions that return immediately without doing anything, to measure the driver's own cost.
 #[derive(Debug, Default)]
 pub struct NullStatements;
 

@@ -1,11 +1,12 @@
-//! `make bench`: compares the sort in memory with a lower bound of any sort of rows: sorting one entry of 16 bytes per
-//! row, and copying each row once, on the same number of threads. Memory is touched in advance, and both sides
-//! alternate.
+//! `make bench`: compares the in-memory sort with a lower bound for any sort of rows, on the same number of threads.
+//! The bound is the time to sort one entry of 16 bytes per row and to copy each row once. Memory is touched in advance,
+//! and the two sides alternate.
 //!
-//! For comparison, also sorts the same entries, in the engine's groups, by the standard library's `sort_unstable`,
-//! which the engine uses, and by the radix sort of the crate `rdst`, which considers only the key.
+//! For comparison, it also sorts the same entries, in the engine's groups, with the standard library's `sort_unstable`,
+//! which the engine uses, and with the radix sort of the crate `rdst`, which considers only the key.
 //!
-//! Prints a line of JSON for each repeat: seconds of the two sorts, of the bound's two parts and of the engine's sort.
+//! Prints a line of JSON for each repeat: the seconds for the two sorts, for the bound's two parts, and for the
+//! engine's sort.
 
 use std::io::Write;
 use std::sync::Mutex;
@@ -25,7 +26,7 @@ use rdst::{RadixKey, RadixSort};
 /// Number of entries that the engine sorts together: 16 pieces of 40,960 rows.
 const GROUP: usize = 16 * 40 * ALIGNED_ROWS as usize;
 
-/// An entry ordered by its key, and not by its place.
+/// An entry that is ordered by its key alone, not by its position.
 #[derive(Clone, Copy)]
 struct ByKey(u128);
 
@@ -37,7 +38,7 @@ impl RadixKey for ByKey {
     }
 }
 
-/// Seconds in which this number of threads sorts all groups.
+/// Seconds that this number of threads takes to sort all groups.
 fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) + Sync) -> f64 {
     let start = Instant::now();
     let groups = Mutex::new(entries.chunks_mut(GROUP));
@@ -53,7 +54,7 @@ fn seconds<T: Send>(entries: &mut [T], threads: usize, sort: impl Fn(&mut [T]) +
     start.elapsed().as_secs_f64()
 }
 
-/// A file of TeraGen's rows that are generated when they are first read, at their final place.
+/// A file of TeraGen's rows, which are generated in their final place when they are first read.
 #[derive(Default)]
 struct Made {
     rows: u64,
@@ -149,8 +150,8 @@ fn main() -> Result<(), SortError> {
     files.there.store(true, Relaxed);
     let from: Vec<[u8; ROW_BYTES]> = to[..rows * ROW_BYTES].as_chunks().0.to_vec();
     assert!(from.is_sorted_by_key(|row| entry(row, 0)), "the rows are not sorted");
-    // The bound sorts rows in TeraGen's order, as the engine does: entries that point at sorted rows would be copied in
-    // order.
+    // The bound sorts rows in TeraGen's order, as the engine does. If the entries pointed at sorted rows, the rows
+    // would be copied in sequential order.
     let mut unsorted = vec![[0; ROW_BYTES]; rows];
     Rows::from(0).fill(unsorted.as_flattened_mut());
     drop(from);
@@ -160,7 +161,7 @@ fn main() -> Result<(), SortError> {
     let share = rows.div_ceil(threads);
     for repeat in 0..repeats {
         let (mut standard, mut radix) = (0.0, 0.0);
-        // The order alternates, so that drift of the machine does not favour one side.
+        // The order alternates, so that machine drift does not favour one side.
         for side in [repeat % 2, 1 - repeat % 2] {
             if side == 0 {
                 sorting.copy_from_slice(&entries);

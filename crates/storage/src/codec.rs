@@ -1,4 +1,4 @@
-//! Compression of a file's bytes in the formats of Hadoop's codecs, as in `TestDFSIO -compression`.
+//! Compression of file contents in the formats of Hadoop's codecs, as in `TestDFSIO -compression`.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use flate2::write::{GzEncoder, MultiGzDecoder, ZlibDecoder, ZlibEncoder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of bytes decoded at once, so that bytes that compress a thousandfold need no corresponding memory.
+/// Maximum number of bytes decoded at once, so that data compressed a thousandfold does not need as much memory.
 const PIECE: usize = 4_096;
 
 /// A format.
@@ -21,7 +21,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The format of a Hadoop class, by its full or simple name.
+    /// The format of a Hadoop class, given its full or simple name.
     pub fn from_class(class: &str) -> Option<Self> {
         match class.strip_prefix("org.apache.hadoop.io.compress.").unwrap_or(class) {
             "GzipCodec" => Some(Self::Gzip),
@@ -31,7 +31,7 @@ impl Codec {
     }
 }
 
-/// Compresses a stream, at Hadoop's default level.
+/// Compresses a stream at Hadoop's default level.
 #[derive(Debug)]
 pub enum Encoder {
     /// gzip.
@@ -41,7 +41,7 @@ pub enum Encoder {
 }
 
 impl Encoder {
-    /// An encoder at the beginning of a stream.
+    /// Starts a stream.
     pub fn new(codec: Codec) -> Self {
         match codec {
             Codec::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), Compression::default())),
@@ -49,7 +49,7 @@ impl Encoder {
         }
     }
 
-    /// Takes bytes; returns the complete part of the compressed stream. The remainder is kept until the end.
+    /// Accepts bytes and returns the compressed bytes that are complete. The remainder is buffered until the end.
     pub fn encode(&mut self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::Gzip(stream) => stream.write_all(bytes).map(|()| std::mem::take(stream.get_mut())),
@@ -76,14 +76,14 @@ enum Stream {
 #[derive(Debug)]
 pub struct Decoder {
     stream: Stream,
-    /// The offset in the compressed file of the bytes that are fed next.
+    /// The offset, in the compressed file, of the next bytes to feed.
     pub at: u64,
-    /// Number of bytes returned by the last [`take`](Self::take), to be removed by the next call.
+    /// Number of bytes returned by the last [`take`](Self::take), which the next call removes.
     consumed: usize,
 }
 
 impl Decoder {
-    /// A decoder at the beginning of a stream.
+    /// Starts a stream.
     pub fn new(codec: Codec) -> Self {
         let stream = match codec {
             Codec::Gzip => Stream::Gzip(MultiGzDecoder::new(Vec::new())),
@@ -99,8 +99,8 @@ impl Decoder {
         }
     }
 
-    /// Removes the bytes taken, and feeds compressed bytes until `len` bytes are decoded; without input, decodes the
-    /// bytes that the decoder still holds. Returns whether there are enough.
+    /// Removes the bytes returned by `take`, and feeds compressed bytes until `len` bytes are decoded. Without input,
+    /// decodes the bytes that the decoder still holds. Returns whether `len` bytes are available.
     pub fn feed(&mut self, compressed: &[u8], len: usize) -> io::Result<bool> {
         let consumed = std::mem::take(&mut self.consumed);
         self.buffer().drain(..consumed);
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn decoder_accepts_any_piece_size_in_bounded_memory() {
         for codec in [Codec::Gzip, Codec::Deflate] {
-            // Compresses a thousandfold, after an incompressible part.
+            // Compresses a thousandfold after an incompressible part.
             let mut content = vec![0; 20_000_000];
             crate::content::Content::new(3).fill(0, 0, &mut content[..50_000]);
             let mut encoder = Encoder::new(codec);

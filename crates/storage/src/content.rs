@@ -1,28 +1,28 @@
-//! The content of a file: a pure function of (seed, file, offset), incompressible.
+//! The content of a file: an incompressible, pure function of (seed, file, offset).
 //!
-//! A file is a sequence of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so a file itself
+//! A file is a sequence of sectors of [`SECTOR`] bytes. A sector begins with [`MAGIC`] and the seed, so the file alone
 //! shows whether Loadstone wrote it and what it must contain. The remaining bytes come from eight interleaved xorshift
-//! generators (Marsaglia, J. Stat. Softw. 8, 2003), which the compiler vectorises; their state is derived from seed,
-//! file and sector.
+//! generators (Marsaglia, J. Stat. Softw. 8, 2003), which the compiler vectorises. The state of the generators is
+//! derived from the seed, the file and the sector.
 
-/// Bytes of a sector, which can be generated without the preceding sectors.
+/// Bytes per sector. A sector can be generated without the preceding sectors.
 pub const SECTOR: usize = 4_096;
 /// The mark at the beginning of each sector; the seed follows, little endian.
 pub const MAGIC: [u8; 8] = *b"\x89LDSTN1\n";
-/// The mark of a sector whose second half is zeros.
+/// The mark of a sector whose second half is zero.
 const COMPRESSIBLE: [u8; 8] = *b"\x89LDSTN2\n";
-/// Bytes of [`MAGIC`] and seed.
+/// Total bytes of [`MAGIC`] and the seed.
 const HEADER: usize = 16;
 const LANES: usize = 8;
 
-/// The content of the files of one seed.
+/// The content of all files with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     seed: u64,
     compressible: bool,
 }
 
-/// A byte that differs from the byte written.
+/// A byte that differs from the byte that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Its offset in the file.
@@ -47,7 +47,7 @@ impl Content {
         Self { seed, compressible: false }
     }
 
-    /// The content, or with `true` a variant in which the second half of each sector is zeros.
+    /// The same content; with `true`, the second half of each sector is zero.
     #[must_use]
     pub fn compressible(self, compressible: bool) -> Self {
         Self { compressible, ..self }
@@ -60,11 +60,11 @@ impl Content {
     #[inline]
     fn state(self, file: u64, sector: u64) -> [u64; LANES] {
         let base = mix(mix(self.seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(file)).wrapping_add(sector);
-        // The state of an xorshift must not be 0.
+        // The state of an xorshift generator must not be 0.
         std::array::from_fn(|lane| mix(base.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(lane as u64)) | 1)
     }
 
-    /// Fills a sector, or the beginning of one.
+    /// Fills a sector, or the beginning of a sector.
     #[inline]
     fn sector(self, file: u64, sector: u64, into: &mut [u8]) {
         let random = if self.compressible { into.len().min(SECTOR / 2) } else { into.len() };
@@ -92,11 +92,11 @@ impl Content {
         into[..len].copy_from_slice(&header[..len]);
     }
 
-    /// The content to which a part of a file belongs, according to the marks of its sectors; `None` if it is not
-    /// Loadstone's, or too short to tell.
+    /// The content to which a part of a file belongs, according to the marks of its sectors; `None` if Loadstone did
+    /// not write it, or if the part is too short to tell.
     pub fn from_part(offset: u64, read: &[u8]) -> Option<Self> {
         let first = (offset.next_multiple_of(SECTOR as u64) - offset) as usize;
-        // All sectors, because one flipped bit in a mark must not make Loadstone's file look foreign.
+        // All sectors are examined, because one flipped bit in a mark must not make Loadstone's file look foreign.
         let sectors = read.get(first..)?.chunks(SECTOR);
         let headers =
             sectors.filter(|sector| sector.len() >= HEADER && [MAGIC, COMPRESSIBLE].contains(&mark_of(sector)));
@@ -105,13 +105,14 @@ impl Content {
             Self::new(seed).compressible(mark_of(sector) == COMPRESSIBLE)
         });
         let earliest = contents.next()?;
-        // A seed that occurs twice is right, even if another seed came first.
+        // A seed that occurs twice is correct, even if a different seed came first.
         let two = contents.next();
         let three = contents.next();
         Some(if two.is_some() && two == three { two.unwrap_or(earliest) } else { earliest })
     }
 
-    /// The first byte that differs from the mark, at the expected place of the first complete mark of a part of a file.
+    /// Compares the place where this part of the file should have its first complete mark with the mark, and returns
+    /// the first byte that differs.
     pub fn first_unmarked(offset: u64, read: &[u8]) -> Option<Difference> {
         let start = offset.next_multiple_of(SECTOR as u64);
         let actual = read.get((start - offset) as usize..)?.get(..MAGIC.len())?;
@@ -119,7 +120,7 @@ impl Content {
         (!is_marked).then(|| first_difference(start, actual, &MAGIC)).flatten()
     }
 
-    /// Fills `into` with the content at `offset` of a file.
+    /// Fills `into` with the content of a file from `offset` on.
     pub fn fill(self, file: u64, offset: u64, into: &mut [u8]) {
         let before = (offset % SECTOR as u64) as usize;
         let mut sector = offset / SECTOR as u64;
@@ -138,7 +139,7 @@ impl Content {
         }
     }
 
-    /// The first byte of `read`, which was read at `offset` of a file, that differs from the byte written.
+    /// The first byte of `read`, which was read at `offset` of a file, that differs from the byte that was written.
     pub fn verify(self, file: u64, offset: u64, read: &[u8]) -> Option<Difference> {
         let mut expected = [0; SECTOR];
         let mut done = 0;
@@ -156,7 +157,7 @@ impl Content {
     }
 }
 
-/// The first bytes of a sector, which must be long enough.
+/// The first bytes of a sector, which must be long enough to contain a mark.
 fn mark_of(sector: &[u8]) -> [u8; 8] {
     std::array::from_fn(|i| sector[i])
 }
@@ -182,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Any part of a file is the same whether it is generated alone or with the whole file.
+        /// A part of a file is the same whether it is generated alone or with the whole file.
         #[test]
         fn part_equals_its_range_of_the_whole(seed: u64, half: bool, file: u64, offset in 0usize..20_000, bytes in 0usize..20_000) {
             let content = Content::new(seed).compressible(half);
@@ -194,7 +195,7 @@ mod tests {
             prop_assert_eq!(content.verify(file, offset as u64, &part), None);
         }
 
-        /// A flipped bit is found anywhere, with its offset.
+        /// A flipped bit is found anywhere, and its offset is reported.
         #[test]
         fn a_flipped_bit_is_found_at_its_offset(offset in 0u64..9_000, bytes in 1usize..9_000, at: prop::sample::Index, bit in 0u8..8) {
             let content = Content::new(7);
@@ -207,7 +208,8 @@ mod tests {
         }
     }
 
-    /// The seed is recovered from any part of a file with a whole sector in it, even if one bit of a header is wrong.
+    /// The seed is recovered from any part of a file that contains a whole sector, even if one bit of a header is
+    /// wrong.
     #[test]
     fn foreign_file_is_recognised() {
         let mut bytes = vec![0; 5 * SECTOR];
@@ -244,7 +246,7 @@ mod tests {
                 }
             }
         }
-        // A mean of 4,080; ten standard deviations of 64.
+        // The mean is 4,080; the bounds are ten standard deviations of 64 away.
         assert!(counts.iter().all(|&count| (3_440..=4_720).contains(&count)), "{counts:?}");
     }
 }

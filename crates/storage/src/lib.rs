@@ -1,7 +1,7 @@
-//! Files: file systems behind one small trait, the content of files, and the operations of a trial on them.
+//! Files: file systems behind one small trait, the content of files, and the operations that a trial performs on them.
 //!
-//! [`fs`] accesses local disks and HDFS. [`content`] defines the content of files: a pure function of seed, file and
-//! offset; [`codec`] compresses it as Hadoop does. [`work`] defines the operations, [`store`] connects them to the
+//! [`fs`] accesses local disks and HDFS. [`content`] defines the content of files as a pure function of seed, file and
+//! offset; [`codec`] compresses it as Hadoop does. [`work`] defines the operations, and [`store`] connects them to the
 //! engine. [`sort`] is TeraSort, in stages.
 
 pub mod codec;

@@ -1,4 +1,4 @@
-//! File systems as stores of the engine: a session is one client's access to files.
+//! File systems as stores for the engine. A session is one client's access to files.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::fs::local::{Direct, Local, LocalOptions};
 use crate::fs::null::NullFs;
 use crate::fs::{FileSystem, Location, Scheme};
 
-/// More buffers than any device can process at a time.
+/// The maximum number of buffers: more than any device can process at a time.
 const DEPTH_MAX: u64 = 1_024;
 
-/// The fact of a store that should use io_uring but cannot; its value is the reason.
+/// The fact that a store reports if it should use io_uring but cannot. Its value is the reason.
 pub const WITHOUT_URING: &str = "io_uring_unavailable";
 
 /// A session on files.
 pub trait FileSession: Connection {
     /// The file system.
     type System: FileSystem;
-    /// Whether the file system stores the bytes written. If not, it serves probes of the engine, which verify
-    /// nothing.
+    /// Whether the file system stores the bytes written. A file system that does not is used only to measure the
+    /// engine, without verification.
     const KEEPS: bool = true;
 
     /// The file system.
@@ -40,7 +40,7 @@ pub struct FileClient<F> {
 }
 
 impl<F: FileSystem> Connection for FileClient<F> {
-    // Failures of files are returned as values, with path and offset.
+    // File errors are returned as values, with path and offset.
     fn last_error(&mut self) -> Option<String> {
         None
     }
@@ -58,7 +58,7 @@ impl<F: FileSystem> FileSession for FileClient<F> {
     }
 }
 
-/// A client of a file system that stores nothing: for the probe of the engine's cost.
+/// A client of a file system that stores nothing, for measuring the engine's own cost.
 #[derive(Debug, Default)]
 pub struct NullFiles(FileClient<NullFs>);
 
@@ -81,7 +81,7 @@ impl FileSession for NullFiles {
     }
 }
 
-/// Files of this machine.
+/// A store of files on this machine.
 #[derive(Debug)]
 pub struct FileStore {
     system: Local,
@@ -89,7 +89,7 @@ pub struct FileStore {
     guarantee: Guarantee,
 }
 
-/// `true`, `false` or not set.
+/// The value of a flag: `true`, `false`, or not set, which means false.
 fn flag(options: &Options, name: &str) -> Result<bool, EngineError> {
     match options.get(name) {
         None | Some("false") => Ok(false),
@@ -187,7 +187,7 @@ impl Store for FileStore {
     }
 }
 
-/// The effect of an option for the page cache: none if files exist only there.
+/// Describes the effect of a page cache option. It has none if files exist only in the page cache.
 fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'static str {
     match (set, memory) {
         (false, _) => no,
@@ -196,7 +196,7 @@ fn effective(set: bool, memory: bool, yes: &'static str, no: &'static str) -> &'
     }
 }
 
-/// Whether a directory, or the one in which it will be created, is on a file system without a device.
+/// Whether a directory, or the directory in which it will be created, is on a file system without a device.
 fn is_in_memory(directory: &str) -> bool {
     let existing = std::path::Path::new(directory).ancestors().find(|path| path.exists());
     let Some(path) = existing.and_then(|path| std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).ok()) else {
@@ -214,7 +214,7 @@ fn is_in_memory(directory: &str) -> bool {
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// Drops the files of a directory from the page cache. A directory that does not exist yet has none.
+/// Drops the files of a directory from the page cache. A directory that does not exist yet has no files.
 fn drop_caches(directory: &str) -> Result<(), EngineError> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -225,7 +225,7 @@ fn drop_caches(directory: &str) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Files of HDFS.
+/// A store of files on HDFS.
 #[derive(Debug)]
 pub struct HdfsStore {
     location: Location,
@@ -242,10 +242,10 @@ impl Store for HdfsStore {
         properties: &[setting("hdfs.dir"), setting("dfs.*"), setting("fs.*"), setting("ipc.*")],
     };
     const DRIVE: Drive = Drive::Task;
-    // The client's futures are large, and there are few executors.
+    // The client's futures are large, but there are only a few executors.
     const STACK_BYTES: usize = 8 << 20;
-    // A client takes a fifth of a processor per GB/s. While other clients are served, more data arrives for it, which
-    // costs less.
+    // A client takes a fifth of a processor per GB/s. While an executor serves other clients, more data arrives for
+    // each client and is then received at a lower cost.
     const CLIENTS_PER_EXECUTOR: u64 = 4;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -264,7 +264,8 @@ impl Store for HdfsStore {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // A data node acknowledges data in its memory; hsync writes it to the device, close alone does not.
+        // A data node acknowledges data that is in its memory. hsync writes the data to the device; close alone does
+        // not.
         let how = match self.durability {
             Durability::Device => "on the data nodes' devices, by hsync",
             _ => "in the data nodes' page cache on close",
@@ -289,12 +290,12 @@ impl Store for HdfsStore {
     }
 
     fn connections(&self, clients: u64) -> u64 {
-        // One to the name node; to data nodes the one in use and two idle ones.
+        // One connection to the name node, and three to data nodes: one in use and two idle.
         clients.saturating_mul(4)
     }
 }
 
-/// The status of a result.
+/// The status for a result.
 pub fn status_of<T>(result: &Result<T, crate::fs::FsError>) -> Status {
     result.as_ref().map_or_else(crate::fs::FsError::status, |_| Status::Ok)
 }

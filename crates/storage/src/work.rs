@@ -1,7 +1,7 @@
-//! The operations of a trial on files: a pure function of seed and index.
+//! The operations of a trial on files, which are a pure function of seed and index.
 //!
-//! An operation is one buffer of one file. The operations of a file are consecutive and belong to one client: the unit of
-//! claims and of segments is a file.
+//! An operation processes one buffer of one file. The operations on a file are consecutive and belong to one client, so
+//! files are the unit in which clients claim work and segments divide it.
 
 use loadstone_load::{StepId, Workload};
 use schemars::JsonSchema;
@@ -10,52 +10,52 @@ use serde::{Deserialize, Serialize};
 use crate::codec::Codec;
 use crate::content::mix;
 
-/// The maximum number of buffers of a trial, so that sums of indices do not overflow.
+/// Maximum number of buffers in a trial, so that sums of indices do not overflow.
 const OPERATIONS_MAX: u64 = 1 << 48;
-/// The largest buffer.
+/// Maximum size of a buffer, in bytes.
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 /// Work on files, as in Hadoop's TestDFSIO.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilesSpec {
-    /// The directory of the files, below the store's directory.
+    /// The directory of the files, relative to the store's directory.
     pub directory: String,
-    /// The prefix of their names; a number follows.
+    /// The prefix of the file names; a number follows it.
     pub prefix: String,
     /// The number of files.
     pub files: u64,
-    /// Bytes written to, appended to or read from each file. For truncate: the remaining length.
+    /// Bytes written to, appended to or read from each file. For truncate: the length that remains.
     pub file_bytes: u64,
-    /// Bytes of an operation; the last operation on a file may have fewer.
+    /// Bytes per operation; the last operation on a file may have fewer.
     pub buffer_bytes: u64,
     /// The operation on the files.
     pub action: Action,
     /// The order of access.
     #[serde(default)]
     pub access: Access,
-    /// With `access` skip: bytes skipped after each buffer.
+    /// With `access` skip: number of bytes skipped after each buffer.
     #[serde(default)]
     pub skip_bytes: u64,
-    /// Random positions are multiples of this: 1 as in Hadoop, the buffer size as in fio.
+    /// Random positions are multiples of this: 1 as in Hadoop, or the buffer size as in fio.
     #[serde(default = "default_count")]
     pub align_bytes: u64,
-    /// The condition under which a written file counts as done.
+    /// The condition under which a written file counts as complete.
     #[serde(default)]
     pub sync: Sync,
     /// Whether the bytes read are compared with the bytes written.
     #[serde(default = "yes")]
     pub verify: bool,
-    /// The compression of a file's bytes; absent: none. `file_bytes` is the length before compression.
+    /// How the file's bytes are compressed; absent: not compressed. `file_bytes` is the length before compression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compression: Option<Codec>,
-    /// Whether half of the content written is zeros, so that it can be compressed to half.
+    /// Whether half of the written content is zeros, so that compression can halve it.
     #[serde(default)]
     pub compressible: bool,
-    /// Copies of a written file; absent: the file system's default.
+    /// Number of copies of a written file; absent: the file system's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u32>,
-    /// Bytes of a block of a written file; absent: the file system's default.
+    /// Block size of a written file, in bytes; absent: the file system's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
 }
@@ -97,18 +97,18 @@ pub enum Access {
     Skip,
 }
 
-/// The condition under which a written file counts as done.
+/// The condition under which a written file counts as complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Sync {
     /// When it is closed.
     #[default]
     None,
-    /// When the file system has all bytes and the file is closed.
+    /// When the file system has received all bytes and the file is closed.
     Flush,
-    /// When the device has all bytes (fsync, hsync) and the file is closed.
+    /// When the device has stored all bytes (fsync, hsync) and the file is closed.
     Close,
-    /// When the device has all bytes and the file is closed, with a sync after each buffer.
+    /// When the device has stored all bytes and the file is closed, with a sync after each buffer.
     Buffer,
 }
 
@@ -120,11 +120,11 @@ pub enum FileStep {
     Open,
     /// A buffer is read.
     Read,
-    /// A buffer is written: the step ends when the call returns.
+    /// A buffer is written; the step ends when the call returns.
     Write,
-    /// The file system has the written bytes.
+    /// The file system receives the written bytes.
     Flush,
-    /// The device has the written bytes.
+    /// The device receives the written bytes.
     Sync,
     /// A file is closed.
     Close,
@@ -155,9 +155,9 @@ impl FileStep {
 pub struct FileOperation {
     /// The number of the file.
     pub file: u64,
-    /// The number of the operation among the operations of the file.
+    /// The number of the operation among the operations on the file.
     pub part: u64,
-    /// Its offset in the file (for an append: from the old end of the file).
+    /// Its offset in the file (for an append: from the previous end of the file).
     pub offset: u64,
     /// Its length; 0 for an empty file.
     pub bytes: u64,
@@ -171,14 +171,14 @@ pub struct Files {
     /// The spec of the work.
     pub spec: FilesSpec,
     seed: u64,
-    /// Operations of a file.
+    /// Number of operations per file.
     parts: u64,
-    /// The step of a random order of whole buffers.
+    /// The step between consecutive buffers when whole buffers are accessed in random order.
     stride: u64,
 }
 
 impl Files {
-    /// The operations of a spec. The error is a message and a hint.
+    /// The operations of a spec. An error consists of a message and a hint.
     pub fn new(spec: FilesSpec, seed: u64) -> Result<Self, (String, &'static str)> {
         let wrong = |message: String, hint| Err((message, hint));
         if spec.files == 0 {
@@ -223,7 +223,7 @@ impl Files {
                 "use a larger -bufferSize, or fewer or smaller files",
             );
         }
-        // A step that is coprime with the number of buffers reaches all of them.
+        // A step that is coprime with the number of buffers reaches every buffer.
         let mut stride = mix(seed) % parts;
         while common_divisor(stride, parts) > 1 {
             stride = (stride + 1) % parts;
@@ -238,7 +238,7 @@ impl Files {
         let offset = match self.spec.access {
             Access::Sequential => part * buffer,
             Access::Skip => part * (buffer + self.spec.skip_bytes),
-            // As in TestDFSIO's nextOffset: whole buffers from the end; the last one begins at 0 and overlaps.
+            // As in TestDFSIO's nextOffset: whole buffers from the end. The last of them begins at 0 and overlaps.
             Access::Backward => whole.saturating_sub((part + 1).saturating_mul(buffer)),
             Access::Random if self.spec.align_bytes == buffer => self.shuffle_part(file, part) * buffer,
             Access::Random => {
@@ -255,7 +255,7 @@ impl Files {
         self.parts
     }
 
-    /// Bytes of all operations of a file.
+    /// Total number of bytes of all operations on a file.
     pub fn bytes_of_file(&self) -> u64 {
         match self.spec.access {
             Access::Sequential => self.spec.file_bytes,
@@ -264,7 +264,7 @@ impl Files {
         }
     }
 
-    /// Writes the path of a file below a base directory into a string.
+    /// Writes the path of a file, which is below a base directory, to a string.
     pub fn path_of(&self, base: &str, file: u64, into: &mut String) {
         use std::fmt::Write;
         into.clear();
@@ -273,7 +273,7 @@ impl Files {
         let _ = write!(into, "{}/{directory}/{prefix}{file}", base.trim_end_matches('/'));
     }
 
-    /// The step of a buffer.
+    /// The timed step for a buffer.
     pub fn step(&self) -> FileStep {
         match self.spec.action {
             Action::Write | Action::Append => FileStep::Write,
@@ -286,10 +286,10 @@ impl Files {
         mix(mix(self.seed ^ 0x5851_f42d_4c95_7f2d).wrapping_add(file) ^ part.rotate_left(32))
     }
 
-    /// The number of a buffer: each occurs once, in a pseudo-random order.
+    /// The index of the buffer for an operation: each occurs once, in a pseudo-random order.
     #[inline]
     fn shuffle_part(&self, file: u64, part: u64) -> u64 {
-        // Both are below 2^48.
+        // Both factors are below 2^48.
         let steps = u128::from(part) * u128::from(self.stride) + u128::from(self.draw(file, 0) % self.parts);
         match u64::try_from(steps) {
             Ok(steps) => steps % self.parts,
@@ -364,7 +364,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each byte is read or written once, for all sizes; the same holds for a random order of whole buffers.
+        /// Each byte is read or written exactly once, for all sizes, in sequential order and in a random order of whole
+        /// buffers.
         #[test]
         fn the_buffers_of_a_file_cover_it_once(file_bytes in 0u64..5_000, buffer in 1u64..700, seed: u64, random: bool) {
             let access = if random { Access::Random } else { Access::Sequential };
@@ -379,7 +380,7 @@ mod tests {
             prop_assert_eq!(at, file_bytes);
         }
 
-        /// No operation reads beyond the file, in any order.
+        /// No operation reads beyond the end of the file, in any order.
         #[test]
         fn no_buffer_lies_beyond_the_file(file_bytes in 1u64..5_000, buffer in 1u64..700, skip in 0u64..900, seed: u64, which in 0usize..4) {
             let access = [Access::Sequential, Access::Random, Access::Backward, Access::Skip][which];

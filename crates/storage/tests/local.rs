@@ -1,4 +1,5 @@
-//! Local files: reads return the bytes written, whatever the alignment; and the guarantees of directories.
+//! Local files: reads return the bytes that were written, whatever the alignment, and directories keep their
+//! guarantees.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -15,7 +16,7 @@ use loadstone_storage::fs::{
 };
 use proptest::prelude::*;
 
-/// The result of a local file system, whose calls are ready at once.
+/// The result of a call to a local file system. Such calls are ready immediately.
 fn now<T>(answer: impl Future<Output = Result<T, FsError>>) -> Result<T, FsError> {
     answer.now_or_never().unwrap()
 }
@@ -28,7 +29,7 @@ fn path(directory: &tempfile::TempDir, name: &str) -> String {
     directory.path().join(name).to_str().unwrap().to_owned()
 }
 
-/// Whether the kernel uses O_DIRECT for the open file at this path (proc(5): fdinfo).
+/// Whether the kernel uses O_DIRECT for the file that is open at this path (proc(5): fdinfo).
 fn bypasses_the_page_cache(path: &str) -> bool {
     let open = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     let own = open.filter(|fd| fs::read_link(fd).is_ok_and(|to| to.to_str() == Some(path))).collect::<Vec<_>>();
@@ -38,7 +39,7 @@ fn bypasses_the_page_cache(path: &str) -> bool {
     i32::from_str_radix(flags.trim(), 8).unwrap() & libc::O_DIRECT != 0
 }
 
-/// Bytes in aligned memory.
+/// A pattern of bytes in aligned memory.
 fn pattern(bytes: usize) -> AlignedBuffer {
     let mut buffer = AlignedBuffer::new(bytes).unwrap();
     buffer.iter_mut().enumerate().for_each(|(i, byte)| *byte = (i * 31 % 251) as u8);
@@ -49,7 +50,7 @@ fn any_engine() -> impl Strategy<Value = Option<usize>> {
     prop_oneof![Just(None), Just(Some(1)), Just(Some(3))]
 }
 
-/// Whole blocks, and other lengths.
+/// Lengths of whole blocks, and other lengths.
 fn any_lengths() -> impl Strategy<Value = Vec<usize>> {
     let any = prop_oneof![1usize..3 * ALIGNMENT, (1usize..4).prop_map(|blocks| blocks * ALIGNMENT)];
     prop::collection::vec(any, 1..8)
@@ -120,7 +121,7 @@ fn required_direct_io_never_uses_the_cache() {
         let (system, file) = (local(Direct::Required, uring), path(&directory, "file"));
         let bytes = pattern(2 * ALIGNMENT);
         let mut writer = now(system.create(&file, &CreateOptions::default())).unwrap();
-        // At an unaligned address.
+        // The buffer is at an unaligned address.
         now(writer.write(&bytes[1..=ALIGNMENT])).unwrap();
         now(writer.write(&bytes[..100])).unwrap();
         assert!(bypasses_the_page_cache(&file));
@@ -143,7 +144,7 @@ fn only_one_concurrent_rename_succeeds() {
     for round in 0..200 {
         let own = [path(&directory, "a"), path(&directory, "b")];
         for own in &own {
-            // rename(2) does not protect an empty directory, nor a file.
+            // rename(2) protects neither an empty directory nor a file.
             if round % 2 == 0 { fs::create_dir(own).unwrap() } else { fs::write(own, "x").unwrap() }
         }
         let together = Barrier::new(2);

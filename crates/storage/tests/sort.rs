@@ -1,5 +1,5 @@
-//! Sorts of all types of keys, in memory and external, by one segment and by several, compared with the standard
-//! library's.
+//! Tests of sorts in memory and external sorts, with all types of keys, by one segment and by several segments. The
+//! results are compared with sorts by the standard library.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -21,13 +21,13 @@ use loadstone_storage::sort::scratch::Owner;
 use loadstone_storage::sort::task::{Outcome, Task};
 use proptest::prelude::*;
 
-/// The smallest read, so that a few thousand rows give many runs.
+/// The smallest block size, so that a few thousand rows give many runs.
 const BLOCK: usize = 102_400;
 
 type Row = [u8; ROW_BYTES];
 
 const SEGMENTS: [u64; 3] = [1, 2, 7];
-/// The stages between the first and the last.
+/// The stages between the first stage and the last.
 const EXTERNAL: &[Stage] = &[Stage::Sample, Stage::Sort, Stage::Merge];
 const IN_MEMORY: &[Stage] = &[Stage::Sample, Stage::SortInMemory];
 
@@ -45,7 +45,7 @@ enum Keys {
 fn rows(keys: Keys, count: usize, seed: u64) -> Vec<Row> {
     let mut state = seed | 1;
     let mut random = || {
-        // xorshift64*; any random numbers would do.
+        // xorshift64*; any random numbers would be suitable.
         state ^= state >> 12;
         state ^= state << 25;
         state ^= state >> 27;
@@ -59,7 +59,7 @@ fn rows(keys: Keys, count: usize, seed: u64) -> Vec<Row> {
                 Keys::Presorted => i as u64,
                 Keys::Reversed => (count - i) as u64,
                 Keys::Equal | Keys::LastByte => 7,
-                // The k-th most frequent key has about 1/k of the rows.
+                // The k-th most frequent key occurs in about 1/k of the rows.
                 Keys::Zipf => (1.0 / (random() as f64 / u64::MAX as f64 + 1e-4)) as u64,
             };
             row[..8].copy_from_slice(&head.to_be_bytes());
@@ -160,7 +160,7 @@ fn keys(rows: &[Row]) -> Vec<&[u8]> {
 fn assert_sorted(mut input: Vec<Row>, output: Vec<Row>) {
     input.sort_by(|a, b| a[..KEY_BYTES].cmp(&b[..KEY_BYTES]));
     assert!(keys(&input) == keys(&output), "the keys are not as the standard library sorts them");
-    // TeraSort does not define the order of rows with equal keys, but the rows must be the same.
+    // TeraSort does not define the order of rows with equal keys, but the set of rows must be the same.
     let mut sorted = output;
     input.sort_unstable();
     sorted.sort_unstable();
@@ -173,7 +173,7 @@ fn any_keys() -> impl Strategy<Value = Keys> {
     prop::sample::select(&KINDS[..])
 }
 
-/// Mostly thousands of rows, but also each small number.
+/// Mostly thousands of rows, but sometimes each small number.
 fn any_count() -> impl Strategy<Value = usize> {
     prop_oneof![0usize..3, 1_020usize..1_030, 2_000usize..9_000]
 }
@@ -221,7 +221,8 @@ proptest! {
     }
 }
 
-/// Each type of keys with each number of segments, in memory and external: no rows, one, one block, and many blocks.
+/// Each type of keys with each number of segments, in memory and external, for no rows, one row, one block and many
+/// blocks.
 #[test]
 fn sort_equals_the_standard_library() {
     for kind in KINDS {
@@ -244,7 +245,7 @@ fn a_segment_that_did_not_run_is_noticed() {
     bench.stage(Stage::Prepare, 1).unwrap();
     bench.stage(Stage::Sample, 1).unwrap();
     bench.stage(Stage::Sort, 2).unwrap();
-    // Segment 0 of 2 merges part 0, but no segment merges part 1.
+    // Segment 0 of 2 merges part 0, and no segment merges part 1.
     bench.segment(Stage::Merge, (0, 2)).unwrap();
     let error = bench.stage(Stage::Commit, 1).unwrap_err();
     assert!(error.message.contains("differs from the input"), "{error}");
@@ -261,7 +262,7 @@ fn disk_sort_of_one_segment_is_reported() {
     assert!(error.message.contains("differs from the input"), "{error}");
 }
 
-/// Files whose servers are lost during the first writes of each: after some buffers, or at its end.
+/// A file system that loses its servers during the first writes of each file: after some buffers, or at the file's end.
 struct Losing {
     files: Box<dyn Files>,
     times: usize,

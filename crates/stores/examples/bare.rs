@@ -1,10 +1,10 @@
-//! The bare loop: the store's work on exactly the engine's keys and values, without measurement.
+//! The bare loop: a store processes exactly the engine's keys and values, but nothing is measured.
 //!
-//! `bare < SPEC`: reads a TrialSpec, performs its operations on the store with no clock, no histogram and no pace, and
-//! prints the processor time, ns. `make bench` compares the engine with it. `bare timed` reads the processor's counter
-//! twice per operation and records the difference in one histogram: the minimum cost of measuring.
+//! `bare < SPEC` reads a TrialSpec, performs its operations on the store without clock, histogram or pacing, and prints
+//! the CPU time in ns. `make bench` compares the engine with it. `bare timed` reads the processor's counter twice per
+//! operation and records the difference in a histogram: this is the minimum cost of measuring.
 
-// A program: it exists to print, and it reports a failure by a panic.
+// This is a program: its purpose is to print, and it reports failures by panics.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Barrier;
@@ -16,7 +16,7 @@ use loadstone_load::{Kind, Operation, RecordWorkload, Row};
 use loadstone_stores::key_value::KeyValue;
 use loadstone_stores::{Durability, Options};
 
-/// Number of operations that a thread takes at once: as many as the engine's clients do in a closed loop.
+/// Number of operations that a thread claims at once: as many as the engine's clients claim in a closed loop.
 const STRIPE: u64 = 32;
 
 type Failure = Box<dyn std::error::Error>;
@@ -81,7 +81,7 @@ fn run<K: KeyValue, W: RecordWorkload>(options: &Options, workload: &W) -> Resul
     Ok(ns)
 }
 
-/// Processor time of this process so far, ns.
+/// CPU time that this process has used so far, in ns.
 fn cpu_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills the struct.
@@ -89,10 +89,10 @@ fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The processor's counter.
+/// The processor's timestamp counter.
 #[cfg(target_arch = "x86_64")]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user space.
+    // SAFETY: every x86-64 processor has the instruction, and Linux allows it in user space.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 

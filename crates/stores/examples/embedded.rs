@@ -8,7 +8,7 @@ use loadstone_stores::about::{About, setting};
 use loadstone_stores::key_value::{KeyValue, KeyValueStore};
 use loadstone_stores::{Durability, EngineError, Failure, Guarantee, Options, Store};
 
-/// The store. Rows, fields, updates and sessions come with `KeyValueStore`.
+/// The store. `KeyValueStore` adds rows, fields, updates and sessions.
 pub type Memory = KeyValueStore<MemoryEngine>;
 
 /// A table of keys and values.
@@ -19,11 +19,11 @@ pub struct MemoryEngine {
 }
 
 impl KeyValue for MemoryEngine {
-    // Names, command lines, the reference and the lab all read these values.
+    // Names, command lines, the reference pages and the lab all use these values.
     const ABOUT: About =
         About { name: "memory", line: "a map in memory", networked: false, properties: &[setting("memory.size")] };
 
-    // State that a client keeps between its operations: an iterator, a buffer. Here there is none.
+    // State that a client keeps between operations, such as an iterator or a buffer. This store needs none.
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -35,8 +35,8 @@ impl KeyValue for MemoryEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // The actual durability of acknowledged writes: the requested level or a stronger one. Here, never more than
-        // this.
+        // The actual durability of acknowledged writes: the requested level or a stronger level. This store always
+        // provides this level.
         Guarantee::new(Durability::None, "kept in memory").fact("size_bytes", self.bytes_max.to_string())
     }
 

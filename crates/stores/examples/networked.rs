@@ -1,4 +1,4 @@
-//! A complete networked store: memcached, over its text protocol.
+//! A complete networked store: memcached, through its text protocol.
 
 use std::io::{Error, ErrorKind};
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 use tokio::time::error::Elapsed;
 use tokio::time::{sleep, timeout};
 
-/// Every wait has a limit.
+/// Time limit of each wait.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause of an operation that found no server before it fails: a closed loop must not spin.
+/// Pause before an operation fails because it found no server: a closed loop must not spin.
 const NAP: Duration = Duration::from_millis(50);
 
 /// A memcached server.
@@ -23,7 +23,7 @@ pub struct Memcached {
     address: SocketAddr,
 }
 
-/// One client's connection to it, and reused buffers.
+/// One client's connection to the server, with reused buffers.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
@@ -43,7 +43,7 @@ impl Store for Memcached {
         networked: true,
         properties: &[setting("memcached.address")],
     };
-    // A few single-threaded executors, with thousands of clients each.
+    // The clients share a few single-threaded executors, with thousands of clients each.
     const DRIVE: Drive = Drive::Task;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -59,7 +59,7 @@ impl Store for Memcached {
         Guarantee::new(Durability::None, "kept in the server's memory").fact("address", self.address.to_string())
     }
 
-    // Called on the executor that will use the session. It connects only when `connect` is called.
+    // This is called on the executor that will use the session. The session connects only when `connect` is called.
     fn session(&self) -> Result<Self::Session, EngineError> {
         let (line, value, merged) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Connection { address: self.address, stream: None, line, value, merged, error: None, rests: false })
@@ -75,7 +75,7 @@ impl Store for Memcached {
 }
 
 impl Connection {
-    /// The connection; a broken one is replaced.
+    /// Returns the connection; a broken connection is replaced.
     async fn stream(&mut self) -> Result<&mut BufStream<TcpStream>, Error> {
         if self.stream.is_none() {
             let stream = TcpStream::connect(self.address).await?;
@@ -85,7 +85,7 @@ impl Connection {
         self.stream.as_mut().ok_or(ErrorKind::NotConnected.into())
     }
 
-    /// Sends a request and reads the first line of the answer.
+    /// Sends a request and reads the first line of the response.
     async fn ask(&mut self, request: &[&[u8]]) -> Result<(), Error> {
         let stream = self.stream().await?;
         for part in request {
@@ -108,7 +108,7 @@ impl Connection {
         if self.line == b"END\r\n" {
             return Ok(Status::NotFound);
         }
-        // VALUE <key> <flags> <bytes>
+        // The line is VALUE <key> <flags> <bytes>.
         let text = String::from_utf8_lossy(&self.line);
         let len = text.trim_end().rsplit(' ').next().and_then(|len| len.parse::<usize>().ok());
         let Some(len) = len.filter(|_| text.starts_with("VALUE ")) else {
@@ -148,8 +148,8 @@ impl Connection {
         Status::Error
     }
 
-    /// The status of an exchange. The reason for a failure is stored for `last_error`, and is never printed. A failed
-    /// connection is dropped: a late answer must not be read as the answer to the next request.
+    /// The status of an exchange. The reason for a failure is stored for `last_error` and never printed. A failed
+    /// connection is dropped, because a late response must not be read as the response to the next request.
     fn done(&mut self, result: Result<Result<Status, Error>, Elapsed>) -> Status {
         let (status, message) = match result {
             Ok(Ok(status)) => return status,
@@ -174,7 +174,7 @@ impl loadstone_stores::Connection for Connection {
         })
     }
 
-    /// Keeps from querying a dead server a million times a second; this wait is not part of any latency.
+    /// Prevents a client from querying a dead server a million times a second. This wait is not part of any latency.
     async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
             sleep(NAP).await;
@@ -213,7 +213,7 @@ impl Session for Connection {
     }
 
     async fn delete(&mut self, key: &[u8]) -> Status {
-        // DELETED or NOT_FOUND: in both cases the record no longer exists.
+        // The reply is DELETED or NOT_FOUND; in both cases the record no longer exists.
         let answered = timeout(TIMEOUT, self.ask(&[b"delete ", key, b"\r\n"])).await;
         self.done(answered.map(|reply| reply.map(|()| Status::Ok)))
     }

@@ -1,16 +1,16 @@
-//! The place of downloaded and unpacked files, and every environment variable that stores read.
+//! Where downloaded and unpacked files are stored, and all environment variables that stores read.
 
 use std::path::PathBuf;
 
-/// A shared object of RocksDB to load; `rocksdb.library` on the command line wins.
+/// A shared object of RocksDB to load; `rocksdb.library` on the command line takes precedence.
 pub const LOADSTONE_ROCKSDB: &str = "LOADSTONE_ROCKSDB";
-/// A shared object of HSE to load; `hse.library` on the command line wins.
+/// A shared object of HSE to load; `hse.library` on the command line takes precedence.
 pub const LOADSTONE_HSE: &str = "LOADSTONE_HSE";
-/// The class path of HBase's client; `hbase.lib` on the command line wins.
+/// The class path of HBase's client; `hbase.lib` on the command line takes precedence.
 pub const LOADSTONE_HBASE: &str = "LOADSTONE_HBASE";
-/// The directory of unpacked libraries; default `$XDG_CACHE_HOME/loadstone`, else `~/.cache/loadstone`.
+/// The directory of unpacked libraries; by default `$XDG_CACHE_HOME/loadstone`, otherwise `~/.cache/loadstone`.
 pub const LOADSTONE_CACHE: &str = "LOADSTONE_CACHE";
-/// The local Maven repository; default `~/.m2/repository`.
+/// The local Maven repository; by default `~/.m2/repository`.
 pub const LOADSTONE_MAVEN: &str = "LOADSTONE_MAVEN";
 
 fn variable(name: &str) -> Option<PathBuf> {
@@ -26,7 +26,7 @@ fn home() -> PathBuf {
     variable("HOME").unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// Our cache.
+/// Loadstone's cache directory.
 pub fn directory() -> PathBuf {
     variable(LOADSTONE_CACHE)
         .or_else(|| variable("XDG_CACHE_HOME").map(|base| base.join("loadstone")))

@@ -1,4 +1,4 @@
-//! Certificates for test servers: a CA, a server's certificate and a client's, as PEM files.
+//! Certificates for test servers: PEM files of a CA, a server certificate and a client certificate.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,22 +12,22 @@ use rcgen::{
 
 use crate::error::EngineError;
 
-/// The last year in which certificates are valid.
+/// The last year in which the certificates are valid.
 const LAST_YEAR: i32 = 2049;
 
-/// A CA that exists as long as this value: its key is not written to any file.
+/// A CA that exists only as long as this value, because its key is not written to any file.
 #[derive(Debug)]
 pub struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A certificate and its key, as PEM.
+/// A certificate and its key, in PEM format.
 #[derive(Clone)]
 pub struct Pair {
     /// The certificate.
     pub certificate: String,
-    /// PKCS#8, without a password.
+    /// The key, in PKCS#8 format without a password.
     pub key: String,
 }
 
@@ -35,7 +35,7 @@ fn params(name: &str, hosts: &[String], last_year: i32) -> Result<CertificatePar
     let mut params = CertificateParams::new(hosts)?;
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    // The clocks of hosts differ.
+    // Certificates are valid from a date in the past, because the clocks of hosts differ.
     params.not_before = date_time_ymd(2020, 1, 1);
     params.not_after = date_time_ymd(last_year, 12, 31);
     Ok(params)
@@ -47,7 +47,7 @@ fn internal(error: &rcgen::Error) -> EngineError {
 }
 
 impl Authority {
-    /// A CA with this name.
+    /// Creates a CA with this name.
     pub fn new(name: &str) -> Result<Self, EngineError> {
         let create = || -> Result<Self, rcgen::Error> {
             let mut params = params(name, &[], LAST_YEAR)?;
@@ -60,12 +60,12 @@ impl Authority {
         create().map_err(|error| internal(&error))
     }
 
-    /// The CA's certificate, as PEM.
+    /// The CA's certificate in PEM format.
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// A certificate for hosts, for servers and clients, valid to the end of a year.
+    /// Issues a certificate that servers and clients on these hosts can use. It is valid until the end of `last_year`.
     pub fn issue(&self, name: &str, hosts: &[String], last_year: i32) -> Result<Pair, EngineError> {
         let create = || -> Result<Pair, rcgen::Error> {
             let mut params = params(name, hosts, last_year)?;
@@ -79,8 +79,8 @@ impl Authority {
     }
 }
 
-/// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created. The
-/// server's certificate is valid for the hosts, the client's for the user name `client`.
+/// Writes `ca.pem`, `server.pem`, `server.key`, `client.pem` and `client.key` to a directory, which is created if it is
+/// missing. The server's certificate is valid for these hosts, and the client's certificate for the user name `client`.
 pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), EngineError> {
     let authority = Authority::new("Loadstone CA for tests")?;
     let server = authority.issue(hosts.first().map_or("server", String::as_str), hosts, LAST_YEAR)?;
@@ -97,7 +97,8 @@ pub fn write(directory: &Path, hosts: &[String], client: &str) -> Result<(), Eng
         ("client.key", 0o600, &client.key),
     ] {
         let path = directory.join(name);
-        // A key is never readable by other users, not even before its mode is changed.
+        // The file is deleted and created again, so that other users can never read a key, not even before its mode is
+        // changed.
         let _ = std::fs::remove_file(&path);
         let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path);
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(|error| failed(&path, error))?;

@@ -1,4 +1,4 @@
-//! Time limits of a networked session: every wait has an end.
+//! Time limits of a networked session, which ensure that every wait ends.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The pause of a client in a closed loop after an operation that found no server.
+/// How long a client in a closed loop pauses after an operation that found no server.
 pub const NAP: Duration = Duration::from_millis(50);
 
-/// The limit of consecutive waits.
+/// A time limit for consecutive waits.
 ///
-/// Setting and cancelling a timer costs more than an operation's own bookkeeping. This timer fires once per limit, and
-/// only then computes how long the present wait may still take.
+/// Setting and cancelling a timer costs more than the other bookkeeping of an operation. This timer fires once per
+/// limit, and only then computes how long the current wait may still take.
 #[derive(Debug)]
 pub struct Deadline {
     limit: Duration,
     bell: Option<Pin<Box<Sleep>>>,
 }
 
-/// The limit was reached first.
+/// The limit was reached before the future was ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Late(pub Duration);
 
@@ -32,12 +32,12 @@ impl fmt::Display for Late {
 }
 
 impl Deadline {
-    /// A limit for each wait.
+    /// Sets the same limit for each wait.
     pub fn new(limit: Duration) -> Self {
         Self { limit, bell: None }
     }
 
-    /// Waits for `future`, but not longer than the limit. Must be called within a runtime.
+    /// Waits for `future`, but no longer than the limit. It must be called within a runtime.
     pub async fn keep<F: Future>(&mut self, future: F) -> Result<F::Output, Late> {
         let mut future = pin!(future);
         let end = Instant::now() + self.limit;
@@ -78,7 +78,7 @@ mod tests {
             let limit = Duration::from_millis(60);
             let mut deadline = Deadline::new(limit);
             assert_eq!(deadline.keep(ready(7)).await, Ok(7));
-            // Each wait has the whole limit: in total these waits exceed one limit.
+            // The limit applies to each wait separately: the total of these waits exceeds it.
             for _ in 0..4 {
                 assert_eq!(deadline.keep(sleep(limit / 3)).await, Ok(()));
             }

@@ -1,5 +1,5 @@
-//! The code that the compiled-in engines share: their directory, the error of a failed open, and the detection of a
-//! full device.
+//! Code that the compiled-in engines share: it finds their directory, explains why an open failed, and detects a full
+//! device.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,39 +14,39 @@ use loadstone_load::Status;
 use crate::error::{EngineError, Failure};
 use crate::options::Options;
 
-/// Maximum length of a table's name in every engine here.
+/// Maximum length of a table's name, in bytes, for every engine here.
 const TABLE_BYTES_MAX: usize = 255;
 
-/// An engine's names in messages.
+/// The names by which messages and options refer to an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Engine {
-    /// The name on the command line; its directory is the property `<store>.dir`.
+    /// The name on the command line. The engine's directory is the property `<store>.dir`.
     pub store: &'static str,
-    /// The name in prose.
+    /// The name in running text.
     pub name: &'static str,
-    /// The file that each of its databases has, relative to the database's directory.
+    /// The file that every database of the engine contains, relative to the database's directory.
     pub marker: &'static str,
 }
 
 /// The cause of an engine's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The database is already open: in another process, or in another store of this process.
+    /// The database is already open in another process, or in another store of this process.
     Locked,
     /// This user may not read or write the files.
     Forbidden,
     /// The device, or this user's quota on it, is full.
     Full,
-    /// An I/O error; also LMDB's error for a truncated write.
+    /// An I/O error, or LMDB's error for a truncated write.
     Io,
-    /// An earlier failure, after which the engine refuses every write.
+    /// An earlier failure, after which the engine refuses all writes.
     Earlier,
     /// Anything else.
     Other,
 }
 
 impl Cause {
-    /// The cause of an error of the operating system.
+    /// Derives the cause from an error of the operating system.
     pub fn from_io(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT) => Self::Full,
@@ -63,7 +63,7 @@ impl Cause {
 }
 
 impl Engine {
-    /// The directory to open. A load creates it; a run needs a database in it, and changes nothing if there is none.
+    /// The directory to open. A load creates it. A run needs a database in it, and changes nothing if there is none.
     pub fn directory(&self, options: &Options) -> Result<PathBuf, EngineError> {
         if options.table.is_empty() {
             return Err(EngineError::usage("the table's name is empty").hint("name it with -p table=NAME"));
@@ -82,7 +82,7 @@ impl Engine {
                 Err(error) => Err(self.cannot_open(&directory, &error.to_string(), Cause::from_io(&error))),
             };
         }
-        // A load that was killed before its first write leaves an empty file.
+        // A load that was killed before its first write leaves an empty file behind.
         match fs::metadata(directory.join(self.marker)) {
             Ok(marker) if marker.len() > 0 => Ok(directory),
             Ok(_) => Err(self.missing(&directory)),
@@ -95,7 +95,7 @@ impl Engine {
         EngineError::failed(format!("no {} database in {}", self.name, directory.display())).hint(self.load(directory))
     }
 
-    /// A database that lacks the table of a run.
+    /// The error for a database that lacks the table that a run needs.
     pub fn missing_table(&self, directory: &Path, table: &str) -> EngineError {
         EngineError::failed(format!("no table \"{table}\" in the {} database {}", self.name, directory.display()))
             .hint(self.load(directory))
@@ -105,7 +105,8 @@ impl Engine {
         format!("load one first: loadstone ycsb load {0} -p {0}.dir={1}", self.store, directory.display())
     }
 
-    /// A database that exists but does not open, or a directory that cannot be created; `message` is the engine's.
+    /// The error for a database that exists but cannot be opened, or for a directory that cannot be created. `message`
+    /// comes from the engine.
     pub fn cannot_open(&self, directory: &Path, message: &str, cause: Cause) -> EngineError {
         let error = EngineError::failed(format!("{} cannot open {}: {message}", self.name, directory.display()));
         match cause {
@@ -129,8 +130,8 @@ impl Engine {
 }
 
 /// Records that the device was full. After a failed write, some engines refuse every write with an error that does not
-/// state the cause, or report a truncated write as an I/O error; these operations failed for the cause of the first,
-/// and are counted with it.
+/// state the cause, or report a truncated write as an I/O error. Such operations failed for the same reason as the
+/// first failed write, and are counted accordingly.
 #[derive(Debug)]
 pub struct Space {
     cause: AtomicU8,
@@ -140,20 +141,20 @@ pub struct Space {
 const UNKNOWN: u8 = 0;
 const FULL: u8 = 1;
 const OTHER: u8 = 2;
-/// Time that a follow-up failure waits for its cause, which is reported by a client that is just returning from its
-/// call. If a thread of the engine failed, the cause is never reported.
+/// How long a later failure waits until its cause is known. The cause is reported by a client that is just returning
+/// from its call; if one of the engine's own threads failed, the cause is never reported.
 const WAIT_MAX: Duration = Duration::from_secs(1);
-/// A device with less free space than this is full for an engine: it is the size of the largest file that an engine
-/// writes at once, and deletes again if it does not fit.
+/// An engine considers a device with less free space than this to be full: this is the size of the largest file that an
+/// engine writes at once, and deletes again if it does not fit.
 const ROOM_MIN_BYTES: u64 = 64 << 20;
 
 impl Space {
-    /// The space of an engine's directory.
+    /// Monitors the space available to an engine's directory.
     pub fn new(directory: &Path) -> Self {
         Self { cause: AtomicU8::new(UNKNOWN), directory: directory.to_owned() }
     }
 
-    /// A failure with the engine's message.
+    /// A failure with the engine's message. Its status depends on the cause.
     pub fn failure(&self, message: String, cause: Cause) -> Failure {
         if cause == Cause::Earlier {
             return match self.cause() {
@@ -186,7 +187,7 @@ impl Space {
         self.cause.load(Ordering::Relaxed)
     }
 
-    /// The failure for an error that does not state its cause: the free space determines it.
+    /// The failure for an error that does not state its cause. Its status depends on the free space.
     fn failure_by_space(&self, message: String) -> Failure {
         match room(&self.directory).filter(|&bytes| bytes < ROOM_MIN_BYTES) {
             Some(bytes) => Failure::new(Status::NoSpace, format!("{message} (the device has {bytes} bytes left)")),
@@ -195,10 +196,10 @@ impl Space {
     }
 }
 
-/// Bytes that may still be written below a directory.
+/// Number of bytes that can still be written below a directory.
 fn room(directory: &Path) -> Option<u64> {
     let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
-    // SAFETY: the path ends in a zero byte, and the struct is a local one.
+    // SAFETY: the path ends in a zero byte, and the struct is local.
     let stats = unsafe {
         let mut stats = std::mem::zeroed::<libc::statvfs>();
         (libc::statvfs(path.as_ptr(), &raw mut stats) == 0).then_some(stats)

@@ -1,8 +1,9 @@
 //! fjall, compiled in: a log-structured merge tree with a journal.
 //!
-//! A table is a keyspace. Every write is a batch of one, because a batch states its durability in one step under one
-//! lock; it costs as much as `Keyspace::insert`. This also keeps the level out of the files: fjall stores
-//! `manual_journal_persist` with a keyspace, so a keyspace created for `none` would silently stay so in an `os` run.
+//! A table is a keyspace. Every write is a batch of one record, because a batch states its durability in one step under
+//! one lock; it costs as much as `Keyspace::insert`. This also keeps the durability level out of the files: fjall
+//! stores `manual_journal_persist` with a keyspace, so a keyspace that was created for `none` would silently keep this
+//! level in an `os` run.
 
 use std::error::Error as _;
 use std::fmt;
@@ -20,7 +21,7 @@ use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
 
-/// The version of fjall.
+/// The version of fjall that is compiled in.
 pub const VERSION: &str = "3.1.13";
 
 /// The fjall store.
@@ -28,10 +29,10 @@ pub type Fjall = KeyValueStore<FjallEngine>;
 
 const ENGINE: Engine = Engine { store: "fjall", name: "fjall", marker: "version" };
 
-/// Limits of the names of keyspaces and of keys, in bytes: above them fjall panics during a write.
+/// Maximum lengths of keyspace names and keys, in bytes. If they are exceeded, fjall panics during a write.
 const TABLE_LEN_MAX: usize = 255;
 const KEY_LEN_MAX: usize = 65_535;
-/// Compactions throttle themselves with pauses of 1 ms; after this time without activity, none is running.
+/// Compactions throttle themselves with pauses of 1 ms. After this time without activity, no compaction is running.
 const IDLE_TIME: Duration = Duration::from_millis(100);
 /// Maximum time that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
@@ -51,7 +52,7 @@ impl fmt::Debug for FjallEngine {
     }
 }
 
-/// fjall formats its errors as Rust data; the innermost error states the cause.
+/// The message of an error. fjall formats its errors as Rust data; the innermost error states the cause.
 fn message(error: &Error) -> String {
     match error {
         Error::Locked => return "it is locked".to_owned(),
@@ -67,7 +68,7 @@ fn message(error: &Error) -> String {
     inner.to_string()
 }
 
-/// The cause of an error: the error of the operating system is the innermost.
+/// The cause of an error: the innermost error is the error of the operating system.
 fn cause(error: &Error) -> Cause {
     match error {
         Error::Locked => return Cause::Locked,
@@ -156,9 +157,9 @@ impl KeyValue for FjallEngine {
             .fact("version", VERSION)
             .fact("directory", self.directory.display().to_string())
             .fact("cache_bytes", self.database.cache_capacity().to_string())
-            // fjall's default policy: the two newest levels are not compressed; in the journal, values of at least 4
-            // KiB are.
-            .fact("compression", "none then lz4")
+            // This is fjall's default policy: the two newest levels are not compressed, but in the journal, values of
+            // at least 4 KiB are compressed.
+            .fact("compression", "none, then lz4")
     }
 
     #[inline]
@@ -178,7 +179,8 @@ impl KeyValue for FjallEngine {
     }
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // If the start is too long for a key, compares with its prefix, after which the first possible key follows.
+        // If the start is too long for a key, the scan begins after its prefix: the first possible key follows the
+        // prefix.
         let first = match from.get(..KEY_LEN_MAX) {
             Some(part) if part.len() < from.len() => Bound::Excluded(part),
             _ => Bound::Included(from),
@@ -190,9 +192,9 @@ impl KeyValue for FjallEngine {
         Ok(())
     }
 
-    /// Flushes the memtable and waits until flushes and compactions are done. fjall has no call that waits for
-    /// compactions, and its `rotate_memtable_and_wait` never returns once its workers have failed, so this polls its
-    /// counters.
+    /// Flushes the memtable, and waits until flushes and compactions are complete. fjall has no call that waits for
+    /// compactions, and its `rotate_memtable_and_wait` never returns after its workers have failed, so this polls
+    /// fjall's counters.
     fn settle(&self) -> Result<(), EngineError> {
         self.table.rotate_memtable().map_err(|error| self.open_error(&error))?;
         let start = Instant::now();
@@ -214,7 +216,7 @@ impl KeyValue for FjallEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // Dropping the database also syncs it, but ignores errors.
+        // Dropping the database also syncs it, but any errors are ignored.
         self.persist(PersistMode::SyncAll)
     }
 }

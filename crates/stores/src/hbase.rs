@@ -1,4 +1,4 @@
-//! `hbase`: HBase through its own Java client, in the JVM host. YCSB's layout and options.
+//! `hbase`: HBase through its own Java client, in the JVM host, with YCSB's layout and options.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::jvm::{Hosted, class_path, host_error};
 use crate::options::{Durability, Options};
 use crate::session::{Collections, Drive, Store};
 
-/// HBase's own names of durability.
+/// HBase's names for levels of durability.
 const LEVELS: &[&str] = &["USE_DEFAULT", "SKIP_WAL", "ASYNC_WAL", "SYNC_WAL", "FSYNC_WAL"];
-/// Java 17 closes packages that the client's Netty accesses.
+/// Java 17 encapsulates packages that the client's Netty accesses.
 const OPENED: &str = "--add-opens=java.base/java.nio=ALL-UNNAMED --add-opens=java.base/jdk.internal.misc=ALL-UNNAMED \
                       --add-modules=jdk.unsupported";
 const LIBRARY_HINT: &str = "`loadstone systems hbase class-path` fetches them; or -p hbase.lib='DIRECTORY/*'";
 
-/// An HBase.
+/// An HBase cluster.
 #[derive(Debug)]
 pub struct HBase {
     hosted: Hosted,
@@ -49,9 +49,9 @@ impl Store for HBase {
             setting("jvm.host"),
         ],
     };
-    // Its client blocks.
+    // HBase's client blocks.
     const DRIVE: Drive = Drive::Thread;
-    // The stack size of a JVM's own threads.
+    // This is the stack size of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -115,14 +115,14 @@ impl Store for HBase {
     }
 }
 
-/// HBase's durability of writes: the property's value if it is HBase's name of a level, or the equivalent of
-/// Loadstone's.
+/// The HBase durability of writes: the value of the property `durability` if it is HBase's name for a level, otherwise
+/// the level that is equivalent to Loadstone's.
 fn level(options: &Options) -> Result<&'static str, EngineError> {
     let own = options.get("durability");
     match own {
         None => Ok(match options.durability {
             Durability::None => "SKIP_WAL",
-            // Not set: the table decides, as in YCSB.
+            // If the level is not set, the table determines it, as in YCSB.
             Durability::Os => "USE_DEFAULT",
             Durability::Device => "FSYNC_WAL",
         }),
@@ -136,7 +136,7 @@ fn level(options: &Options) -> Result<&'static str, EngineError> {
     }
 }
 
-/// The guarantee of a level; if a write has none, the table's level applies.
+/// The guarantee of a level. If writes have no level, the table's level applies.
 fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> Guarantee {
     let table = facts.iter().find(|(name, _)| name == "table.durability").map_or("", |(_, value)| value.as_str());
     let effective = if level == "USE_DEFAULT" { table } else { level };
@@ -154,10 +154,10 @@ fn level_guarantee(level: &str, facts: &[(String, String)], buffered: bool) -> G
     guarantee
 }
 
-/// The jars of the client: the named jars, or jars on the class path, or jars in the cache.
+/// The client's jars: the jars that an option or a variable names, or jars on the class path, or jars in the cache.
 fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, EngineError> {
     if let Some(text) = options.get("hbase.lib") {
-        // A directory means the jars in it, not classes.
+        // A directory here means the jars in it, not classes.
         let text = if Path::new(text).is_dir() { format!("{}/*", text.trim_end_matches('/')) } else { text.to_owned() };
         return class_path::entries(&text, "hbase.lib");
     }
@@ -171,7 +171,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
     if class_path.iter().any(is_client) {
         return Ok(Vec::new());
     }
-    // The lab stores each exact list of jars in a separate directory.
+    // The lab stores each distinct list of jars in a separate directory.
     let mut directories: Vec<PathBuf> = fs::read_dir(cache::directory().join("maven"))
         .into_iter()
         .flatten()
@@ -188,7 +188,7 @@ fn library(options: &Options, class_path: &[PathBuf]) -> Result<Vec<PathBuf>, En
     }
 }
 
-/// The host's refusals consist of a line for the user and a hint.
+/// A refusal by the host consists of a line for the user and a hint.
 fn refusal(message: &str) -> EngineError {
     if message.contains("NoClassDefFoundError") || message.contains("ClassNotFoundException") {
         return EngineError::failed(format!("the jars of HBase's client are not complete: {message}"))

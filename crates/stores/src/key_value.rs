@@ -1,8 +1,8 @@
-//! Embedded key-value engines: their interface, and the store and session that all of them share.
+//! Embedded key-value engines: their interface, and the store and session that they all share.
 //!
-//! A record is one value in YCSB's stored form; a table is the engine's own type of table. Update reads, merges and
-//! writes without a lock, as YCSB's bindings do: if two clients update a record at the same time, one update may be
-//! lost.
+//! A record is one value in YCSB's stored form; a table is whatever the engine uses as a table. As in YCSB's bindings,
+//! an update reads, merges and writes without a lock: if two clients update a record at the same time, one of the
+//! updates may be lost.
 
 use std::fmt;
 use std::future::ready;
@@ -21,7 +21,7 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::ABOUT`].
     const ABOUT: About;
 
-    /// State that a client keeps between its operations (an iterator, a read buffer); `()` for most engines.
+    /// State that a client keeps between operations, such as an iterator or a read buffer; `()` for most engines.
     type Client: Default;
 
     /// See [`Store::open`].
@@ -30,14 +30,14 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     /// See [`Store::guarantee`].
     fn guarantee(&self) -> Guarantee;
 
-    /// Passes the value of `key` to `visit`; `false` if the key does not exist.
+    /// Passes the value of `key` to `visit`; returns `false` if the key does not exist.
     fn get(&self, client: &mut Self::Client, key: &[u8], visit: impl FnMut(&[u8])) -> Result<bool, Failure>;
 
-    /// Writes a value with the requested durability. A failure of this or of `remove` is a [refusal](Failure::refusal)
-    /// if the engine documents that nothing was written.
+    /// Writes a value with the requested durability. If the engine documents that nothing was written, a failure of
+    /// this method or of `remove` is a [refusal](Failure::refusal).
     fn put(&self, client: &mut Self::Client, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Removes a key, if it exists.
+    /// Removes a key if it exists.
     fn remove(&self, client: &mut Self::Client, key: &[u8]) -> Result<(), Failure>;
 
     /// Passes up to `count` keys and values to `visit`, in byte order of the keys, starting at `from` (inclusive).
@@ -56,7 +56,7 @@ pub trait KeyValue: Send + Sync + Sized + 'static {
     fn close(self) -> Result<(), EngineError>;
 }
 
-/// The store over an engine.
+/// The store for an engine.
 pub struct KeyValueStore<K>(Arc<K>);
 
 impl<K: KeyValue> fmt::Debug for KeyValueStore<K> {
@@ -157,7 +157,7 @@ impl<K: KeyValue> KeyValueSession<K> {
         self.engine.put(&mut self.client, key, &self.merged)
     }
 
-    /// Reads a record and merges fields into it; nothing is written yet.
+    /// Reads a record and merges fields into it. Nothing is written yet.
     #[inline]
     fn merge(&mut self, key: &[u8], row: &Row) -> Result<(), Failure> {
         let merged = &mut self.merged;
@@ -184,8 +184,8 @@ impl<K: KeyValue> Connection for KeyValueSession<K> {
     }
 }
 
-// The work is done when a method is called, so its future is ready: an `async fn` would keep its arguments in memory
-// until it is polled.
+// The methods do their work when they are called, so their futures are ready. The future of an `async fn` would keep
+// its arguments in memory until it is polled.
 impl<K: KeyValue> Session for KeyValueSession<K> {
     #[expect(clippy::inline_always, reason = "as `read_now`")]
     #[inline(always)]

@@ -1,8 +1,9 @@
-//! Stores: the drivers of the systems.
+//! Stores: the drivers for the tested systems.
 //!
-//! One file or folder for each store, with the traits of the crate `loadstone_session`. An embedded engine implements the smaller
-//! [`KeyValue`](key_value::KeyValue) and gets both from [`KeyValueStore`](key_value::KeyValueStore), so that reading,
-//! merging and scanning are the same code, and the same cost, for all of them.
+//! Each store is a file or folder that implements the traits of the crate `loadstone_session`. An embedded engine
+//! implements only the smaller trait [`KeyValue`](key_value::KeyValue), and [`KeyValueStore`](key_value::KeyValueStore)
+//! provides its store and session. So the code for reading, merging and scanning, and its cost, is the same for all
+//! embedded engines.
 
 pub mod cache;
 pub mod cassandra;

@@ -1,12 +1,13 @@
-//! LMDB, compiled in: a copy-on-write B+ tree in a memory map, one writer at a time.
+//! LMDB, compiled in: a copy-on-write B+ tree in a memory map, with one writer at a time.
 //!
-//! A table is a named database. Each read is a separate read transaction: beginning and ending one takes 0.05 µs of a
-//! get's 1 µs, so keeping a transaction per client would not justify a snapshot that pins old pages between operations.
+//! A table is a named database. Each read is a separate read transaction: beginning and ending a transaction takes 0.05
+//! µs of a get's 1 µs. A transaction per client would save too little to justify a snapshot that pins old pages between
+//! operations.
 //!
-//! A commit writes its pages with `pwrite`, so it is in the page cache and survives the process, even unsynced; only
-//! `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which more than halves the time of a put,
-//! and still survives a killed process, since the map *is* the page cache. It does not keep the order of writes: a crash of
-//! the machine may leave the file unusable.
+//! A commit writes its pages with `pwrite`. They are then in the page cache and survive the end of the process, even if
+//! they are not synced; only `device` needs LMDB's `fdatasync`. `none` lets LMDB change the map itself, which more than
+//! halves the time of a put. The data nevertheless survives if the process is killed, because the map *is* the page
+//! cache. However, writes may reach the disk in any order, so a crash of the machine may leave the file unusable.
 
 use std::fs::File;
 use std::io;
@@ -34,18 +35,21 @@ pub type Lmdb = KeyValueStore<LmdbEngine>;
 
 const ENGINE: Engine = Engine { store: "lmdb", name: "LMDB", marker: "data.mdb" };
 
-/// Address space, not memory or disk: the file grows as it is written. This fits twice into the 39 bits of address that
-/// the smallest 64-bit ARM kernels give a process, and exceeds most benchmarks' data.
+/// The default size of the map. It is address space, not memory or disk: the file grows as it is written. Twice this
+/// size fits into the 39 bits of address that the smallest 64-bit ARM kernels give a process, and this size exceeds the
+/// data of most benchmarks.
 const MAP_SIZE_DEFAULT: u64 = 256 << 30;
-/// LMDB needs whole pages; 64 KiB is the largest page of Linux.
+/// LMDB needs whole pages. The largest page size of Linux is 64 KiB.
 const MAP_SIZE_UNIT: u64 = 64 << 10;
-/// Maximum key length of LMDB (`MDB_MAXKEYSIZE`).
+/// Maximum length of a key in LMDB (`MDB_MAXKEYSIZE`).
 const KEY_LEN_MAX: usize = 511;
-/// Reader slots in addition to the clients': LMDB gives one to each thread that ever read, until the thread ends.
+/// Reader slots in addition to the clients' slots: LMDB assigns a slot to each thread that reads, until the thread
+/// ends.
 const SPARE_READERS: usize = 126;
-/// Allocation unit for a writable map.
+/// The unit in which blocks are allocated for a writable map.
 const CHUNK: u64 = 16 << 20;
-/// Pages that one put may add to its value's: copies of a branch, of the free list and of their roots.
+/// Number of bytes that a put may need in addition to its value, for copies of branch pages, the free list and their
+/// roots.
 const PUT_OVERHEAD: u64 = 1 << 20;
 
 /// An open LMDB environment.
@@ -57,18 +61,18 @@ pub struct LmdbEngine {
     directory: PathBuf,
     space: Space,
     map_size: u64,
-    /// Set for a writable map.
+    /// Present only for a writable map.
     blocks: Option<Blocks>,
 }
 
-/// The disk blocks of a writable map. Its file is as long as the map and sparse; a write to a hole that a full device
-/// cannot fill causes a `SIGBUS`, which ends the process without a message. So blocks are allocated before each put,
-/// when a full device is an ordinary error.
+/// The disk blocks of a writable map. The map's file is as long as the map, but sparse. Writing to a hole that a full
+/// device cannot fill causes a `SIGBUS`, which ends the process without a message. So blocks are allocated before each
+/// put, where a full device results in an ordinary error.
 #[derive(Debug)]
 struct Blocks {
     file: File,
     page_len: u64,
-    /// End of the allocated blocks in the file, in bytes. Written only while holding LMDB's writer lock.
+    /// End of the allocated blocks in the file, in bytes. It is written only while LMDB's writer lock is held.
     end: AtomicU64,
 }
 
@@ -82,7 +86,7 @@ impl Blocks {
         if end <= self.end.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // On a nearly full device, the remaining blocks are allocated as each put needs them.
+        // On a nearly full device, only the blocks that each put needs are allocated.
         let chunk = end.next_multiple_of(CHUNK);
         let exact = || self.allocate(end).map(|()| end);
         let allocated = self.allocate(chunk).map(|()| chunk).or_else(|_| exact());
@@ -92,11 +96,10 @@ impl Blocks {
     }
 
     fn allocate(&self, end: u64) -> io::Result<()> {
-        // SAFETY: a plain system call on a file that is open for writing.
+        // SAFETY: this is a plain system call on a file that is open for writing.
         let done = unsafe { libc::fallocate(self.file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, 0, end as i64) } == 0;
         let error = io::Error::last_os_error();
-        // A file system without fallocate (some network file systems) does not support this; LMDB then writes without
-        // it.
+        // Some file systems (for example, some network file systems) lack fallocate; LMDB then writes without it.
         let is_done = done || error.raw_os_error() == Some(libc::EOPNOTSUPP);
         is_done.then_some(()).ok_or(error)
     }
@@ -140,7 +143,7 @@ fn cannot_open(directory: &Path, error: &Error) -> EngineError {
 impl LmdbEngine {
     fn failure(&self, error: &Error) -> Failure {
         match error {
-            // Reported by mdb_page_alloc, even in a commit, which then aborts before it writes (mdb_txn_commit).
+            // mdb_page_alloc reports this, even during a commit, which then aborts before it writes (mdb_txn_commit).
             Error::Mdb(MdbError::MapFull) => {
                 let message = format!("{error}: set an lmdb.mapsize above {}", self.map_size);
                 Failure::new(Status::NoSpace, message).refusal()
@@ -153,14 +156,14 @@ impl LmdbEngine {
 
     fn commit(&self, change: impl FnOnce(&mut ::heed::RwTxn<'_>) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut transaction = self.env.write_txn().map_err(|error| self.failure(&error).refusal())?;
-        // A dropped transaction is aborted: mdb_txn_abort "abandons all the operations of the transaction". A failed
-        // commit may have written its pages.
+        // Dropping a transaction aborts it: mdb_txn_abort "abandons all the operations of the transaction". A commit
+        // that failed, however, may have written its pages.
         change(&mut transaction).map_err(Failure::refusal)?;
         transaction.commit().map_err(|error| self.failure(&error))
     }
 
-    /// Allocates blocks for a put of `len` bytes. Under the writer lock, so the last page is still the last when it is
-    /// used.
+    /// Allocates blocks for a put of `len` bytes. It is called under the writer lock, so the last page is still the
+    /// last page when it is used.
     fn reserve(&self, len: usize) -> Result<(), Failure> {
         let Some(blocks) = &self.blocks else { return Ok(()) };
         let used = (self.env.info().last_page_number as u64 + 1) * blocks.page_len;
@@ -193,9 +196,9 @@ impl KeyValue for LmdbEngine {
         let open_failed = |error: Error| cannot_open(&directory, &error);
         let mut builder = EnvOpenOptions::new();
         builder.map_size(map_size as usize).max_dbs(1).max_readers((options.clients + SPARE_READERS) as u32);
-        // SAFETY: the flags reduce only durability, never locking, and only LMDB changes the mapped file.
+        // SAFETY: the flags reduce durability but never locking, and only LMDB changes the mapped file.
         let env = unsafe { builder.flags(flags(options.durability)).open(&directory) }.map_err(open_failed)?;
-        // A database larger than requested gets the map that it needs.
+        // A database that is larger than the requested map gets the map that it needs.
         let map_size = env.info().map_size as u64;
         let blocks = match options.durability {
             Durability::None => Some(Blocks::new(&env).map_err(open_failed)?),
@@ -203,7 +206,7 @@ impl KeyValue for LmdbEngine {
         };
         let reader = env.read_txn().map_err(open_failed)?;
         let known = env.open_database(&reader, Some(&options.table)).map_err(open_failed)?;
-        // A handle opened in a read transaction is the environment's only after that transaction has committed.
+        // A handle opened in a read transaction belongs to the environment only after that transaction has committed.
         reader.commit().map_err(open_failed)?;
         let table = match known {
             Some(table) => table,
@@ -223,7 +226,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn guarantee(&self) -> Guarantee {
-        // LMDB's asynchronous mode still survives the process: LMDB has no weaker level.
+        // Even in LMDB's asynchronous mode, writes survive the end of the process: LMDB has no weaker level.
         let (durability, how) = match self.durability {
             Durability::None => (Durability::Os, "writable map, not synced; lost only with the machine"),
             Durability::Os => (Durability::Os, "pages written at each commit, not synced"),
@@ -233,7 +236,7 @@ impl KeyValue for LmdbEngine {
         Guarantee::new(durability, how)
             .fact("version", format!("{}.{}.{} (heed {HEED})", lmdb.major, lmdb.minor, lmdb.patch))
             .fact("directory", self.directory.display().to_string())
-            // All its memory is the kernel's page cache.
+            // The only memory that LMDB uses is the kernel's page cache.
             .fact("cache_bytes", "0")
             .fact("map_bytes", self.map_size.to_string())
             .fact("compression", "none")
@@ -268,7 +271,7 @@ impl KeyValue for LmdbEngine {
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let failed = |error: Error| self.failure(&error);
         let reader = self.env.read_txn().map_err(failed)?;
-        // LMDB cannot seek to an empty key, which precedes every record.
+        // LMDB cannot seek to an empty key, which would precede every record.
         let first = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
         let range = (first, Bound::Unbounded);
         for entry in self.table.range(&reader, &range).map_err(failed)?.take(count) {
@@ -285,7 +288,7 @@ impl KeyValue for LmdbEngine {
     }
 
     fn close(self) -> Result<(), EngineError> {
-        // A load that took hours must not be lost with the machine because its writes were not synced.
+        // The result of a load that took hours must not be lost in a machine crash because its writes were not synced.
         self.settle()?;
         self.env.prepare_for_closing().wait();
         Ok(())

@@ -1,7 +1,9 @@
-//! Connection attempts to a node that refuses connections: their frequency, and the fate of operations until one succeeds.
+//! Attempts to connect to a node that refuses connections: how often they are made, and what happens to operations
+//! until an attempt succeeds.
 //!
-//! All sessions of an engine share one [`Node`] for each server. A thousand clients that lose their connections make one
-//! attempt at a time, and the number of operations that fail does not depend on the number of clients.
+//! All sessions of an engine share one [`Node`] for each server. So even if a thousand clients lose their connections,
+//! they make only one attempt at a time, and the number of operations that fail does not depend on the number of
+//! clients.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -18,11 +20,11 @@ use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 use crate::session::ConnectionAttempts;
 
-/// The property of every networked store that Loadstone drives with its own client.
+/// A property of all networked stores that Loadstone drives with its own client.
 pub const RECONNECT: Property = setting("reconnect");
 const HINT: &str = "write reconnect=constant(500ms), or reconnect=exponential(1s,60s) as most drivers do";
 /// Each delay is drawn from this range around its nominal length, as in Cassandra's Java driver
-/// (`ExponentialReconnectionPolicy`), so that engines do not attempt at the same time.
+/// (`ExponentialReconnectionPolicy`), so that different engines do not make attempts at the same time.
 const JITTER: f64 = 0.15;
 const DEFAULT: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(86_400);
@@ -32,7 +34,7 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 pub enum Reconnect {
     /// A constant delay.
     Constant(Duration),
-    /// The first delay, doubled after each failed attempt, up to the second.
+    /// The first delay is doubled after each failed attempt, up to the second.
     Exponential(Duration, Duration),
 }
 
@@ -69,7 +71,7 @@ impl Reconnect {
         }
     }
 
-    /// The delay after this many consecutive failed attempts; `random` is in [0, 1).
+    /// The delay after this number of consecutive failed attempts; `random` is in [0, 1).
     fn delay(self, failures: u32, random: f64) -> Duration {
         let nominal = match self {
             Self::Constant(delay) => delay,
@@ -79,7 +81,7 @@ impl Reconnect {
     }
 }
 
-/// A positive length of time: `500ms`, `1s`, `2m`.
+/// Parses a positive duration such as `500ms`, `1s` or `2m`.
 fn parse_delay(text: &str) -> Option<Duration> {
     let text = text.trim();
     let (number, unit_ms) = [("ms", 1), ("s", 1_000), ("m", 60_000)]
@@ -93,9 +95,9 @@ fn parse_delay(text: &str) -> Option<Duration> {
 enum Reach {
     /// The last attempt succeeded.
     Up,
-    /// A connection broke, one attempt failed, or the last one timed out.
+    /// A connection broke, or a single attempt failed, or the last attempt timed out.
     Unknown,
-    /// The last attempts failed, the latest of them with this failure.
+    /// The last attempts failed, most recently with this failure.
     Down(Failure),
 }
 
@@ -111,7 +113,7 @@ struct State {
     probing: bool,
 }
 
-/// The state of a server, shared by the sessions of an engine.
+/// The state of a server, shared by all sessions of an engine.
 #[derive(Debug)]
 pub struct Node {
     reconnect: Reconnect,
@@ -119,14 +121,14 @@ pub struct Node {
     state: Mutex<State>,
     changed: Notify,
     losses: AtomicU64,
-    /// The number of losses when a session last confirmed an open connection.
+    /// The number of losses at the time when a session last confirmed that its connection was open.
     confirmed: AtomicU64,
     attempted: AtomicU64,
     failed: AtomicU64,
 }
 
 impl Node {
-    /// A node that is assumed to be up.
+    /// Creates a node that is assumed to be up.
     pub fn new(reconnect: Reconnect) -> Arc<Self> {
         let state = State {
             reach: Reach::Up,
@@ -152,14 +154,14 @@ impl Node {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes whenever a connection breaks or an attempt fails: a session must then check whether its own connection is
-    /// still open.
+    /// A number that changes whenever a connection breaks or an attempt fails. A session must then check whether its
+    /// own connection is still open.
     #[inline]
     pub fn losses(&self) -> u64 {
         self.losses.load(Ordering::Relaxed)
     }
 
-    /// The attempts made so far.
+    /// The number of attempts so far.
     pub fn attempts(&self) -> ConnectionAttempts {
         ConnectionAttempts {
             attempted: self.attempted.load(Ordering::Relaxed),
@@ -167,13 +169,14 @@ impl Node {
         }
     }
 
-    /// How often the node has come back. A connection is opened in one generation.
+    /// How many times the node has become reachable again. Each connection belongs to the generation in which it was
+    /// opened.
     pub fn generation(&self) -> u64 {
         self.state().generation
     }
 
-    /// Notes that a connection of a generation broke. The next attempt may be made at once, but only one. If the
-    /// generation is older, the connection broke in an outage that has ended.
+    /// Records that a connection of this generation broke. The next attempt may be made immediately, but only one. If
+    /// the generation is older than the current one, the connection broke in an outage that has already ended.
     #[cold]
     pub fn lose_connection(&self, generation: u64) {
         self.losses.fetch_add(1, Ordering::Relaxed);
@@ -184,16 +187,16 @@ impl Node {
         }
     }
 
-    /// Confirms that a session's connection is open after this number of losses. The node is then reachable, although
-    /// attempts to connect failed.
+    /// Confirms that a session's connection is open after this number of losses. The node is then reachable, even
+    /// though attempts to connect have failed.
     #[cold]
     pub fn confirm_connection(&self, losses: u64) {
         self.confirmed.store(losses, Ordering::Relaxed);
     }
 
-    /// The failure of the last attempt while the node refuses connections and no session has one: operations fail with
-    /// it at once. A client without a connection must not fail quickly while other clients are served: it would take
-    /// their operations.
+    /// The failure of the last attempt, while the node refuses connections and no session has an open connection.
+    /// Operations then fail immediately with this failure. If other clients are being served, a client without a
+    /// connection must not fail quickly, because it would use up their operations.
     pub fn refusal(&self) -> Option<Failure> {
         match &self.state().reach {
             Reach::Down(failure) if self.confirmed.load(Ordering::Relaxed) != self.losses() => Some(failure.clone()),
@@ -201,11 +204,11 @@ impl Node {
         }
     }
 
-    /// Waits until an attempt may be made: at once while the node is up, otherwise one attempt at a time, with the
-    /// policy's delays.
+    /// Waits until an attempt may be made: immediately while the node is up, otherwise one attempt at a time, with the
+    /// delays of the policy.
     pub async fn wait_for_turn(&self) -> Turn<'_> {
         loop {
-            // Created first: it notices every later change.
+            // The notification is created first, so that it notices any later change.
             let changed = self.changed.notified();
             let next = match self.take_turn() {
                 Ok(turn) => return turn,
@@ -218,7 +221,7 @@ impl Node {
         }
     }
 
-    /// A turn, or the time of the next one; `None`: an attempt is in flight.
+    /// Returns a turn, or the time of the next turn; `None` means that an attempt is in flight.
     fn take_turn(&self) -> Result<Turn<'_>, Option<Instant>> {
         let mut state = self.state();
         let exclusive = !matches!(state.reach, Reach::Up);
@@ -235,8 +238,9 @@ impl Node {
         Ok(Turn { node: self, exclusive, ended: false })
     }
 
-    /// Opens a connection for a session. While the node refuses connections it fails at once, and a background task continues
-    /// the attempts. While it is unknown whether the node answers, the session waits for an attempt, for `limit` at most.
+    /// Opens a connection for a session. While the node refuses connections, this fails immediately, and a background
+    /// task continues the attempts. While it is unknown whether the node responds, the session waits for an attempt,
+    /// but at most for `limit`.
     #[cold]
     pub async fn connect<C, F>(self: &Arc<Self>, open: F, limit: Duration) -> Result<C, Failure>
     where
@@ -245,7 +249,7 @@ impl Node {
     {
         let end = Instant::now() + limit;
         loop {
-            // Created first: it notices every later change.
+            // The notification is created first, so that it notices any later change.
             let changed = self.changed.notified();
             if let Some(refusal) = self.refusal() {
                 self.probe(open);
@@ -270,7 +274,7 @@ impl Node {
         }
     }
 
-    /// Makes attempts in the background until the node is up, unless a task already does.
+    /// Makes attempts in the background until the node is up, unless a task is already doing so.
     fn probe<C, F>(self: &Arc<Self>, open: F)
     where
         C: 'static,
@@ -296,11 +300,12 @@ fn new_timeout(limit: Duration) -> Failure {
     Failure::new(Status::Timeout, message).connecting(ConnectError::Other)
 }
 
-/// Ends with its task, even if the task's executor ends first.
+/// Marks the node as being probed. The mark is removed when the task ends, even if the task's executor ends first.
 struct Probing(Arc<Node>);
 
 impl Probing {
-    /// Whether the node is up. Decided together with the flag, so that a node lost right afterwards gets another task.
+    /// Whether the node is up. The decision and the change of the flag are a single step, so that a node that is lost
+    /// immediately afterwards gets a new task.
     fn end_if_up(&self) -> bool {
         let mut state = self.0.state();
         state.probing = !matches!(state.reach, Reach::Up);
@@ -314,7 +319,7 @@ impl Drop for Probing {
     }
 }
 
-/// The right to one attempt. An attempt that is dropped neither succeeded nor failed.
+/// The right to make one attempt. An attempt that is dropped has neither succeeded nor failed.
 #[derive(Debug)]
 pub struct Turn<'a> {
     node: &'a Node,
@@ -323,7 +328,7 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Makes the attempt. A failure of any kind means that nothing was sent to the node.
+    /// Makes the attempt. Whatever the failure, nothing was sent to the node.
     pub async fn attempt<C>(self, open: impl AsyncFn() -> Result<C, Failure>) -> Result<C, Failure> {
         let opened = open().await.map_err(|failure| match failure.connect {
             Some(_) => failure,
@@ -348,12 +353,12 @@ impl Turn<'_> {
                 node.losses.fetch_add(1, Ordering::Relaxed);
                 state.failures = state.failures.saturating_add(1);
                 let random = node.random.hash_one(node.attempted.load(Ordering::Relaxed)) as f64 / u64::MAX as f64;
-                // One handshake may fail while the node is up: the second attempt follows at once, and operations wait
-                // for it.
+                // A single handshake may fail even though the node is up. So the second attempt follows immediately,
+                // and operations wait for it.
                 let first = state.failures == 1;
                 let delay = node.reconnect.delay(state.failures - 1, random);
                 state.next = Instant::now() + if first { Duration::ZERO } else { delay };
-                // A node that does not answer may still do so: it has not refused anything.
+                // A node that does not answer in time may still do so, because it has not refused anything.
                 let silent = failure.status == Status::Timeout;
                 state.reach = if first || silent { Reach::Unknown } else { Reach::Down(failure.clone()) };
             }

@@ -1,8 +1,8 @@
-//! redb, compiled in: a copy-on-write B+ tree in one file, one writer at a time.
+//! redb, compiled in: a copy-on-write B+ tree in one file, with one writer at a time.
 //!
-//! redb itself has two levels: a commit is synced, or it stays in memory. The intermediate level, `os`, is a storage
-//! back end that leaves syncing to the kernel: each commit still writes its pages, so they are in the page cache and
-//! outlive the process.
+//! redb itself has two durability levels: a commit is either synced or stays in memory. The intermediate level, `os`,
+//! uses a storage back end that leaves syncing to the kernel. Each commit still writes its pages, so they are in the
+//! page cache and survive the end of the process.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -20,7 +20,7 @@ use crate::guarantee::Guarantee;
 use crate::key_value::{KeyValue, KeyValueStore};
 use crate::options::{Durability, Options};
 
-/// The version of redb.
+/// The version of redb that is compiled in.
 pub const VERSION: &str = "4.5.0";
 
 /// The redb store.
@@ -28,10 +28,10 @@ pub type Redb = KeyValueStore<RedbEngine>;
 
 const ENGINE: Engine = Engine { store: "redb", name: "redb", marker: "loadstone.redb" };
 
-/// redb's own default, repeated here because it cannot be queried.
+/// redb's default, repeated here because redb cannot be queried for it.
 const CACHE_BYTES_DEFAULT: u64 = 1 << 30;
 
-/// A file whose writes reach the page cache; the kernel syncs it.
+/// A file whose writes reach the page cache and are synced only by the kernel.
 #[derive(Debug)]
 struct Unsynced(FileBackend);
 
@@ -60,7 +60,7 @@ impl StorageBackend for Unsynced {
         self.0.close()
     }
 
-    // Without these six, two processes could open one file.
+    // Without the following six functions, two processes could open the same file.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         self.0.try_lock_range(start, end)
     }
@@ -122,13 +122,13 @@ impl RedbEngine {
         self.space.failure(error.to_string(), cause(&error))
     }
 
-    /// A failure before the commit. An aborted transaction is rolled back ("All writes performed in this transaction
-    /// will be rolled back"), and a dropped one is aborted. A failed commit may have written.
+    /// A failure before the commit. Aborting a transaction rolls it back ("All writes performed in this transaction
+    /// will be rolled back"), and dropping a transaction aborts it. A commit that failed, however, may have written.
     fn failure_before_commit(&self, error: impl Into<Error>) -> Failure {
         self.failure(error).refusal()
     }
 
-    /// One commit with the requested durability.
+    /// Commits a change with the requested durability.
     fn commit(
         &self,
         change: impl FnOnce(&mut ::redb::Table<'_, &'static [u8], &'static [u8]>) -> Result<(), ::redb::StorageError>,
@@ -143,7 +143,7 @@ impl RedbEngine {
         transaction.commit().map_err(|error| self.failure(error))
     }
 
-    /// Creates the table, or reports that a run's table is missing.
+    /// Creates the table, or reports that the table that a run needs is missing.
     fn check_table(&self, create: bool) -> Result<(), EngineError> {
         let failed = |error: Error| ENGINE.cannot_open(&self.directory, &error.to_string(), cause(&error));
         let opened = self.database.begin_read().map_err(|e| failed(e.into()))?.open_table(self.definition()).map(drop);
@@ -241,10 +241,10 @@ impl KeyValue for RedbEngine {
     }
 
     fn settle(&self) -> Result<(), EngineError> {
-        // A durable commit also writes earlier commits that are in memory, even if it changes nothing itself.
+        // A durable commit also writes earlier commits that are in memory, even if it changes nothing.
         let committed = self.database.begin_write().map_err(Error::from).and_then(|t| t.commit().map_err(Error::from));
         committed.map_err(|error| self.cannot_write(&self.failure(error).message))?;
-        // redb's locks belong to its own open file, so opening and closing it again does not release any of them.
+        // redb's locks belong to redb's own open file, so opening the file again and closing it releases none of them.
         let synced = File::open(self.directory.join(ENGINE.marker)).and_then(|file| file.sync_all());
         synced.map_err(|error| self.cannot_write(&error))
     }

@@ -1,4 +1,4 @@
-//! Common code of stores that reach a server by host and port.
+//! Code that is common to stores that reach a server by host and port.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -11,8 +11,8 @@ use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::options::Options;
 
-/// A server's host and port in the user's notation, and its addresses. Names are resolved once, when a store is opened:
-/// a client that reconnects must not wait for a name server.
+/// A server's host and port as the user wrote them, and the server's addresses. Names are resolved only once, when a
+/// store is opened, because a client that reconnects must not wait for a name server.
 #[derive(Clone, Debug)]
 pub struct Server {
     host: String,
@@ -30,7 +30,7 @@ impl fmt::Display for Server {
 }
 
 impl Server {
-    /// Resolves the name. `property` is the property in which the user set it.
+    /// Resolves the name. `property` is the property that contains it.
     pub fn find(host: &str, port: u16, property: &str) -> Result<Self, EngineError> {
         let mut server = Self { host: host.to_owned(), port, addresses: Vec::new() };
         match (host, port).to_socket_addrs() {
@@ -47,17 +47,17 @@ impl Server {
         EngineError::failed(format!("cannot find the host of {self}: {why}")).hint(format!("check {property}"))
     }
 
-    /// The host in the user's notation.
+    /// The host as the user wrote it.
     pub fn host(&self) -> &str {
         &self.host
     }
 
-    /// The port as the user named it.
+    /// The port as the user wrote it.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Whether it was named by this host and port.
+    /// Whether this host and port are how the server was named.
     pub fn is_at(&self, host: &str, port: u16) -> bool {
         self.host == host && self.port == port
     }
@@ -68,7 +68,7 @@ impl Server {
     }
 }
 
-/// The failure of an attempt to connect.
+/// The failure for an unsuccessful attempt to connect.
 pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
     let why = ConnectError::from_io(error);
     let status = match why {
@@ -79,7 +79,7 @@ pub fn unreachable(server: &Server, error: &std::io::Error) -> Failure {
     Failure::new(status, format!("cannot connect to {server}: {error}")).connecting(why)
 }
 
-/// The hint for a failed connection; `start` explains how to start the server.
+/// The hint for a connection failure; `start` explains how to start the server.
 pub fn connect_hint(failure: &Failure, start: &str) -> String {
     match failure.connect {
         Some(ConnectError::FilesExhausted) => "raise the limit with ulimit -n: each client has a connection".to_owned(),
@@ -91,7 +91,8 @@ pub fn connect_hint(failure: &Failure, start: &str) -> String {
 }
 
 /// A session's last failure: its message for `last_error`, whether it was a refusal, and whether the session pauses
-/// before the next operation. After a failed connection attempt, the next operation would fail as fast.
+/// before the next operation. The pause is needed after a failed attempt to connect, because the next operation would
+/// fail just as fast.
 #[derive(Debug, Default)]
 pub struct LastFailure {
     message: Option<String>,
@@ -101,7 +102,7 @@ pub struct LastFailure {
 }
 
 impl LastFailure {
-    /// The status of an operation; stores a failure.
+    /// The status of an operation. A failure is stored.
     #[inline]
     pub fn status(&mut self, result: Result<Status, Failure>) -> Status {
         result.unwrap_or_else(|failure| {
@@ -117,24 +118,24 @@ impl LastFailure {
         })
     }
 
-    /// Pauses once, if there is a reason.
+    /// Pauses once, if the last failure requires it.
     pub async fn pause(&mut self) {
         if std::mem::take(&mut self.rests) {
             tokio::time::sleep(NAP).await;
         }
     }
 
-    /// Whether the failed operation sent nothing.
+    /// Whether the last operation failed without sending anything.
     pub fn unsent(&self) -> bool {
         self.unsent
     }
 
-    /// The session's answer to `is_refusal`. A write that found no record to change wrote nothing.
+    /// The session's result for `is_refusal`. A write that found no record to change has written nothing.
     pub fn is_refusal(&self, status: Status) -> bool {
         status == Status::NotFound || self.refused
     }
 
-    /// The message of the failure; it is returned once.
+    /// The message of the failure, which is returned only once.
     pub fn message(&mut self) -> Option<String> {
         self.message.take()
     }
@@ -152,19 +153,19 @@ pub fn is_open(stream: &impl AsRawFd) -> bool {
 /// Whether the peer has closed the connection, possibly after bytes that have not been read.
 pub fn is_ended(stream: &impl AsRawFd) -> bool {
     let mut event = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
-    // SAFETY: one entry, with an open descriptor.
+    // SAFETY: the call receives a single entry with an open descriptor.
     let ready = unsafe { libc::poll(&raw mut event, 1, 0) };
     ready != 0
 }
 
-/// Queries a server while its store is opened, outside any executor.
+/// Queries a server while its store is being opened, outside any executor.
 pub fn asking<T>(question: impl Future<Output = Result<T, EngineError>>) -> Result<T, EngineError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime.map_err(|error| EngineError::failed(format!("cannot start an executor: {error}")))?;
     tokio::task::LocalSet::new().block_on(&runtime, question)
 }
 
-/// A time limit in milliseconds: a property that must be above 0, since every wait has an end.
+/// A time limit in milliseconds. The property must be above 0, because every wait needs a limit.
 pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Duration, EngineError> {
     let Some(text) = options.get(name) else { return Ok(Duration::from_millis(default)) };
     match text.parse() {
@@ -174,7 +175,7 @@ pub fn milliseconds(options: &Options, name: &str, default: u64) -> Result<Durat
     }
 }
 
-/// A property that is true or false.
+/// The value of a property that must be true or false.
 pub fn boolean(options: &Options, name: &str, default: bool) -> Result<bool, EngineError> {
     match options.get(name).map(str::to_ascii_lowercase).as_deref() {
         None => Ok(default),

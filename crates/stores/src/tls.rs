@@ -23,7 +23,7 @@ use verification::{Verifier, failure_of};
 pub use properties::{Properties, Request, Verify};
 pub use stream::{Stream, encryption};
 
-/// The encryption of a store's connections.
+/// How a store's connections are encrypted.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ClientConfig>,
@@ -31,7 +31,7 @@ pub struct Tls {
     verify: Verify,
 }
 
-// The configuration contains keys.
+// The configuration contains keys, so it is not printed.
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).field("verify", &self.verify).finish_non_exhaustive()
@@ -39,7 +39,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads the files. `hosts` are the servers in the user's notation: a certificate may have any of these names.
+    /// Reads the files. `hosts` are the servers as the user wrote them; a certificate may have any of these names.
     fn new(request: &Request, names: Properties, hosts: &[String]) -> Result<Self, EngineError> {
         let verify = request.verify.unwrap_or(Verify::Full);
         let provider = Arc::new(ring::default_provider());
@@ -102,13 +102,13 @@ impl Tls {
         Ok(Self { config: Arc::new(config), name, verify })
     }
 
-    /// The extent of the verification.
+    /// How much is verified.
     #[cfg(test)]
     pub fn verify(&self) -> Verify {
         self.verify
     }
 
-    /// The name to verify on a server.
+    /// The name that the certificate of a server must have.
     fn server_name(&self, host: &str) -> Result<ServerName<'static>, Failure> {
         match &self.name {
             Some(name) => Ok(name.clone()),
@@ -119,7 +119,7 @@ impl Tls {
         }
     }
 
-    /// Encrypts a connection. `place` is the server's name in messages.
+    /// Encrypts a connection. `place` is the name of the server in messages.
     pub async fn connect<S>(&self, stream: S, host: &str, place: &str) -> Result<TlsStream<S>, Failure>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -129,14 +129,14 @@ impl Tls {
         connected.map_err(|error| failure_of(&error, place))
     }
 
-    /// The failure of a server that did not finish the handshake in time.
+    /// The failure if a server did not complete the handshake in time.
     pub fn timeout(place: &str, late: &dyn fmt::Display) -> Failure {
         Failure::new(Status::Timeout, format!("no TLS handshake with {place}: {late}"))
             .connecting(ConnectError::Tls(TlsFault::Plain))
     }
 }
 
-/// The fact about encryption in results.
+/// The fact about encryption that is reported with a result.
 pub fn fact(tls: Option<&Tls>, encryption: Option<&str>) -> String {
     match tls {
         None => "none".to_owned(),

@@ -1,12 +1,14 @@
 /*
- * A fake libhse: the calls of hse.h that the store uses, over one sorted array in memory.
+ * A fake libhse: the functions of hse.h that the store uses, implemented on a sorted array in memory.
  *
- * HSE comes in no package, so machines that run the tests do not have it. What the store relies on is imitated as it
- * was seen on HSE 3.0.0: errno values, parameters that are refused by name, values that are cut to the buffer, one KVDB
- * at a time. A KVDB is the file `fake.journal` in its home, flushed by sync and close; `kvdb.meta` tells a home.
+ * HSE comes in no package, so machines that run the tests do not have it. The behaviour on which the store relies is
+ * imitated as it was observed with HSE 3.0.0: errno values, parameters that are refused by name, values that are
+ * truncated to the buffer, one KVDB at a time. A KVDB is the file `fake.journal` in its home directory, which sync and
+ * close flush; a home directory is recognized by `kvdb.meta`.
  *
- * Each call is written, one a line, to the file named like this library with `.calls` appended. A put of the key
- * "!space" fills the device. With -DHSE_2 it is HSE 2, whose global parameters have other names.
+ * Each call is written on a separate line to a file with the name of this library plus `.calls`. A put of the key
+ * "!space" fills the device. With -DHSE_2, the library behaves like HSE 2, whose global parameters have different
+ * names.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +29,7 @@ typedef uint64_t hse_err_t;
 #define VALUE_LEN_MAX (1024 * 1024)
 #define NAME_LEN_MAX 32
 #define KVS_MAX 16
-/* An error is no errno: HSE packs its source line into it. */
+/* An error is not an errno: HSE packs its source line into it. */
 #define FAIL(number) (UINT64_C(0xfa4e00000000) | (uint64_t)(number))
 
 struct record {
@@ -54,7 +56,7 @@ struct hse_kvdb {
 
 struct hse_kvs_cursor {
     struct hse_kvs *kvs;
-    /* Copies: what a cursor has read stays, whatever is written meanwhile. */
+    /* Copies, because data that a cursor has read stays valid whatever is written in the meantime. */
     char key[KEY_LEN_MAX], *value;
     size_t key_len;
     bool inclusive;
@@ -96,7 +98,7 @@ called_with(const char *what, size_t count, const char *const *values)
     called("%s", line);
 }
 
-/* Copies the value of a parameter if `values` sets it. */
+/* Copies the value of a parameter if `values` contains it. */
 static void
 take(char *out, size_t size, const char *name, size_t count, const char *const *values)
 {
@@ -107,7 +109,7 @@ take(char *out, size_t size, const char *name, size_t count, const char *const *
             snprintf(out, size, "%s", values[i] + len + 1);
 }
 
-/* HSE refuses a whole call for one name that it does not know. */
+/* HSE refuses the whole call if there is even one name that it does not know. */
 static hse_err_t
 refuse(const char *const *known, size_t count, const char *const *values)
 {
@@ -169,7 +171,7 @@ hse_fini(void)
     initialised = false;
 }
 
-/* The position of a key, or of the first one after it. */
+/* The position of a key, or of the first key that follows it. */
 static size_t
 position(const struct hse_kvs *kvs, const void *key, size_t len, bool *exact)
 {
@@ -230,7 +232,7 @@ delete(struct hse_kvs *kvs, const void *key, size_t key_len)
     memmove(&kvs->records[at], &kvs->records[at + 1], (--kvs->count - at) * sizeof *kvs->records);
 }
 
-/* One change: to which KVS, what kind ('c'reate, 'p'ut, 'd'elete), and two texts with their lengths. */
+/* A change: the KVS, the type ('c'reate, 'p'ut, 'd'elete), and two texts with their lengths. */
 static void
 note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void *value, size_t value_len)
 {
@@ -242,7 +244,7 @@ note(struct hse_kvs *kvs, char kind, const void *key, size_t key_len, const void
         fwrite(value, 1, value_len, kvdb->journal);
 }
 
-/* Returns the length of what is whole: a process that was killed leaves half a change at the end. */
+/* Returns the length of the complete changes: a process that was killed may leave a partial change at the end. */
 static long
 replay(FILE *journal)
 {
@@ -344,7 +346,7 @@ hse_kvdb_close(struct hse_kvdb *handle)
     called("kvdb_close");
     for (size_t i = 0; i < handle->count; i++)
         if (handle->kvs[i].open)
-            abort(); /* HSE wants its KVSs closed first. */
+            abort(); /* HSE requires that its KVSs are closed first. */
     failed = fclose(handle->journal);
     for (size_t i = 0; i < handle->count; i++) {
         for (size_t j = 0; j < handle->kvs[i].count; j++) {
@@ -371,7 +373,7 @@ hse_kvdb_sync(struct hse_kvdb *handle, unsigned flags)
 
     called("kvdb_sync %u", flags);
     if (handle->full)
-        abort(); /* HSE 3.0.0 may wait for ever once its journal has failed. */
+        abort(); /* HSE 3.0.0 may wait forever after its journal has failed. */
     pthread_mutex_lock(&lock);
     saved = !writable() ? FAIL(EROFS) : fflush(handle->journal) ? FAIL(errno) : 0;
     pthread_mutex_unlock(&lock);
@@ -491,7 +493,7 @@ hse_kvs_get(
         size_t copied = record->value_len < size ? record->value_len : size;
 
         memcpy(buffer, record->value, copied);
-        /* Compressed and still in memory, HSE 3.0.0 tells what it copied, not what there is. */
+        /* For a compressed value in memory, HSE 3.0.0 reports the length of the copied part, not of the whole value. */
         *value_len = kvs->compress ? copied : record->value_len;
     }
     pthread_mutex_unlock(&lock);
@@ -538,7 +540,7 @@ hse_kvs_cursor_seek(
     if (flags || found || found_len)
         return FAIL(EINVAL);
     if (len > KEY_LEN_MAX)
-        abort(); /* HSE 3.0.0 copies it all into a buffer of this size. */
+        abort(); /* HSE 3.0.0 copies the whole key to a buffer of this size. */
     memcpy(cursor->key, key, len);
     cursor->key_len = len;
     cursor->inclusive = true;

@@ -1,4 +1,4 @@
-//! The guide to writing a store links to two examples: they must compile and work.
+//! The guide to writing a store links to two examples, which must compile and work.
 
 #[allow(dead_code, reason = "its main")]
 #[path = "../examples/embedded.rs"]
@@ -32,7 +32,7 @@ fn the_guide_links_to_the_examples() {
     }
 }
 
-/// Requirements on both examples.
+/// The requirements that both examples must meet.
 async fn works<S: Session>(session: &mut S, scans: bool) {
     let mut read = Row::default();
     assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::NotFound);
@@ -81,7 +81,7 @@ fn the_networked_example_works() {
         assert_eq!(session.insert(b"quit", &row(&[])).await, Status::Error);
         assert_eq!(session.last_error().as_deref(), Some("memcached answers: SERVER_ERROR bye"));
         serving.join().unwrap();
-        // The server has ended: every request gets an answer, and none panics.
+        // The server has exited: every request must return a status, and none may panic.
         let mut read = Row::default();
         assert_eq!(session.read(b"user1", Projection::All, &mut read).await, Status::ServiceUnavailable);
         assert_eq!(session.delete(b"user1").await, Status::ServiceUnavailable);
@@ -90,7 +90,7 @@ fn the_networked_example_works() {
     });
 }
 
-/// The part of memcached that the example needs; a key `quit` ends it.
+/// The part of memcached that the example needs. A key `quit` ends the server.
 fn serve(stream: &TcpStream) {
     let mut reader = BufReader::new(stream);
     let mut table: HashMap<String, Vec<u8>> = HashMap::new();

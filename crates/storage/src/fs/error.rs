@@ -1,4 +1,4 @@
-//! Errors of file systems: the file, the offset, and a remedy.
+//! Errors of file systems, with the file, the offset and a remedy.
 
 use std::fmt;
 use std::io;
@@ -6,14 +6,14 @@ use std::io;
 use loadstone_load::Status;
 use loadstone_session::EngineError;
 
-/// The type of a failure.
+/// The type of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The file does not exist.
     NotFound,
     /// The file already exists.
     AlreadyExists,
-    /// Not allowed: permissions, a read-only file system.
+    /// The action is not allowed, because of permissions or a read-only file system.
     Forbidden,
     /// The device or the quota is full.
     NoSpace,
@@ -21,33 +21,33 @@ pub enum ErrorKind {
     Unsupported,
     /// The request is not valid.
     Invalid,
-    /// The file system does not answer, or lacks servers.
+    /// The file system does not respond, or has too few servers.
     Unavailable,
-    /// No answer in time.
+    /// There was no response in time.
     Timeout,
-    /// The end of the file was lost. The writer is at the end of the remaining file: the bytes after it must be written
+    /// The end of the file was lost. The writer is at the end of the remaining file, and must write the lost bytes
     /// again.
     Rewound,
-    /// The bytes differ from the bytes written, according to a checksum or to Loadstone's own comparison.
+    /// The bytes differ from the bytes written, according to a checksum or Loadstone's own comparison.
     Corrupt,
     /// Something else.
     Other,
 }
 
-/// A failure of a file system.
+/// An error of a file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsError {
-    /// Its kind.
+    /// Its type.
     pub kind: ErrorKind,
     /// The action that failed: `write`, `open` …
     pub action: &'static str,
     /// The file or directory.
     pub path: String,
-    /// The offset in it, if known.
+    /// The offset in the file, if known.
     pub offset: Option<u64>,
     /// The file system's own message.
     pub message: String,
-    /// A remedy.
+    /// A remedy, if there is a known remedy.
     pub hint: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for FsError {
 impl std::error::Error for FsError {}
 
 impl FsError {
-    /// A failure with its message.
+    /// Creates an error, with the usual hint for its type.
     pub fn new(kind: ErrorKind, action: &'static str, path: &str, message: impl Into<String>) -> Self {
         let hint = match kind {
             ErrorKind::NoSpace => Some("free space, or use fewer or smaller files".to_owned()),
@@ -75,7 +75,7 @@ impl FsError {
         Self { kind, action, path: path.to_owned(), offset: None, message: message.into(), hint }
     }
 
-    /// From an error of the operating system.
+    /// Converts an error of the operating system.
     pub fn io(action: &'static str, path: &str, error: &io::Error) -> Self {
         let kind = match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => ErrorKind::NoSpace,
@@ -101,19 +101,19 @@ impl FsError {
         }
     }
 
-    /// The failure at an offset of the file.
+    /// Adds the offset in the file.
     #[must_use]
     pub fn with_offset(self, offset: u64) -> Self {
         Self { offset: Some(offset), ..self }
     }
 
-    /// The failure with a different hint.
+    /// Replaces the hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The status with which it counts.
+    /// The status under which it is counted.
     pub fn status(&self) -> Status {
         match self.kind {
             ErrorKind::NotFound => Status::NotFound,

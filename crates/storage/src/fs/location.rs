@@ -11,19 +11,20 @@ pub enum Scheme {
     Hdfs,
 }
 
-/// A file system and a path in it.
+/// A file system and a path on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The type of file system.
     pub scheme: Scheme,
-    /// Its server: `namenode:8020`; empty for local files.
+    /// The file system's server, such as `namenode:8020`; empty for local files.
     pub authority: String,
     /// The path, which begins with `/`.
     pub path: String,
 }
 
 impl Location {
-    /// Parses `file:///data`, `/data`, `data` or `hdfs://host:8020/data`. A relative path is below the working directory.
+    /// Parses `file:///data`, `/data`, `data` or `hdfs://host:8020/data`. A relative path is resolved from the working
+    /// directory.
     pub fn parse(text: &str) -> Result<Self, EngineError> {
         if let Some(rest) = text.strip_prefix("hdfs://") {
             let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
@@ -34,7 +35,7 @@ impl Location {
             return Ok(Self { scheme: Scheme::Hdfs, authority: authority.to_owned(), path: clean(path) });
         }
         let path = match text.strip_prefix("file:") {
-            // file:/x or file:///x; files on another host cannot be read.
+            // Both file:/x and file:///x are accepted. Files on another host cannot be read.
             Some(rest) => match rest.strip_prefix("//") {
                 Some(rest) if !rest.starts_with('/') => {
                     return Err(EngineError::usage(format!("\"{text}\" names a host, but files are local"))

@@ -1,7 +1,7 @@
-//! The file-system layer: one trait, static dispatch, no allocation per buffer.
+//! The file-system layer: a single trait, with static dispatch and no allocation per buffer.
 //!
-//! Paths are paths on the file system, without a scheme: [`Location`] parses a URI. Futures of the local file system
-//! block and are ready at the first poll; futures of HDFS need a tokio runtime.
+//! Paths are paths on the file system, without a scheme: [`Location`] parses a URI. The local file system's futures
+//! block, and are ready at the first poll; HDFS futures need a tokio runtime.
 
 mod buffer;
 mod error;
@@ -19,19 +19,19 @@ pub use location::{Location, Scheme};
 /// The settings with which a file is created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateOptions {
-    /// Number of copies that the file system stores; `None`: its default. Refused by file systems without replication.
+    /// Number of copies that the file system stores; `None`: its default. File systems without replication refuse it.
     pub replication: Option<u32>,
-    /// Bytes of a block of the file system; `None`: its default.
+    /// Size of the file system's blocks, in bytes; `None`: its default.
     pub block_bytes: Option<u64>,
-    /// Whether an existing file is replaced; otherwise it is an error.
+    /// Whether an existing file is replaced; otherwise it causes an error.
     pub overwrite: bool,
-    /// Whether missing parent directories are created; otherwise it is an error.
+    /// Whether missing parent directories are created; otherwise they cause an error.
     pub parents: bool,
-    /// The largest buffer of a write.
+    /// The size of the largest buffer that will be written.
     pub buffer_bytes: usize,
-    /// The final length of the file, if known: with O_DIRECT its space is allocated at once.
+    /// The final length of the file, if known. With O_DIRECT, all its space is allocated in advance.
     pub file_bytes: Option<u64>,
-    /// Whether each block is synced when it is complete, on file systems where a sync only covers the present block.
+    /// Whether each block is synced when it is complete, on file systems where a sync covers only the current block.
     pub sync_blocks: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for CreateOptions {
 pub struct OpenOptions {
     /// The order of access.
     pub access: Access,
-    /// The largest buffer of a read.
+    /// The size of the largest buffer that will be read.
     pub buffer_bytes: usize,
 }
 
@@ -80,7 +80,7 @@ pub enum FileKind {
     File,
     /// A directory.
     Directory,
-    /// A socket, a device, a dangling symbolic link …
+    /// A socket, a device, a dangling symbolic link and the like.
     Other,
 }
 
@@ -93,14 +93,14 @@ pub struct FileStat {
     pub kind: FileKind,
     /// Its length.
     pub bytes: u64,
-    /// Number of copies; `None` if the file system does not replicate.
+    /// Number of copies; `None` on a file system without replication.
     pub replication: Option<u32>,
-    /// Bytes of a block; `None` if files have no blocks.
+    /// Block size in bytes; `None` if files have no blocks.
     pub block_bytes: Option<u64>,
 }
 
 impl FileStat {
-    /// Its name within its directory.
+    /// Its name in its directory.
     pub fn name(&self) -> &str {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
@@ -108,41 +108,42 @@ impl FileStat {
 
 /// A file system. Every error names the path.
 pub trait FileSystem: Send + Sync {
-    /// Reads one file.
+    /// The reader of a file.
     type Reader: Reader;
-    /// Writes one file.
+    /// The writer of a file.
     type Writer: Writer;
 
     /// Creates a file.
     fn create(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
-    /// Opens a file to append to it. Only the buffer size in the options is used.
+    /// Opens a file for append. Of the options, only the buffer size is used.
     fn append(&self, path: &str, options: &CreateOptions)
     -> impl Future<Output = Result<Self::Writer, FsError>> + Send;
 
     /// Opens a file for reading.
     fn open(&self, path: &str, options: OpenOptions) -> impl Future<Output = Result<Self::Reader, FsError>> + Send;
 
-    /// The metadata of a file or directory; fails with [`ErrorKind::NotFound`] if it does not exist.
+    /// Returns the metadata of a file or directory; fails with [`ErrorKind::NotFound`] if it does not exist.
     fn stat(&self, path: &str) -> impl Future<Output = Result<FileStat, FsError>> + Send;
 
-    /// The entries of a directory, sorted by path. Symbolic links are followed.
+    /// Returns the entries of a directory, sorted by path. Symbolic links are followed.
     fn list(&self, path: &str) -> impl Future<Output = Result<Vec<FileStat>, FsError>> + Send;
 
-    /// Renames a file or directory; fails if the new name exists, even if two processes rename at the same time.
+    /// Renames a file or directory. Fails if the new name exists, even if two processes rename at the same time.
     fn rename(&self, from: &str, to: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Deletes a file, or a directory and everything below it; `false` if it did not exist.
+    /// Deletes a file, or a directory and everything in it; returns `false` if it did not exist.
     fn delete(&self, path: &str) -> impl Future<Output = Result<bool, FsError>> + Send;
 
-    /// Creates a directory and its parents.
+    /// Creates a directory and its missing parents.
     fn mkdirs(&self, path: &str) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Truncates a file to a length.
+    /// Truncates a file to this length.
     fn truncate(&self, path: &str, bytes: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Makes the entries of a directory durable, if changes are not durable when a call returns.
+    /// Makes the entries of a directory durable, on file systems where changes are not already durable when a call
+    /// returns.
     fn sync_directory(&self, _path: &str) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }
@@ -158,23 +159,23 @@ pub trait Reader: Send + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// Number of repeated requests after all servers of a part of the file had failed.
+    /// Number of repeated requests after all servers of some part of the file had failed.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// Number of reads that it can start ahead of its caller.
+    /// Number of reads that can be started ahead of the caller.
     fn depth(&self) -> usize {
         0
     }
 
-    /// Announces a later read: a file system that reads ahead starts it if a buffer is free.
+    /// Announces a later read. A file system that reads ahead starts the read if a buffer is free.
     fn ahead(&mut self, _offset: u64, _bytes: usize) {}
 
-    /// Reads `bytes` at an offset into a buffer of the reader; fewer only at the end of the file.
+    /// Reads `bytes` bytes at an offset into a buffer of the reader. Returns fewer bytes only at the end of the file.
     fn fetch(&mut self, offset: u64, bytes: usize) -> impl Future<Output = Result<&[u8], FsError>> + Send;
 
-    /// Reads into the caller's buffer; fewer bytes than its length only at the end of the file.
+    /// Reads into the caller's buffer. Returns fewer bytes than its length only at the end of the file.
     fn read_at(&mut self, offset: u64, into: &mut [u8]) -> impl Future<Output = Result<usize, FsError>> + Send {
         async move {
             let read = self.fetch(offset, into.len()).await?;
@@ -184,15 +185,15 @@ pub trait Reader: Send + std::fmt::Debug {
     }
 }
 
-/// Writes one file, starting at its beginning, or at its end for an append.
+/// Writes one file, starting at its beginning or, for an append, at its end.
 ///
-/// The guarantee for written bytes grows step by step: returned ([`submit`](Writer::submit)), passed to the file system
-/// ([`flush`](Writer::flush)), on the device ([`sync`](Writer::sync)), complete ([`close`](Writer::close)).
+/// The guarantee for written bytes increases step by step: returned ([`submit`](Writer::submit)), passed to the file
+/// system ([`flush`](Writer::flush)), on the device ([`sync`](Writer::sync)), complete ([`close`](Writer::close)).
 pub trait Writer: Send + Sized + std::fmt::Debug {
-    /// A buffer of `bytes` to fill; waits until one is free.
+    /// Returns a buffer of `bytes` bytes to fill; waits until a buffer is free.
     fn buffer(&mut self, bytes: usize) -> impl Future<Output = Result<&mut [u8], FsError>> + Send;
 
-    /// Writes the filled buffer. A later call may return its failure.
+    /// Writes the filled buffer. If this fails, a later call may return the error.
     fn submit(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
     /// Writes a copy of `data`.
@@ -206,7 +207,7 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// The offset of the next byte.
     fn position(&self) -> u64;
 
-    /// Number of times that it reopened the file after a failure.
+    /// Number of times that the file was reopened after a failure.
     fn retries(&self) -> u64 {
         0
     }
@@ -214,17 +215,18 @@ pub trait Writer: Send + Sized + std::fmt::Debug {
     /// Sets the offset of the next buffer, for file systems with random writes.
     fn seek(&mut self, offset: u64) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Waits until the file system has all written bytes, which then survive the end of this process.
+    /// Waits until the file system has received all written bytes, which then survive the end of this process.
     fn flush(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Waits until the device has all written bytes: fsync, hsync.
+    /// Waits until the device has all written bytes (fsync, hsync).
     fn sync(&mut self) -> impl Future<Output = Result<(), FsError>> + Send;
 
-    /// Completes the file so that closing it loses nothing. After an [`ErrorKind::Rewound`] error the writer is still open.
+    /// Completes the file, so that closing it loses nothing. After an [`ErrorKind::Rewound`] error, the writer is still
+    /// open.
     fn complete(&mut self) -> impl Future<Output = Result<(), FsError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Closes the file. Returns any failure that was not yet returned.
+    /// Closes the file. Returns any failure that has not been returned yet.
     fn close(self) -> impl Future<Output = Result<(), FsError>> + Send;
 }

@@ -1,4 +1,5 @@
-//! A file system that stores nothing: writes are discarded, reads return zeros. For the probe of the engine's cost.
+//! A file system that stores nothing, for measuring the engine's own cost: writes are discarded, and reads return
+//! zeros.
 
 use super::{CreateOptions, FileKind, FileStat, FileSystem, FsError, OpenOptions, Reader, Writer};
 

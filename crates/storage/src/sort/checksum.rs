@@ -1,4 +1,4 @@
-//! TeraValidate's checksum: the sum of the CRC32 of every row, which is independent of the order of rows.
+//! TeraValidate's checksum: the sum of the CRC32s of all rows, which does not depend on the order of the rows.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use crate::sort::rows::ROW_BYTES;
 
-/// A sum of CRC32s in 128 bits, like Hadoop's `Unsigned16`. Printed in lower-case hexadecimal digits.
+/// A 128-bit sum of CRC32s, like Hadoop's `Unsigned16`. It is printed in lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u128);
 
 impl Checksum {
-    /// Adds whole rows.
+    /// Adds the CRC32s of whole rows.
     pub fn add(&mut self, rows: &[u8]) {
         for row in rows.as_chunks::<ROW_BYTES>().0 {
             self.0 += u128::from(crc32fast::hash(row));
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::sort::rows::Rows;
 
-    /// Hadoop 3.4.2 prints the same checksum for its own million rows.
+    /// Hadoop 3.4.2 prints the same checksum for the million rows that it generates.
     #[test]
     fn a_million_rows_have_hadoops_checksum() {
         let (mut rows, mut sum) = (Rows::from(0), Checksum::default());

@@ -1,9 +1,9 @@
-//! Rows in memory, sorted by 16-byte entries: a key and the place of its row.
+//! Rows in memory, sorted by 16-byte entries that each contain a key and the place of its row.
 //!
-//! An entry is one 128-bit number, the key's 80 bits above 48 bits of the row's place, so one comparison of numbers
-//! compares the whole key, and no row is touched before it is gathered. Sorting entries and gathering the rows once
-//! costs a third of sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than the radix
-//! sort of the crate `rdst` (`make bench` compares them), and needs no additional memory.
+//! An entry is a single 128-bit number: the 80 bits of the key, followed by 48 bits for the row's place. So comparing
+//! two numbers compares the whole keys, and no row is touched before it is gathered. Sorting entries and gathering the
+//! rows once costs a third of sorting rows. The standard library's `sort_unstable` sorts groups of entries faster than
+//! the radix sort of the crate `rdst` (`make bench` compares them), and needs no additional memory.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -19,14 +19,14 @@ use crate::sort::splitters::Splitters;
 use crate::sort::spool::Spool;
 use crate::sort::tournament::{END, Tournament};
 
-/// The bits of an entry below its key.
+/// Number of bits of an entry below its key.
 const PLACE_BITS: u32 = 128 - 8 * KEY_BYTES as u32;
-/// Rows begin at multiples of this many bytes, as pieces begin at pages.
+/// Rows begin at multiples of this many bytes, because pieces begin at page boundaries.
 const PLACE_UNIT: usize = 4;
 /// Number of rows copied together: enough that their cache misses overlap.
 const BATCH: usize = 256;
 
-/// An entry for a row. The caller's `place` determines the order of equal keys.
+/// The entry for a row. `place` is chosen by the caller and determines the order of equal keys.
 #[inline]
 pub fn entry(row: &[u8; ROW_BYTES], place: u64) -> u128 {
     let mut head = [0; 16];
@@ -46,7 +46,7 @@ pub struct Chunk {
     lists: Vec<Range<usize>>,
 }
 
-/// The rows that one of several segments keeps, if all of them read the same rows.
+/// The rows that one segment keeps when several segments read the same rows.
 #[derive(Debug)]
 pub struct Own<'a> {
     bounds: Vec<u128>,
@@ -55,7 +55,7 @@ pub struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    /// The rows of the segment's parts, and the checksum of these pieces.
+    /// The rows of this segment's parts, and the pieces that count towards its checksum.
     pub fn new(splitters: &Splitters, segment: (u64, u64), counted: &'a [Piece]) -> Self {
         Self { bounds: splitters.bounds().collect(), segment, counted }
     }
@@ -70,14 +70,14 @@ impl<'a> Own<'a> {
     }
 }
 
-/// Pieces that are sorted together, and their place in the chunk.
+/// Pieces that are sorted together, with their place in the chunk.
 struct Group<'a> {
     pieces: &'a [Piece],
     rows: &'a mut [u8],
     /// The start of `rows` in the chunk.
     at: usize,
     entries: &'a mut [u128],
-    /// The range of the chunk's entries for the rows that are kept.
+    /// The range of the chunk's entries that belong to rows that are kept.
     list: &'a mut Range<usize>,
 }
 
@@ -89,10 +89,10 @@ impl Chunk {
         Ok(Self { rows, entries, lists: Vec::new() })
     }
 
-    /// Bytes of memory for each byte of rows.
+    /// Bytes of memory per byte of rows.
     pub const OVERHEAD: f64 = 1.0 + size_of::<u128>() as f64 / ROW_BYTES as f64;
 
-    /// Number of these pieces that fit.
+    /// The number of these pieces that fit, from the first on.
     pub fn room_for(&self, pieces: &[Piece]) -> usize {
         let mut used = 0;
         let fits = |piece: &&Piece| {
@@ -102,9 +102,9 @@ impl Chunk {
         pieces.iter().take_while(fits).count()
     }
 
-    /// Reads these pieces, which must fit, and sorts groups of them, each into a list. There are several workers per
-    /// processor, so that one reads while another sorts. If several segments read the same pieces, each keeps its own
-    /// rows. Returns the checksum of the rows.
+    /// Reads these pieces, which must fit, and sorts groups of them, each group into a separate list. There are several
+    /// workers per processor, so that one worker reads while another sorts. If several segments read the same pieces,
+    /// each segment keeps only its own rows. Returns the checksum of the rows.
     pub fn fill(
         &mut self,
         pieces: &[Piece],
@@ -129,7 +129,7 @@ impl Chunk {
             at += bytes;
             first += count;
         }
-        // The last group is taken first; any order will do.
+        // The last group is taken first; the order does not matter.
         let groups = Mutex::new(groups);
         let work = || -> Result<Checksum, SortError> {
             let mut reader = PieceReader::new(files, input);
@@ -155,7 +155,7 @@ impl Chunk {
         })
     }
 
-    /// The entries of each list that belong to each part.
+    /// For each part, the ranges of each list's entries that belong to it.
     pub fn parts(&mut self, splitters: &Splitters) -> Vec<Vec<Range<usize>>> {
         let entries = &*self.entries.as_u128();
         let mut from: Vec<usize> = self.lists.iter().map(|list| list.start).collect();
@@ -171,7 +171,7 @@ impl Chunk {
         parts
     }
 
-    /// The rows and the entries, from which several threads can gather.
+    /// Returns the entries and the rows, from which several threads can gather at the same time.
     pub fn sort_parts(&mut self) -> Sorted<'_> {
         Sorted { entries: self.entries.as_u128(), rows: &self.rows }
     }
@@ -184,10 +184,10 @@ fn sort_group(
     progress: &Progress,
 ) -> Result<(), SortError> {
     let Group { pieces, rows, at, entries, list } = group;
-    // Number of entries so far, and the end of the rows that are kept.
+    // Number of entries so far, and end of the rows that are kept.
     let (mut count, mut end) = (0, 0_usize);
     for &piece in pieces {
-        // Directly after the rows that are kept: new memory is slow, so as little as possible is touched.
+        // Each piece is placed directly after the rows that are kept, because touching new memory is slow.
         let start = end.next_multiple_of(ALIGNMENT);
         let read = &mut rows[start..start + piece.room()];
         reader.read(piece, read, progress)?;
@@ -230,7 +230,7 @@ pub struct Sorted<'a> {
 }
 
 impl Sorted<'_> {
-    /// Passes on the places of the rows in these ranges, in order, in batches.
+    /// Passes on the places of the rows in these ranges, in sorted order and in batches.
     fn order(
         &self,
         ranges: &[Range<usize>],
@@ -260,7 +260,7 @@ impl Sorted<'_> {
         }
     }
 
-    /// Appends the rows of these ranges to a file, in order.
+    /// Appends the rows in these ranges to a file, in sorted order.
     pub fn gather(
         &self,
         ranges: &[Range<usize>],
@@ -282,7 +282,8 @@ impl Sorted<'_> {
         })
     }
 
-    /// Fills a buffer with the rows of these ranges, in order. The buffer must have exactly their length.
+    /// Fills a buffer with the rows in these ranges, in sorted order. The buffer must have exactly the length of the
+    /// rows.
     pub fn gather_into(&self, ranges: &[Range<usize>], mut to: &mut [u8]) -> Result<(), SortError> {
         self.order(ranges, |places| {
             let (now, later) = std::mem::take(&mut to).split_at_mut(places.len() * ROW_BYTES);

@@ -1,4 +1,4 @@
-//! The speed of the disk itself, as a reference for a sort.
+//! The speed of the disk alone, as a reference for a sort.
 
 use std::time::Instant;
 
@@ -12,20 +12,20 @@ const BYTES: u64 = 64 * BLOCK as u64;
 /// Bytes per access: whole rows and whole disk blocks.
 const BLOCK: usize = 4_096_000;
 
-/// Bytes per second.
+/// Speeds in bytes per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Speed of writing, until the data is on the device.
+    /// Write speed, measured until the data is on the device.
     pub write: f64,
-    /// Of reading.
+    /// Read speed.
     pub read: f64,
 }
 
-/// Writes a file of rows and reads it back, with one thread that waits for each block. The file is kept.
+/// Writes a file of rows and reads it back, with a single thread that waits for each block. The file is not deleted.
 pub fn measure(files: &dyn Files, directory: &str, name: &str) -> Result<Speed, SortError> {
     let path = join(directory, name);
     let mut buffer = AlignedBuffer::new(BLOCK)?;
-    // Not zeros, which some disks do not store.
+    // The buffer is not zero, because some disks do not store zeros.
     Rows::from(0).fill(&mut buffer[..BLOCK]);
     let start = Instant::now();
     let mut file = files.create(&path, Some(1))?;

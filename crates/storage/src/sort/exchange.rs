@@ -1,4 +1,4 @@
-//! Files in the scratch directory that a stage leaves for later stages: samples, sums and spans.
+//! Files that a stage leaves in the scratch directory for later stages: samples, sums and spans.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use crate::sort::files::{join, read_all, write_all};
 use crate::sort::splitters::{Key, Splitters};
 use crate::sort::task::{Outcome, Task};
 
-/// The number of rows and their checksum, for the last stage.
+/// The number of rows and their checksum, which the last stage compares.
 #[derive(Serialize, Deserialize)]
 struct Sum {
     rows: u64,
     checksum: String,
 }
 
-/// The rows that a sum covers.
+/// Which rows a sum covers.
 #[derive(Clone, Copy)]
 pub(super) enum Side {
     Read,
@@ -32,7 +32,7 @@ impl Side {
 }
 
 impl Task<'_> {
-    /// Computed from the samples of all segments, so that all segments have the same splitters.
+    /// Computes the splitters from the samples of all segments, so that all segments have the same splitters.
     pub(super) fn splitters(&self) -> Result<Splitters, SortError> {
         let mut keys: Vec<Key> = Vec::new();
         for (_, bytes) in self.list_files("sample-")? {
@@ -41,7 +41,7 @@ impl Task<'_> {
         Ok(Splitters::from_sample(keys, self.job.parts as usize))
     }
 
-    /// The files of earlier stages in the scratch directory whose names begin with `prefix`.
+    /// The files of earlier stages in the scratch directory with names that begin with `prefix`.
     pub(super) fn list_files(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, SortError> {
         let scratch = self.scratch()?.path;
         let Some(entries) = self.output.list(&scratch)? else {
@@ -56,7 +56,7 @@ impl Task<'_> {
         .collect()
     }
 
-    /// Writes a file for later stages.
+    /// Leaves a file for later stages.
     pub(super) fn leave(&self, prefix: &str, what: &impl Serialize) -> Result<(), SortError> {
         let text = serde_json::to_vec(what).map_err(|error| SortError::new(format!("internal error: {error}")))?;
         write_all(self.output, &join(&self.scratch()?.path, &format!("{prefix}{}", self.segment.0)), &text)

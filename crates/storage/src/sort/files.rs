@@ -1,4 +1,4 @@
-//! The part of a file system that a sort needs: blocking calls, by any number of threads.
+//! The subset of a file system that a sort needs. Its calls block and can be made from any number of threads.
 
 use std::io;
 use std::sync::OnceLock;
@@ -14,32 +14,32 @@ use crate::fs::{
 use crate::sort::SortError;
 use crate::sort::job::Job;
 
-/// Number of threads that move packets of HDFS, for all files of the process.
+/// Number of threads that transfer HDFS packets, for all files of the process.
 const IO_THREADS: usize = 2;
-/// The hint when a file of HDFS cannot be read.
+/// The hint when a file on HDFS cannot be read.
 const LOST: &str = "check that all data nodes are running, then run the job again: the runs of an external sort have one copy \
                     each, or as many as --run-copies says";
-/// Number of attempts to complete a file that lost nothing.
+/// Number of attempts to complete a file that has lost nothing.
 const COMPLETIONS: usize = 5;
-/// Number of times that a file is written before its job fails because servers were lost.
+/// Number of times that a file is written before its job fails because of lost servers.
 const WRITES: usize = 3;
 
 /// A file system. Paths are absolute.
 pub trait Files: Send + Sync {
-    /// The entries of a directory, sorted by name; `None` if the directory does not exist.
+    /// Returns the entries of a directory, sorted by name; `None` if the directory does not exist.
     fn list(&self, path: &str) -> Result<Option<Vec<FileStat>>, SortError>;
     /// Whether a file or directory exists.
     fn exists(&self, path: &str) -> Result<bool, SortError>;
     /// Opens a file.
     fn open(&self, path: &str) -> Result<Box<dyn ReadAt>, SortError>;
-    /// Creates a file, which must not exist, in an existing directory, with this number of replicas if the file system
-    /// replicates.
+    /// Creates a file in an existing directory. The file must not exist. It has this number of replicas, if the file
+    /// system replicates.
     fn create(&self, path: &str, replicas: Option<u16>) -> Result<Box<dyn Append>, SortError>;
-    /// Creates a directory and its parents.
+    /// Creates a directory and its missing parents.
     fn make_directory(&self, path: &str) -> Result<(), SortError>;
-    /// Renames a file or directory to a name that must not exist.
+    /// Renames a file or directory; the new name must not exist.
     fn rename(&self, from: &str, to: &str) -> Result<(), SortError>;
-    /// Removes a directory with its contents, if it exists.
+    /// Removes a directory and its contents, if it exists.
     fn remove(&self, path: &str) -> Result<(), SortError>;
     /// Makes the entries of a directory durable.
     fn sync_directory(&self, path: &str) -> Result<(), SortError>;
@@ -47,7 +47,8 @@ pub trait Files: Send + Sync {
 
 /// A file to read from.
 pub trait ReadAt: Send {
-    /// Fills the buffer, starting at an offset. Returns the number of bytes: fewer only at the end of the file.
+    /// Fills the buffer from an offset on. Returns the number of bytes, which is smaller than the buffer only at the
+    /// end of the file.
     fn read_at(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, SortError>;
 }
 
@@ -55,11 +56,11 @@ pub trait ReadAt: Send {
 pub trait Append: Send {
     /// Writes all bytes.
     fn write(&mut self, bytes: &[u8]) -> Result<(), SortError>;
-    /// Closes the file; if it must be durable, after it is on the device.
+    /// Closes the file. If it must be durable, it is on the device before the call returns.
     fn finish(self: Box<Self>, durable: bool) -> Result<(), SortError>;
 }
 
-/// Reads at least `required` bytes into a buffer that may be longer, as direct I/O reads whole blocks.
+/// Reads at least `required` bytes into a buffer that may be longer, because direct I/O reads whole blocks.
 pub fn read_exactly(
     file: &mut dyn ReadAt,
     path: &str,
@@ -102,7 +103,7 @@ pub fn write_all(files: &dyn Files, path: &str, bytes: &[u8]) -> Result<(), Sort
     )
 }
 
-/// Writes a file, and writes it again from its beginning, with new memory, if servers were lost in the process.
+/// Writes a file. If servers were lost while it was written, writes it again from its beginning, with new memory.
 pub fn rewritten<M, T>(
     (files, path): (&dyn Files, &str),
     mut memory: M,
@@ -124,8 +125,8 @@ pub fn join(directory: &str, name: &str) -> String {
     format!("{}/{name}", directory.trim_end_matches('/'))
 }
 
-/// The file system of a path or URI, and the path on it; local files bypass the page cache if `direct`. HDFS buffers
-/// `buffer_bytes` of each file being written.
+/// The file system of a path or URI, and the path on that file system. With `direct`, local files bypass the page
+/// cache. HDFS buffers `buffer_bytes` bytes for each file being written.
 pub fn locate(text: &str, job: &Job, direct: bool, buffer_bytes: usize) -> Result<(Box<dyn Files>, String), SortError> {
     let location = Location::parse(text)?;
     let files: Box<dyn Files> = match location.scheme {
@@ -141,7 +142,7 @@ pub fn locate(text: &str, job: &Job, direct: bool, buffer_bytes: usize) -> Resul
     Ok((files, location.path))
 }
 
-/// Local files. Rows are read directly to the place where they are sorted, without a copy.
+/// Local files. Rows are read directly, without a copy, into the place where they are sorted.
 pub fn local(direct: Direct) -> impl Files {
     let system = Local::new(LocalOptions { direct, uring_depth: None });
     Blocking { system, create: create_options(None, 0), replicates: false, waiting: Waiting(None) }
@@ -157,8 +158,8 @@ fn runtime() -> Result<&'static Runtime, SortError> {
     result.as_ref().map_err(|error| SortError::new(format!("cannot start the threads of the HDFS client: {error}")))
 }
 
-/// Waits for the answers of a file system: on this runtime, or without a runtime for answers that are ready at the
-/// first poll.
+/// Waits for the results of a file system: on this runtime, or without a runtime if results are ready at the first
+/// poll.
 #[derive(Clone, Copy)]
 struct Waiting(Option<&'static Runtime>);
 
@@ -177,7 +178,7 @@ impl Waiting {
         }
     }
 
-    /// Waits for an answer; `None` if the file does not exist.
+    /// Waits for a result; returns `None` if the file does not exist.
     fn wait_for_any<T>(self, answer: impl Future<Output = Result<T, FsError>>) -> Result<Option<T>, SortError> {
         match self.wait(answer) {
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
@@ -186,11 +187,11 @@ impl Waiting {
     }
 }
 
-/// A file system of the file-system layer, with blocking calls.
+/// A file system of the file-system layer, wrapped to provide blocking calls.
 struct Blocking<F> {
     system: F,
     create: CreateOptions,
-    /// Whether it stores copies.
+    /// Whether it stores several copies of a file.
     replicates: bool,
     waiting: Waiting,
 }
@@ -260,7 +261,7 @@ impl<W: Writer> Append for Opened<W> {
         let end = file.position();
         for _ in 0..COMPLETIONS {
             match waiting.wait(file.complete()) {
-                // It was recovered, and nothing is missing.
+                // The file was recovered, and nothing is missing.
                 Err(error) if error.kind == ErrorKind::Rewound && file.position() == end => {}
                 completed => {
                     completed.map_err(unwritten)?;
@@ -272,7 +273,7 @@ impl<W: Writer> Append for Opened<W> {
     }
 }
 
-/// The reason why a file could not be written.
+/// The error for a file that could not be written.
 fn unwritten(error: FsError) -> SortError {
     let rewrite = matches!(error.kind, ErrorKind::Rewound | ErrorKind::Unavailable | ErrorKind::Timeout);
     SortError { rewrite, ..error.into() }

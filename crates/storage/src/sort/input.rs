@@ -8,7 +8,7 @@ use crate::sort::files::{Files, ReadAt, join, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::{ROW_BYTES, RowCheck};
 
-/// Number of rows that fills whole blocks of 4,096 bytes: multiples of it begin at offsets that suit direct I/O.
+/// Number of rows that fills whole blocks of 4,096 bytes. Multiples of it begin at offsets that direct I/O accepts.
 pub const ALIGNED_ROWS: u64 = 1_024;
 
 /// A file of an input.
@@ -20,49 +20,49 @@ pub struct InputFile {
     pub rows: u64,
 }
 
-/// Consecutive rows of a file.
+/// A range of consecutive rows in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Piece {
-    /// The number of the file.
+    /// The index of the file.
     pub file: usize,
-    /// The first row.
+    /// The number of the first row.
     pub row: u64,
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
 }
 
 impl Piece {
-    /// Its length.
+    /// Its length in bytes.
     pub fn bytes(&self) -> usize {
         self.rows as usize * ROW_BYTES
     }
 
-    /// The length of a buffer for the piece: whole blocks.
+    /// The length of a buffer for the piece, rounded up to whole blocks.
     pub fn room(&self) -> usize {
         self.bytes().next_multiple_of(ALIGNMENT)
     }
 }
 
-/// The files of an input, in the order of their names.
+/// The files of an input, in order of their names.
 #[derive(Debug)]
 pub struct Input {
     /// The directory.
     pub path: String,
     /// The files.
     pub files: Vec<InputFile>,
-    /// Whether the job that wrote them left its completion mark.
+    /// Whether the job that wrote the files left its completion mark.
     pub success: bool,
-    /// Compares each row that is read with TeraGen's.
+    /// Compares each row that is read with the row that TeraGen generates.
     pub check: Option<RowCheck>,
 }
 
-/// The fault of a row that [`RowCheck`] finds.
+/// The description of a row that [`RowCheck`] finds to be wrong.
 pub const DIFFERS: &str = "it differs from the row that TeraGen makes";
 
 /// The mark of a complete output (`FileOutputCommitter.SUCCEEDED_FILE_NAME`).
 pub const SUCCESS: &str = "_SUCCESS";
 
-/// The number of a part and its prefix: 7 and `part-r-` for `part-r-00007`.
+/// The number of a part and the prefix before it: 7 and `part-r-` for `part-r-00007`.
 fn parse_number(path: &str) -> Option<(&str, u64)> {
     let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
     let digits = name.strip_prefix("part-")?.rsplit('-').next()?;
@@ -71,7 +71,7 @@ fn parse_number(path: &str) -> Option<(&str, u64)> {
 }
 
 impl Input {
-    /// The files in a directory. As in Hadoop, names that begin with `_` or `.` do not count.
+    /// Lists the files in a directory. As in Hadoop, files with names that begin with `_` or `.` are ignored.
     pub fn list(files: &dyn Files, path: &str) -> Result<Self, SortError> {
         let Some(entries) = files.list(path)? else {
             return Err(SortError::usage(format!("there is no directory {path}"))
@@ -86,7 +86,7 @@ impl Input {
                     return Err(SortError::usage(format!("{path} is a directory within the input"))
                         .hint("give the directory that holds the files"));
                 }
-                // Its length is 0, so its rows would be ignored silently.
+                // The length of such a file is 0, so its rows would be ignored silently.
                 FileKind::Other => {
                     return Err(SortError::usage(format!("{path} is not a regular file"))
                         .hint("remove it, or replace it by a file"));
@@ -106,9 +106,10 @@ impl Input {
         Ok(Self { path: path.to_owned(), files: inputs, success, check: None })
     }
 
-    /// Refuses an output with missing parts. Returns a warning if its job may not have finished.
+    /// Refuses an output with missing parts. Returns a warning if the job that wrote it may not have finished.
     ///
-    /// Parts are numbered from 0, and may be empty. Only rows and checksum reveal that the last parts are missing.
+    /// Parts are numbered from 0 and may be empty. If the last parts are missing, only the number of rows and the
+    /// checksum show it.
     pub fn complete(&self) -> Result<Option<SortError>, SortError> {
         if self.files.is_empty() {
             return Err(SortError::new(format!("there are no parts in {}", self.path))
@@ -135,12 +136,12 @@ impl Input {
         }))
     }
 
-    /// Number of rows in all files.
+    /// Total number of rows in all files.
     pub fn rows(&self) -> u64 {
         self.files.iter().map(|file| file.rows).sum()
     }
 
-    /// Pieces of at most `rows_max` rows, in order.
+    /// Divides the rows into pieces of at most `rows_max` rows, in order.
     pub fn pieces(&self, rows_max: u64) -> Vec<Piece> {
         let of_file = |(file, rows): (usize, u64)| {
             (0..rows.div_ceil(rows_max)).map(move |i| {
@@ -151,7 +152,7 @@ impl Input {
         self.files.iter().map(|file| file.rows).enumerate().flat_map(of_file).collect()
     }
 
-    /// The pieces of segment k of n.
+    /// The pieces for segment k of n.
     pub fn share(&self, rows_max: u64, (k, n): (u64, u64)) -> Vec<Piece> {
         let mut pieces = self.pieces(rows_max);
         let at = |k: u64| (pieces.len() as u128 * u128::from(k) / u128::from(n)) as usize;
@@ -161,7 +162,7 @@ impl Input {
     }
 }
 
-/// Reads pieces of an input and keeps the last file open.
+/// Reads pieces of an input, and keeps the last file open for the next piece.
 pub struct PieceReader<'a> {
     files: &'a dyn Files,
     input: &'a Input,
@@ -169,12 +170,12 @@ pub struct PieceReader<'a> {
 }
 
 impl<'a> PieceReader<'a> {
-    /// A reader.
+    /// Creates a reader without an open file.
     pub fn new(files: &'a dyn Files, input: &'a Input) -> Self {
         Self { files, input, open: None }
     }
 
-    /// Fills the buffer, whose length is [`Piece::room`], with the rows of the piece.
+    /// Fills the buffer with the rows of the piece. The buffer's length must be [`Piece::room`].
     pub fn read(&mut self, piece: Piece, buffer: &mut [u8], progress: &Progress) -> Result<(), SortError> {
         let path = &self.input.files[piece.file].path;
         let mut file = match self.open.take() {

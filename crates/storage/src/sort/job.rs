@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::fs::{Location, Scheme};
 use crate::sort::SortError;
 
-/// One stage of a job. The stages of a job follow each other; the segments of a stage run at the same time.
+/// One stage of a job. Stages run one after the other; the segments of a stage run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// Check input and output, remove the remains of a killed job, and create the scratch directory. One segment.
+    /// Check input and output, remove the remains of a killed job, and create the scratch directory. Runs as one
+    /// segment.
     Prepare,
     /// Write TeraGen's rows.
     Generate,
@@ -21,15 +22,15 @@ pub enum Stage {
     Sample,
     /// Read the input and write sorted runs.
     Sort,
-    /// Read the input, sort it in memory and write the output. Each segment reads all of it.
+    /// Read the input, sort it in memory and write the output. Each segment reads all of the input.
     SortInMemory,
     /// Merge the runs into the parts of the output.
     Merge,
     /// Check the order of the input and compute its checksum. Only a report is written.
     Validate,
-    /// Compare the output with the input, and rename the output to its final name. One segment.
+    /// Compare the output with the input, and rename the output to its final name. Runs as one segment.
     Commit,
-    /// Remove the scratch directory. One segment.
+    /// Remove the scratch directory. Runs as one segment.
     Abandon,
 }
 
@@ -54,39 +55,39 @@ impl Stage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// The directory to read, a path or `hdfs://…`; absent for TeraGen.
+    /// The directory to read: a path or `hdfs://…`; absent for TeraGen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// The directory to write. For TeraValidate, the directory of the report, if one is requested.
+    /// The directory to write. For TeraValidate: the directory of the report, if a report is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// Rows to generate.
+    /// Number of rows to generate.
     #[serde(default)]
     pub rows: u64,
     /// Number of files to write.
     #[serde(default = "default_count")]
     pub parts: u64,
-    /// Memory per segment, bytes.
+    /// Memory per segment, in bytes.
     pub memory_bytes: u64,
-    /// Computing threads per segment; further threads wait for disks.
+    /// Number of computing threads per segment. Additional threads wait for disks.
     #[serde(default = "default_count")]
     pub threads: u64,
-    /// Replication of the output on HDFS; absent: HDFS's default.
+    /// Replication of the output on HDFS; absent: the default of HDFS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replication: Option<u16>,
-    /// Number of copies of each run of an external sort on HDFS. With one copy, a run is lost with its data node.
+    /// Number of copies of each run of an external sort on HDFS. A run with one copy is lost if its data node is lost.
     #[serde(default = "default_copies", skip_serializing_if = "is_one")]
     pub run_replication: u16,
-    /// Block size on HDFS, bytes; absent: HDFS's default.
+    /// Block size on HDFS, in bytes; absent: the default of HDFS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
-    /// Settings of the HDFS client, by Hadoop's names.
+    /// Settings of the HDFS client, under Hadoop's names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, String>,
-    /// Whether all local files bypass the page cache (`O_DIRECT`). Output of a sort does so anyway if possible.
+    /// Whether all local files bypass the page cache (`O_DIRECT`). The output of a sort always does so if possible.
     #[serde(default)]
     pub direct: bool,
-    /// Whether a sort compares each row of its input with the row that TeraGen generates for the number in it.
+    /// Whether a sort compares each row of its input with the row that TeraGen generates for the same row number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verify: bool,
 }
@@ -123,14 +124,14 @@ fn is_one(copies: &u16) -> bool {
     *copies == 1
 }
 
-/// The minimum memory in which two chunks are large enough to be worth sorting.
+/// The minimum memory: with less, two chunks would be too small to be worth sorting.
 pub const MEMORY_MIN: u64 = 64 << 20;
-/// The minimum memory with HDFS.
+/// The minimum memory for a job on HDFS.
 const HDFS_MEMORY_MIN: u64 = 128 << 20;
-/// The number of parts that the digits in their names allow.
+/// The maximum number of parts that the digits in their names allow.
 const PARTS_MAX: u64 = 100_000;
 impl Job {
-    /// Refuses values beyond the limits.
+    /// Refuses settings that are out of range.
     pub fn check(&self) -> Result<(), SortError> {
         let min = if self.needs_hdfs() { HDFS_MEMORY_MIN } else { MEMORY_MIN };
         if self.memory_bytes < min {
@@ -150,7 +151,7 @@ impl Job {
     }
 
     /// Refuses an output within the input, and an input within the output: the next job would read both, and removing
-    /// one of them would remove the other.
+    /// either would remove the other.
     pub fn refuse_nesting(&self) -> Result<(), SortError> {
         let (Some(input), Some(output)) = (&self.input, &self.output) else { return Ok(()) };
         let (reads, writes) = (resolve(input)?, resolve(output)?);
@@ -165,17 +166,17 @@ impl Job {
             .hint("choose an output next to the input"))
     }
 
-    /// Whether an HDFS client is needed.
+    /// Whether the job needs an HDFS client.
     pub(super) fn needs_hdfs(&self) -> bool {
         [&self.input, &self.output].into_iter().flatten().any(|place| place.starts_with("hdfs:"))
     }
 }
 
-/// The default port of a name node in a URI.
+/// The default port of a name node in a URI, which can be omitted.
 const NAME_NODE_PORT: &str = ":8020";
 
-/// A place as a comparable path: file system, server and directory. Symbolic links of local paths are followed as far
-/// as the path exists.
+/// A location as a comparable path: file system, server and directory. Symbolic links in local paths are resolved as
+/// far as the path exists.
 fn resolve(place: &str) -> Result<PathBuf, SortError> {
     let Location { scheme, authority, path } = Location::parse(place)?;
     if scheme == Scheme::Hdfs {
@@ -190,7 +191,7 @@ fn resolve(place: &str) -> Result<PathBuf, SortError> {
     Ok(normalise(&real.join(path.strip_prefix(ancestor).unwrap_or(Path::new("")))))
 }
 
-/// A path without `.` and `..`.
+/// The path without `.` and `..` components.
 fn normalise(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {

@@ -1,4 +1,4 @@
-//! The division of a segment's memory.
+//! How a segment's memory is divided.
 
 use crate::sort::SortError;
 use crate::sort::chunk::Chunk;
@@ -8,39 +8,38 @@ use crate::sort::read_ahead;
 use crate::sort::rows::ROW_BYTES;
 use crate::sort::spool::BUFFERS;
 
-/// Memory for code and stacks of the process.
+/// Memory for the code and the stacks of the process.
 const RESERVE: u64 = 24 << 20;
-/// Memory of the HDFS client, without its buffers for open files: 21 MB measured on a small cluster.
+/// Memory of the HDFS client, without its buffers for open files: 21 MB were measured on a small cluster.
 const HDFS_RESERVE: u64 = 32 << 20;
-/// Number of blocks that the client holds per file being written: its buffer, and packets in flight.
+/// Number of blocks that the client holds for each file being written: its buffer, and packets in flight.
 const HDFS_BLOCKS: u64 = 4;
-/// The unit of block sizes: whole rows and whole disk blocks.
+/// Block sizes are multiples of this size, which contains whole rows and whole disk blocks.
 const UNIT: u64 = ALIGNED_ROWS * ROW_BYTES as u64;
-/// Size of the largest block: larger ones were not faster.
+/// Maximum block size: larger blocks were not faster.
 const BLOCK_MAX: u64 = 40 * UNIT;
-/// Size of the largest block for reading runs, of which there are many: reads are still long, and touch less new
-/// memory.
+/// Maximum block size for reading runs, of which there are many: reads are still long, but touch less new memory.
 const RUN_BLOCK_MAX: u64 = 10 * UNIT;
 
-/// The division of a segment's memory.
+/// How a segment's memory is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
     /// Bytes read or written at a time.
     pub block: usize,
     /// Bytes of rows in each of the two chunks of an external sort.
     pub chunk: usize,
-    /// Bytes of rows in the only chunk of a sort in memory.
+    /// Bytes of rows in the single chunk of an in-memory sort.
     pub whole: usize,
-    /// Bytes that all merges share.
+    /// Bytes shared by all merges.
     pub merge: u64,
-    /// Threads that compute.
+    /// Number of computing threads.
     pub threads: u64,
     /// Whether there is an HDFS client, which has separate buffers for each file being read.
     pub on_hdfs: bool,
 }
 
 impl Sizes {
-    /// The division of the memory of a job.
+    /// Divides the memory of a job.
     pub fn new(job: &Job) -> Self {
         let block = (job.memory_bytes / 64 / job.threads.max(2) * 2 / UNIT * UNIT).clamp(UNIT, BLOCK_MAX);
         let client = if job.needs_hdfs() { HDFS_RESERVE + HDFS_BLOCKS * job.threads * block } else { 0 };

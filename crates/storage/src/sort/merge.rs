@@ -1,4 +1,4 @@
-//! Merges the runs of a part into its file.
+//! Merges the runs of a part into the file of that part.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::sort::runs::Run;
 use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::tournament::{END, Tournament};
 
-/// Number of threads that read for one merge: one keeps the disk busy while the other passes on a buffer.
+/// Number of threads that read for one merge: one thread keeps the disk busy while the other passes on a buffer.
 const READERS: usize = 2;
 
 /// The memory of one merge, reused for each part.
@@ -26,7 +26,7 @@ pub struct Memory {
     pub write: Buffers,
 }
 
-/// Merges the slices of a part into a file. Returns the checksum of the rows, and the memory.
+/// Merges the slices of a part into a file. Returns the checksum of the rows, and the memory for reuse.
 pub fn merge(
     files: &dyn Files,
     runs: &[Run],
@@ -69,7 +69,7 @@ pub fn merge(
     })
 }
 
-/// Number of rows counted at once.
+/// Number of rows after which progress is counted.
 const COUNTED: u64 = 10_000;
 
 fn merge_rows(

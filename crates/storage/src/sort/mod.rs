@@ -1,8 +1,8 @@
 //! TeraGen, TeraSort and TeraValidate in stages.
 //!
-//! Each stage is one call of [`task::Task::run`] for each of n segments. Segments exchange data only through files, and the
-//! caller is the barrier between stages. Rows become runs, which are sorted chunks of memory, and runs are merged into parts.
-//! If everything fits into memory, the parts are written directly from memory.
+//! Each stage consists of one call of [`task::Task::run`] for each of n segments. Segments exchange data only through
+//! files, and the caller is the barrier between stages. Chunks of rows are sorted in memory and written as runs, and
+//! the runs are merged into parts. If all rows fit into memory, the parts are written directly from memory.
 
 pub mod checksum;
 pub mod chunk;
@@ -31,7 +31,7 @@ use thiserror::Error;
 
 use crate::fs::{ErrorKind, FsError};
 
-/// The reason why a sort cannot continue, in one line, with a hint.
+/// The reason why a sort cannot continue, as one line with a hint.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct SortError {
@@ -39,11 +39,11 @@ pub struct SortError {
     pub message: String,
     /// A remedy.
     pub hint: Option<String>,
-    /// Whether the command was wrong, so that nothing was done.
+    /// Whether the command was wrong, in which case nothing was done.
     pub usage: bool,
     /// Whether the stage was stopped by request.
     pub stopped: bool,
-    /// Whether servers were lost while a file was written; another attempt may use different servers.
+    /// Whether servers were lost while a file was written. Another attempt may use different servers.
     pub rewrite: bool,
 }
 
@@ -53,17 +53,17 @@ impl SortError {
         Self { message: message.into(), hint: None, usage: false, stopped: false, rewrite: false }
     }
 
-    /// Bad usage.
+    /// An error in the usage.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { usage: true, ..Self::new(message) }
     }
 
-    /// The end of a stage that was stopped by request.
+    /// The error that a stage returns when it was stopped by request.
     pub fn stop() -> Self {
         Self { stopped: true, ..Self::new("stopped") }
     }
 
-    /// The error with a hint.
+    /// Adds a hint to the error.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -79,7 +79,7 @@ impl From<FsError> for SortError {
                 "free some space: a sort in memory needs room for its output, an external one for twice its input"
             }
             ErrorKind::NotFound => "check the path",
-            // Even after all attempts.
+            // All attempts have already been used.
             ErrorKind::Rewound => "a data node was lost while it was written to: run the job again",
             _ => return Self { hint: error.hint, ..Self::new(message) },
         };

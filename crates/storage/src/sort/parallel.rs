@@ -1,11 +1,11 @@
-//! Work on many items by a few threads.
+//! Processes many items with a few threads.
 
 use std::sync::Mutex;
 
 use crate::sort::SortError;
 use crate::sort::checksum::Checksum;
 
-/// Processes each item, with one thread per memory. Returns the sum of the checksums.
+/// Processes each item, with one thread per element of `memories`. Returns the sum of the checksums.
 pub fn process_in_parallel<M: Send>(
     items: &[usize],
     memories: Vec<M>,

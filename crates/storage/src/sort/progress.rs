@@ -1,10 +1,10 @@
-//! The progress of a stage, for other threads to read, and the request to stop it.
+//! The progress of a stage, which other threads can read, and the request to stop the stage.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::sort::SortError;
 
-/// Counters over all threads of a stage. They only grow, except that rows of a rewritten file count once.
+/// Counters shared by all threads of a stage. They only increase, except that the rows of a rewritten file count once.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
@@ -47,7 +47,7 @@ impl Progress {
         self.go_on()
     }
 
-    /// Makes the stage end soon, with an error.
+    /// Makes the stage end soon with an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
     }

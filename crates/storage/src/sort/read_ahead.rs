@@ -9,16 +9,16 @@ use crate::sort::files::{ReadAt, read_exactly};
 use crate::sort::progress::Progress;
 use crate::sort::rows::ROW_BYTES;
 
-/// Number of buffers per sequence: one in use, one being filled.
+/// Number of buffers per sequence: one in use, and one being filled.
 pub const BUFFERS: usize = 2;
 
 /// An open file that several requests may share.
 pub type Shared = Arc<Mutex<Box<dyn ReadAt>>>;
 
-/// A full buffer, and the number of its bytes that belong to rows.
+/// A full buffer, and how many of its bytes belong to rows.
 type Answer = Result<(AlignedBuffer, usize), SortError>;
 
-/// A read that a cursor waits for.
+/// A read for which a cursor waits.
 pub struct Request {
     file: Shared,
     path: Arc<str>,
@@ -28,7 +28,7 @@ pub struct Request {
     answer: SyncSender<Answer>,
 }
 
-/// Serves requests until all senders have ended. Several threads may do so at the same time.
+/// Serves requests until all senders have ended. Several threads may call it at the same time.
 pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
     loop {
         let next = requests.lock().ok().and_then(|requests| requests.recv().ok());
@@ -38,41 +38,41 @@ pub fn serve(requests: &Mutex<Receiver<Request>>, progress: &Progress) {
             Ok(mut file) => read_exactly(&mut **file, &path, &mut buffer[..room], offset, bytes),
             Err(_) => Err(SortError::new("internal error: a reading thread panicked")),
         };
-        // There is no receiver if the merge has failed since.
+        // There is no receiver if the merge has failed in the meantime.
         let _ = answer.send(read.and_then(|()| progress.read(bytes)).map(|()| (buffer, bytes)));
     }
 }
 
-/// The place of the rows of a sequence.
+/// The place where a sequence's rows are stored.
 pub struct Source {
     /// The file.
     pub file: Shared,
     /// Its path.
     pub path: Arc<str>,
-    /// The start of the rows: at a whole block.
+    /// The offset of the first row, at the start of a block.
     pub offset: u64,
     /// Number of rows.
     pub rows: u64,
 }
 
-/// The rows of a source, one after the other.
+/// The rows of a source, in order.
 pub struct Cursor {
     source: Source,
     requests: Sender<Request>,
-    /// Pending answers, each with a separate channel, so that a panic of a reader is noticed.
+    /// The pending answers. Each has a separate channel, so that a panic of a reader is noticed.
     answers: [Option<Receiver<Answer>>; BUFFERS],
-    /// The index of the buffer whose answer is next.
+    /// The index of the buffer that is answered next.
     turn: usize,
     /// Number of rows requested.
     requested: u64,
     current: Option<AlignedBuffer>,
-    /// The start of the current row and the end of the rows in `current`.
+    /// The start of the current row (`at`) and the end of the rows (`end`) in `current`.
     at: usize,
     end: usize,
 }
 
 impl Cursor {
-    /// Starts to read into these buffers, whose equal lengths are multiples of a row and of a block.
+    /// Starts to read into these buffers. Their lengths must be equal, and a multiple of a row and of a block.
     pub fn open(
         source: Source,
         requests: Sender<Request>,
@@ -93,7 +93,7 @@ impl Cursor {
         let (answer, answered) = sync_channel(1);
         self.answers[self.turn] = Some(answered);
         if rows == 0 {
-            // An empty answer marks the end, and returns the buffer.
+            // An empty answer marks the end of the rows, and returns the buffer.
             return answer.send(Ok((buffer, 0))).map_err(|_| SortError::stop());
         }
         let request = Request {
@@ -139,7 +139,7 @@ impl Cursor {
         if self.at < self.end { Ok(()) } else { self.refill() }
     }
 
-    /// Returns the buffers, at the end.
+    /// Returns the buffers; called at the end.
     pub fn close(mut self) -> Vec<AlignedBuffer> {
         let mut buffers: Vec<AlignedBuffer> = self.current.take().into_iter().collect();
         let waiting = self.answers.iter_mut().filter_map(Option::take);

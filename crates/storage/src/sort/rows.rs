@@ -1,20 +1,20 @@
-//! TeraGen's rows, which are gensort's: a pure function of the row's number.
+//! TeraGen's rows, which are identical to gensort's rows. A row is a pure function of its number.
 //!
-//! A row is 100 bytes: a key of 10, `00 11`, the row's number as 32 hexadecimal digits, `88 99 AA BB`, 12 filler digits of
-//! 4 bytes each, `CC DD EE FF`. Key and filler come from a 128-bit random number; the numbers are a linear congruential
-//! sequence whose n-th element is found in O(log n), so any range of rows can be generated alone
-//! (Chris Nyberg, gensort, `rand16.c`; Hadoop's `Random16` and `GenSort`).
+//! A row has 100 bytes: a key of 10 bytes, `00 11`, the row's number as 32 hexadecimal digits, `88 99 AA BB`, 12 filler
+//! digits of 4 bytes each, and `CC DD EE FF`. The key and the filler come from a 128-bit random number. The random
+//! numbers are a linear congruential sequence, whose n-th element is found in O(log n), so any range of rows can be
+//! generated alone (Chris Nyberg, gensort, `rand16.c`; Hadoop's `Random16` and `GenSort`).
 
 /// Bytes of a row.
 pub const ROW_BYTES: usize = 100;
-/// Bytes of its key, which comes first.
+/// Bytes of a row's key, which comes first.
 pub const KEY_BYTES: usize = 10;
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 const INCREMENT: u128 = 0x4A69_6D47_7261_7952_4950_2020_2020_2001;
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// `n` steps of the sequence as one: x → factor · x + term.
+/// `n` steps of the sequence, combined into one: x → factor · x + term.
 #[derive(Clone, Copy, Debug)]
 struct Leap {
     factor: u128,
@@ -29,7 +29,7 @@ impl Leap {
         self.factor.wrapping_mul(x).wrapping_add(self.term)
     }
 
-    /// The leap of this one followed by `next`.
+    /// This leap followed by the leap `next`.
     fn then(self, next: Self) -> Self {
         Self { factor: next.factor.wrapping_mul(self.factor), term: next.from(self.term) }
     }
@@ -47,17 +47,17 @@ impl Leap {
     }
 }
 
-/// Rows in the order of their numbers, starting at any number.
+/// Rows in order of their numbers, starting at any number.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// The number of the next row.
     number: u64,
-    /// Its random number.
+    /// The random number of the next row.
     random: u128,
 }
 
 impl Rows {
-    /// Rows starting at this number.
+    /// The rows from this number on.
     pub fn from(number: u64) -> Self {
         Self { number, random: Leap::steps(u128::from(number) + 1).from(0) }
     }
@@ -93,10 +93,10 @@ fn hex(number: u64) -> [u8; 16] {
     std::array::from_fn(|digit| HEX[(number >> (60 - 4 * digit)) as usize & 0xF])
 }
 
-/// Finds differences between a row and the row that TeraGen generates for the number in it.
+/// Finds differences between a row and the row that TeraGen generates for the same row number.
 ///
-/// The table holds leaps of 0 to 255 × 256^i steps, so the random number of any row takes eight products instead of a
-/// hundred.
+/// The table contains leaps of 0 to 255 × 256^i steps, so computing the random number of any row takes eight products
+/// instead of a hundred.
 #[derive(Debug)]
 pub struct RowCheck {
     leaps: Vec<[Leap; 256]>,
@@ -118,7 +118,7 @@ impl Default for RowCheck {
 }
 
 impl RowCheck {
-    /// The offset of the first byte that differs; `None` if the row is right.
+    /// The offset of the first byte that differs; `None` if the row is correct.
     pub fn difference(&self, row: &[u8; ROW_BYTES]) -> Option<usize> {
         let mut number = 0u64;
         for (place, &digit) in row[12..44].iter().enumerate() {

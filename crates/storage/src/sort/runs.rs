@@ -1,4 +1,4 @@
-//! Runs: sorted chunks in files of the scratch directory, each with an index of the starts of its parts.
+//! Runs: sorted chunks in files of the scratch directory. Each run has an index of the starts of its parts.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::sort::rows::ROW_BYTES;
 use crate::sort::splitters::Splitters;
 use crate::sort::spool::{Buffers, Keep, Spool};
 
-/// The prefix of the names of runs.
+/// The prefix of the file names of runs.
 const PREFIX: &str = "run-";
-/// The suffix of the names of their indexes.
+/// The suffix of the file names of their indexes.
 const SUFFIX: &str = ".index";
 
-/// Rows of one part in one run.
+/// The rows of one part in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// The part.
+    /// The number of the part.
     pub part: usize,
-    /// The start of the rows in the file: at a whole block.
+    /// The offset of the first row in the file, at the start of a block.
     pub offset: u64,
     /// Number of rows.
     pub rows: u64,
@@ -31,13 +31,14 @@ pub struct Slice {
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its file.
+    /// The path of its file.
     pub path: String,
-    /// The parts of the run that have rows.
+    /// A slice for each part that has rows in the run.
     pub slices: Vec<Slice>,
 }
 
-/// Writes a sorted chunk as runs, one per buffer: each thread gathers some of the parts into a separate file.
+/// Writes a sorted chunk as runs, one per element of `buffers`: each thread gathers some of the parts into its own
+/// file.
 pub fn spill(
     chunk: &mut Chunk,
     splitters: &Splitters,
@@ -87,7 +88,7 @@ pub fn spill(
         let joined = threads.into_iter().map(|thread| {
             thread.join().unwrap_or_else(|_| Err(SortError::new("internal error: a gathering thread panicked")))
         });
-        // Waits for all threads; the first error is reported.
+        // This waits for all threads; the first error is returned.
         joined.collect::<Vec<Result<Buffers, SortError>>>()
     });
     *buffers = spilled.into_iter().collect::<Result<_, _>>()?;
@@ -98,7 +99,7 @@ fn rows(part: &[Range<usize>]) -> u64 {
     part.iter().map(|range| range.len() as u64).sum()
 }
 
-/// Divides parts into `n` consecutive shares with about the same number of rows.
+/// Divides the parts into `n` consecutive shares with about the same number of rows.
 fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
     let all: u64 = parts.iter().map(|part| rows(part)).sum();
     let mut before = 0;
@@ -120,7 +121,7 @@ fn shares(parts: &[Vec<Range<usize>>], n: usize) -> Vec<Range<usize>> {
     (0..n).map(|i| end(i)..end(i + 1)).collect()
 }
 
-/// The runs in a scratch directory, of all segments.
+/// Lists the runs of all segments in a scratch directory.
 pub fn list(files: &dyn Files, scratch: &str) -> Result<Vec<Run>, SortError> {
     let entries = files.list(scratch)?.unwrap_or_default();
     let mut runs = Vec::new();
@@ -134,7 +135,7 @@ pub fn list(files: &dyn Files, scratch: &str) -> Result<Vec<Run>, SortError> {
     Ok(runs)
 }
 
-/// Bytes of the rows of a slice.
+/// The number of bytes of a slice's rows.
 pub fn bytes(slice: &Slice) -> u64 {
     slice.rows * ROW_BYTES as u64
 }

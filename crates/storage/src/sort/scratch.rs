@@ -1,13 +1,13 @@
-//! The scratch directory of a job, next to the output, which gets its name only when it is complete.
+//! The scratch directory of a job, next to the output. The output gets its name only when it is complete.
 //!
-//! `DIRECTORY/.NAME.loadstone` holds runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the
+//! `DIRECTORY/.NAME.loadstone` contains runs, sums and the growing output, which is renamed to `DIRECTORY/NAME` at the
 //! end.
 //!
-//! Of several jobs with the same output exactly one gets the scratch directory, and the directory always names its
-//! owner. A job prepares the directory under a unique name, with an entry that identifies the owner, and renames it; a
-//! rename never replaces an existing name (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without overwrite). The
-//! entry of an owner that has ended is renamed as well, which only one job can do. A directory is renamed to a unique
-//! name before it is removed.
+//! If several jobs have the same output, exactly one of them gets the scratch directory, and the directory always names
+//! its owner. To claim it, a job prepares a directory under a unique name, with an entry that identifies the owner, and
+//! renames it. A rename never replaces an existing name (renameat2(2): `RENAME_NOREPLACE`; HDFS: rename2 without
+//! overwrite). If the owner has ended, its entry is renamed as well, which only one job can do. Before a directory is
+//! removed, it is renamed to a unique name.
 
 use std::fs;
 
@@ -19,29 +19,29 @@ use crate::sort::input::SUCCESS;
 const OWNER: &str = "owner-";
 /// The prefix of scratch directories that are being prepared or removed.
 const PASSING: &str = ".loadstone-";
-/// Number of times that the directory may change its owner while a job tries to get it.
+/// Number of times that the directory may change owners while a job tries to claim it.
 const TRIES: usize = 10;
 
 /// The process that owns a scratch directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pid: u32,
-    /// Start time of the process, in the kernel's ticks, because pids are reused.
+    /// Start time of the process, in kernel ticks; needed because pids are reused.
     started: u64,
-    /// The kernel's boot id: a pid is valid only until the machine restarts.
+    /// The kernel's boot id; needed because a pid is valid only until the machine restarts.
     boot: String,
     host: String,
 }
 
 impl Owner {
-    /// This process.
+    /// The process that calls this function.
     pub fn this_process() -> Self {
         Self::process(std::process::id())
     }
 
-    /// A process of this machine.
+    /// A process on this machine.
     pub fn process(pid: u32) -> Self {
-        // Names on HDFS have no colons.
+        // Names on HDFS cannot contain colons.
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().replace([':', '/'], "_");
         Self {
             pid,
@@ -51,7 +51,7 @@ impl Owner {
         }
     }
 
-    /// The part of a name that identifies the owner.
+    /// The part of an entry's name that identifies the owner.
     fn id(&self) -> String {
         format!("{}-{}-{}-{}", self.pid, self.started, self.boot, self.host)
     }
@@ -65,13 +65,13 @@ impl Owner {
     /// Whether the process may still be running.
     fn lives(&self) -> bool {
         let here = Self::process(self.pid);
-        // On another host, this cannot be known.
+        // This cannot be determined for a process on another host.
         self.host != here.host || (self.boot == here.boot && start_time(self.pid) == Some(self.started))
     }
 }
 
-/// Start time of a process (proc(5): field 22, after the name in parentheses); `None` if the process does not exist or
-/// is a zombie.
+/// Start time of a process (proc(5): field 22, counted after the name in parentheses); `None` if the process does not
+/// exist or is a zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -95,14 +95,14 @@ pub struct Scratch {
     pub path: String,
     /// The path of the growing output.
     pub growing: String,
-    /// Its final name.
+    /// The final path of the output.
     pub output: String,
     /// The directory that contains both.
     parent: String,
 }
 
 impl Scratch {
-    /// The scratch directory of the job that writes this output.
+    /// The scratch directory of a job that writes this output.
     pub fn new(output: &str) -> Result<Self, SortError> {
         let output = output.trim_end_matches('/');
         let (parent, name) = output.rsplit_once('/').unwrap_or((".", output));
@@ -116,7 +116,7 @@ impl Scratch {
     }
 
     /// Creates the directory, and removes the remains of killed jobs. Refuses an output that exists, as Hadoop does,
-    /// and an output that a running process writes.
+    /// and an output that a running process is writing.
     pub fn make(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         self.remove_passing(files);
         let mut last = None;
@@ -128,7 +128,7 @@ impl Scratch {
                 }
                 Holder::Process(dead) => last = self.take_over(files, &dead, owner).err(),
                 Holder::Unknown | Holder::Nobody if exists => return Err(self.exists()),
-                // It was renamed while its names were read, or it was not created by a job.
+                // Either the directory was renamed while its entries were listed, or no job created it.
                 Holder::Unknown => last = Some(self.ownerless_error()),
                 Holder::Nobody => match self.claim(files, owner) {
                     Ok(()) => return self.begin(files),
@@ -145,7 +145,7 @@ impl Scratch {
         Ok(owner.map_or(Holder::Unknown, Holder::Process))
     }
 
-    /// Creates the directory with its owner, unless another job does so first.
+    /// Creates the directory with its owner's entry, unless another job does so first.
     fn claim(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         let own = self.passing();
         let claimed = files
@@ -166,10 +166,10 @@ impl Scratch {
         self.remove(files)
     }
 
-    /// Creates the contents of the directory. If the disk is full, not even an empty directory remains.
+    /// Creates the contents of the directory. If the disk is full, the directory is removed.
     fn begin(&self, files: &dyn Files) -> Result<(), SortError> {
         let result = match files.exists(&self.output) {
-            // Another job has renamed its output since the check, and released the scratch directory.
+            // Since the check, another job has renamed its output and released the scratch directory.
             Ok(true) => Err(self.exists()),
             Ok(false) => files.make_directory(&self.growing),
             Err(error) => Err(error),
@@ -198,13 +198,13 @@ impl Scratch {
             .hint("if no job writes this output, remove the scratch directory")
     }
 
-    /// The name of a directory that this process is preparing or removing.
+    /// The path of a directory that this process is preparing or removing.
     fn passing(&self) -> String {
         join(&self.parent, &format!("{PASSING}{}", Owner::this_process().id()))
     }
 
-    /// Removes directories that killed processes were preparing or removing. Directories that cannot be listed or
-    /// removed are harmless.
+    /// Removes directories that killed processes were preparing or removing. It does not matter if a directory cannot
+    /// be listed or removed.
     fn remove_passing(&self, files: &dyn Files) {
         for entry in files.list(&self.parent).ok().flatten().unwrap_or_default() {
             if entry.name().strip_prefix(PASSING).and_then(Owner::parse).is_some_and(|owner| !owner.lives()) {
@@ -226,7 +226,7 @@ impl Scratch {
         self.remove(files)
     }
 
-    /// Removes the directory, unless it belongs to another process.
+    /// Removes the directory, unless it belongs to a different process that is running.
     pub fn abandon(&self, files: &dyn Files, owner: &Owner) -> Result<(), SortError> {
         match self.holder(files)? {
             Holder::Process(other) if other.lives() && other != *owner => Err(self.owner_error(&other)),
@@ -256,7 +256,7 @@ mod tests {
         Scratch::new(&format!("{}/out/", directory.path().display())).unwrap()
     }
 
-    /// A process of this host that has ended.
+    /// A process on this host that has ended.
     fn dead() -> Owner {
         Owner { started: 1, ..Owner::this_process() }
     }
@@ -270,7 +270,7 @@ mod tests {
     fn only_scratch_of_a_dead_job_is_removed() {
         let directory = tempfile::tempdir().unwrap();
         let (scratch, local, me) = (scratch(&directory), local(Direct::Off), Owner::this_process());
-        // Both live.
+        // Both processes are running.
         let other = Owner::process(std::os::unix::process::parent_id());
         scratch.make(&local, &other).unwrap();
         let error = scratch.make(&local, &me).unwrap_err();

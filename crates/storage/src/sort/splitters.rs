@@ -1,19 +1,20 @@
-//! The borders between the parts of the output, from a sample of the keys.
+//! The borders between the parts of the output, computed from a sample of the keys.
 //!
-//! Equal splits of the key space, which the record sorts use, suit only uniform keys. A sample also suits skewed keys.
+//! Equal splits of the key space, as the record sorts use, are suitable only for uniform keys. A sample also suits
+//! skewed keys.
 
 use crate::sort::rows::KEY_BYTES;
 
 /// A key.
 pub type Key = [u8; KEY_BYTES];
 
-/// Ascending keys: part p contains the keys from splitter p - 1 up to, but excluding, splitter p. Equal keys are in one
-/// part.
+/// Ascending keys. Part p contains the keys from splitter p - 1 up to, but excluding, splitter p, so equal keys are in
+/// the same part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splitters(Vec<Key>);
 
 impl Splitters {
-    /// Splitters for `parts` parts of approximately equal size, from a sample.
+    /// Computes the splitters for `parts` parts of about equal size from a sample.
     pub fn from_sample(mut sample: Vec<Key>, parts: usize) -> Self {
         sample.sort_unstable();
         let at = |part: usize| sample.get(sample.len() * part / parts).copied().unwrap_or([0xFF; KEY_BYTES]);
@@ -25,7 +26,7 @@ impl Splitters {
         self.0.len() + 1
     }
 
-    /// The bounds between parts, each as the lowest entry of the part above it.
+    /// The borders between parts, each represented by the lowest possible entry of the part above it.
     pub fn bounds(&self) -> impl Iterator<Item = u128> + '_ {
         self.0.iter().map(|key| {
             let mut bytes = [0; 16];
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn skewed_sample_gives_balanced_parts() {
-        // Nine tenths of the keys are in a millionth of the space.
+        // Nine tenths of the keys are in a millionth of the key space.
         let sample: Vec<Key> = (0..9_000).chain((0..1_000).map(|i| i * 4_000_000)).map(key).collect();
         let splitters = Splitters::from_sample(sample.clone(), 7);
         let mut sizes = [0; 7];

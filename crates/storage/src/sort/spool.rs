@@ -15,21 +15,22 @@ use crate::sort::rows::ROW_BYTES;
 /// Number of buffers per file: one being filled, one being written, and one in between.
 pub const BUFFERS: usize = 3;
 
-/// The purpose of a file.
+/// How a file is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// It is read once by this job, and is not durable. It has this number of replicas if the file system replicates.
+    /// It is read once by this job, and need not be durable. It has this number of replicas if the file system
+    /// replicates.
     Scratch(u16),
-    /// It is part of the output: durable, and with this number of replicas if the file system replicates.
+    /// It is part of the output and must be durable. It has this number of replicas if the file system replicates.
     Output(Option<u16>),
 }
 
-/// Buffers, reused for consecutive files.
+/// The buffers of a file, reused for consecutive files.
 #[derive(Debug)]
 pub struct Buffers(Vec<AlignedBuffer>);
 
 impl Buffers {
-    /// Buffers of this many bytes each.
+    /// Allocates buffers of this many bytes each.
     pub fn new(bytes: usize) -> Result<Self, SortError> {
         Ok(Self((0..BUFFERS).map(|_| AlignedBuffer::new(bytes)).collect::<Result<_, _>>()?))
     }
@@ -48,7 +49,7 @@ pub struct Spool<'s> {
     empty: Receiver<AlignedBuffer>,
     current: AlignedBuffer,
     used: usize,
-    /// Number of bytes so far, including the current buffer's.
+    /// Number of bytes so far, including those in the current buffer.
     bytes: u64,
 }
 
@@ -88,7 +89,7 @@ impl<'s> Spool<'s> {
         Ok(Self { writer, complete, full, empty, current, used: 0, bytes: 0 })
     }
 
-    /// Room for the next row.
+    /// Returns space for the next row.
     #[inline]
     pub fn row(&mut self) -> Result<&mut [u8; ROW_BYTES], SortError> {
         if self.used + ROW_BYTES > self.current.len() {
@@ -103,7 +104,7 @@ impl<'s> Spool<'s> {
             .ok_or_else(|| SortError::new("internal error: a buffer is shorter than a row"))
     }
 
-    /// Room for up to `rows` consecutive rows, at least one.
+    /// Returns space for up to `rows` consecutive rows, and at least one row.
     pub fn rows(&mut self, rows: usize) -> Result<&mut [u8], SortError> {
         if self.used + ROW_BYTES > self.current.len() {
             self.flush()?;
@@ -115,7 +116,7 @@ impl<'s> Spool<'s> {
         Ok(&mut self.current[at..at + rows * ROW_BYTES])
     }
 
-    /// Pads the file to the alignment of direct I/O, and returns its length.
+    /// Pads the file to the alignment that direct I/O needs, and returns its length.
     pub fn align(&mut self) -> Result<u64, SortError> {
         let end = self.used.next_multiple_of(ALIGNMENT);
         self.current[self.used..end].fill(0);
@@ -129,7 +130,7 @@ impl<'s> Spool<'s> {
         if self.used == 0 {
             return Ok(());
         }
-        // A writer that has ended has an error, which `finish` returns.
+        // If the writer has ended, it has an error, which `finish` returns.
         let next = self.empty.recv().map_err(|_| SortError::stop())?;
         let full = std::mem::replace(&mut self.current, next);
         self.full.send((full, self.used)).map_err(|_| SortError::stop())?;
@@ -137,7 +138,7 @@ impl<'s> Spool<'s> {
         Ok(())
     }
 
-    /// Closes the file and returns the buffers, or the first error; `so_far` is the producer's result.
+    /// Closes the file and returns the buffers or the first error. `so_far` is the producer's result.
     pub fn finish(mut self, so_far: Result<(), SortError>) -> Result<Buffers, SortError> {
         let flushed = so_far.and_then(|()| self.flush());
         self.complete.store(flushed.is_ok(), Release);
@@ -146,7 +147,7 @@ impl<'s> Spool<'s> {
             Ok(written) => written,
             Err(_) => Err(SortError::new("internal error: a writing thread panicked")),
         };
-        // If the writer has an error, it is the cause: the producer only noticed that the writer had ended.
+        // If the writer has an error, it is the cause: the producer noticed only that the writer had ended.
         written.and(flushed)?;
         let mut all = vec![self.current];
         all.extend(self.empty.try_iter());

@@ -19,14 +19,14 @@ use crate::sort::spool::{Buffers, Keep, Spool};
 use crate::sort::task::{Outcome, Task};
 use crate::sort::validate::{self, Span, Verdict};
 
-/// Number of places in the input at which [`ALIGNED_ROWS`] keys are sampled, over all segments. Hadoop samples 100,000
+/// Number of places in the input, over all segments, at which [`ALIGNED_ROWS`] keys are sampled. Hadoop samples 100,000
 /// keys at up to 10 places.
 const SAMPLED: usize = 100;
 
-/// Size of a chunk beyond which a larger one does not pay off, bytes: a GB of new memory took 4 CPU-seconds on a
+/// Chunk size in bytes beyond which a larger chunk no longer pays off. A GB of new memory took 4 CPU-seconds on a
 /// virtual machine, more than merging a few more runs.
 const CHUNK_ENOUGH: usize = 256 << 20;
-/// Number of runs up to which the depth of the tournament does not matter.
+/// Number of runs up to which the depth of the tournament tree does not matter.
 const RUNS: usize = 64;
 
 impl Task<'_> {
@@ -54,13 +54,13 @@ impl Task<'_> {
         }
     }
 
-    /// Whether the whole input fits into the memory of one segment.
+    /// Whether the whole input fits into one segment's memory.
     pub fn fits(&self) -> Result<bool, SortError> {
         let pieces = self.list_input()?.pieces(piece_rows(self.sizes.block));
         Ok(pieces.iter().map(Piece::room).sum::<usize>() <= self.sizes.whole)
     }
 
-    /// Bytes that all segments of a stage read and write; 0 if they are few.
+    /// Number of bytes that all segments of a stage read and write; 0 if it is small.
     pub fn bytes_of(&self, stage: Stage) -> Result<u64, SortError> {
         let (passes, rows) = match stage {
             Stage::Prepare | Stage::Sample | Stage::Commit | Stage::Abandon => return Ok(0),
@@ -84,7 +84,7 @@ impl Task<'_> {
         self.job.threads as usize
     }
 
-    /// Number of threads, which wait for disks half of their time.
+    /// Number of worker threads. They wait for disks half of the time.
     fn workers(&self) -> usize {
         2 * self.threads()
     }
@@ -106,7 +106,7 @@ impl Task<'_> {
         Ok(Outcome::default())
     }
 
-    /// The parts that this segment writes.
+    /// The numbers of the parts that this segment writes.
     fn own_parts(&self) -> Vec<usize> {
         let (k, n) = self.segment;
         (0..self.job.parts).filter(|part| part % n == k).map(|part| part as usize).collect()
@@ -122,7 +122,7 @@ impl Task<'_> {
             self.write_part(&join(&growing, &format!("part-m-{part:05}")), buffers, |spool, sum, generated| {
                 let mut rows = Rows::from(first);
                 while first + *generated < end {
-                    // Small enough to be in a processor's cache for the checksum.
+                    // The piece is small enough to be in a processor's cache when its checksum is computed.
                     let buffer = spool.rows((end - first - *generated).min(ALIGNED_ROWS) as usize)?;
                     rows.fill(buffer);
                     sum.add(buffer);
@@ -136,8 +136,8 @@ impl Task<'_> {
         Ok(Outcome { checksum: Some(sum.to_string()), ..Outcome::default() })
     }
 
-    /// Writes a part of the output with `fill`, which receives its spool and checksum, and counts the rows that it adds
-    /// to the progress.
+    /// Writes a part of the output. `fill` receives the part's spool and checksum, and the counter of the rows that it
+    /// adds to the progress.
     fn write_part(
         &self,
         path: &str,
@@ -156,7 +156,7 @@ impl Task<'_> {
         })
     }
 
-    /// The first row of a part, rounded as in Hadoop's `RangeInputFormat`.
+    /// The number of a part's first row, rounded as in Hadoop's `RangeInputFormat`.
     fn first_row(&self, part: usize) -> u64 {
         (self.job.rows as f64 * part as f64 / self.job.parts as f64).ceil() as u64
     }
@@ -187,7 +187,7 @@ impl Task<'_> {
         let bytes: usize = pieces.iter().map(Piece::room).sum();
         let enough = (input.rows() as usize * ROW_BYTES / RUNS).max(CHUNK_ENOUGH);
         let chunk = sizes.chunk.min(enough).min(bytes.max(1));
-        // A refusal now is better than one after hours.
+        // A refusal now is better than a refusal after hours.
         self.sizes.merges(bytes.div_ceil(chunk) * self.segment.1 as usize, self.job.parts as usize)?;
         let (fill, to_fill) = sync_channel(2);
         let (spill, to_spill) = sync_channel(2);
@@ -201,7 +201,7 @@ impl Task<'_> {
             let reading = scope.spawn(move || {
                 let (mut rest, mut sum) = (&pieces[..], Checksum::default());
                 while !rest.is_empty() {
-                    // The writer has failed; its error is reported.
+                    // If this fails, the writer has failed, and its error is reported.
                     let Ok(mut chunk) = to_fill.recv() else { return Err(SortError::stop()) };
                     let (now, later) = rest.split_at(chunk.room_for(rest));
                     if now.is_empty() {
@@ -239,7 +239,7 @@ impl Task<'_> {
         if chunk.room_for(&pieces) < pieces.len() {
             return Err(SortError::new("internal error: the input does not fit into memory"));
         }
-        // Every segment reads all rows and keeps the rows of its parts. Each computes a share of the checksum.
+        // Every segment reads all rows and keeps only the rows of its parts. Each computes a share of the checksum.
         let own = (self.segment.1 > 1).then(|| Own::new(&splitters, self.segment, &counted));
         let read = chunk.fill(&pieces, (self.input, &input), own.as_ref(), self.workers(), self.progress)?;
         self.leave_sum(Side::Read, counted.iter().map(|piece| piece.rows).sum(), read)?;
@@ -279,7 +279,7 @@ impl Task<'_> {
 
     fn validate(&self) -> Result<Outcome, SortError> {
         let (input, sizes) = (self.list_input()?, self.sizes);
-        // All segments read the same directory; only one of them reports the warning.
+        // All segments read the same directory, so only one of them reports the warning.
         let warning = input.complete()?.filter(|_| self.segment.0 == 0);
         let pieces = input.share(piece_rows(sizes.block), self.segment);
         let spans = validate::check_pieces((self.input, &input), &pieces, self.workers(), self.progress)?;
@@ -323,7 +323,7 @@ impl Task<'_> {
     }
 }
 
-/// A report in TeraValidate's format.
+/// The report in TeraValidate's format.
 fn report(verdict: &Verdict) -> String {
     let errors: String = verdict.faults.first.iter().map(|fault| format!("error\t{fault}\n")).collect();
     format!("{errors}checksum\t{}\n", verdict.checksum)

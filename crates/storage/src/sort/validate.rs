@@ -1,6 +1,6 @@
-//! TeraValidate's checks: the order within and across parts, and the checksum. Duplicate keys are counted as well, as
-//! in valsort. If the rows are TeraGen's, each is compared with the row that TeraGen generates for its number: the
-//! checksum shows that a bit has flipped, the comparison shows where.
+//! TeraValidate's checks: the order within and across parts, and the checksum. As in valsort, duplicate keys are
+//! counted as well. If TeraGen generated the rows, each row is compared with the row that TeraGen generates for the
+//! same number: the checksum shows that a bit has flipped, and the comparison shows where.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -16,19 +16,19 @@ use crate::sort::progress::Progress;
 use crate::sort::rows::{KEY_BYTES, ROW_BYTES, RowCheck};
 use crate::sort::splitters::Key;
 
-/// Maximum number of faults that are described; all are counted.
+/// Maximum number of faults that are described. All faults are counted.
 const DESCRIBED: usize = 10;
-/// Number of rows read to decide whether the input is TeraGen's.
+/// Number of rows that are read to decide whether TeraGen generated the input.
 const LOOKED_AT: u64 = 100;
 
-/// A row that is wrong.
+/// A faulty row.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The file.
+    /// The path of the file.
     pub file: String,
     /// The number of the row in the file.
     pub row: u64,
-    /// Its offset in the file, bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// A description of the fault.
     pub what: String,
@@ -40,12 +40,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Faults: their number, and the first of them.
+/// The number of faults, with a description of the first ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
-    /// How many.
+    /// The number of faults.
     pub count: u64,
-    /// The first.
+    /// The first faults.
     pub first: Vec<Fault>,
 }
 
@@ -64,7 +64,7 @@ impl Faults {
     }
 }
 
-/// The findings in consecutive rows of one file.
+/// The results for consecutive rows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     file: usize,
@@ -77,7 +77,7 @@ pub struct Span {
     faults: Faults,
 }
 
-/// The findings in all rows.
+/// The results for all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Number of rows.
@@ -86,13 +86,13 @@ pub struct Verdict {
     pub parts: u64,
     /// The checksum in TeraValidate's format.
     pub checksum: String,
-    /// Number of rows with the key of the preceding row.
+    /// Number of rows with the same key as the preceding row.
     pub duplicates: u64,
-    /// Rows that are out of order, or differ from TeraGen's.
+    /// Rows that are out of order, or that differ from TeraGen's rows.
     pub faults: Faults,
 }
 
-/// Checks pieces of an input, on several threads.
+/// Checks pieces of an input on several threads.
 pub fn check_pieces(
     (files, input): (&dyn Files, &Input),
     pieces: &[Piece],
@@ -129,7 +129,7 @@ pub fn check_pieces(
     })
 }
 
-/// Whether any of the first rows is TeraGen's. One is enough, as the remaining rows may be damaged.
+/// Whether TeraGen generated any of the first rows. One such row is enough, because the remaining rows may be damaged.
 fn teragens(files: &dyn Files, input: &Input, progress: &Progress) -> Result<bool, SortError> {
     let Some(file) = input.files.iter().position(|file| file.rows > 0) else { return Ok(false) };
     let piece = Piece { file, row: 0, rows: input.files[file].rows.min(LOOKED_AT) };
@@ -177,7 +177,7 @@ fn span(piece: Piece, bytes: &[u8], path: &str, check: Option<&RowCheck>) -> Opt
     Some(Span { file: piece.file, row: piece.row, rows: piece.rows, first, last, checksum, duplicates, faults })
 }
 
-/// Combines all spans of an input.
+/// Combines the results of all spans of an input.
 pub fn fold(input: &Input, mut spans: Vec<Span>) -> Result<Verdict, SortError> {
     spans.sort_unstable_by_key(|span| (span.file, span.row));
     let mut verdict = Verdict { parts: input.files.len() as u64, ..Verdict::default() };

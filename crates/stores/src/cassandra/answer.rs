@@ -1,4 +1,4 @@
-//! The answer of a node: a result, or an error that becomes a status.
+//! A node's answer: a result, or an error that is converted to a status.
 
 use std::cell::Cell;
 
@@ -8,14 +8,14 @@ use super::types::Type;
 use super::wire::{Body, Short, Version, opcode};
 use crate::error::Failure;
 
-/// The node no longer knows a prepared statement.
+/// The error code for a prepared statement that the node no longer knows.
 pub const UNPREPARED: i32 = 0x2500;
-/// The node does not support a version of the protocol, or a frame violates it.
+/// The error code for an unsupported protocol version, or for a frame that violates the protocol.
 pub const PROTOCOL_ERROR: i32 = 0x000A;
 
-/// Too few replicas are alive for the consistency level.
+/// The error code if too few replicas are alive for the consistency level.
 const UNAVAILABLE: i32 = 0x1000;
-/// The keyspace or table to create exists already.
+/// The error code if the keyspace or table to be created already exists.
 pub const ALREADY_EXISTS: i32 = 0x2400;
 
 const ROWS: i32 = 2;
@@ -25,7 +25,7 @@ const MORE_PAGES: i32 = 0x02;
 const NO_METADATA: i32 = 0x04;
 const METADATA_CHANGED: i32 = 0x08;
 
-/// An error of a node.
+/// An error that a node reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub code: i32,
@@ -57,7 +57,7 @@ impl Refusal {
         }
     }
 
-    /// The failure as which an operation counts it.
+    /// The failure with which an operation counts this error.
     pub fn failure(self) -> Failure {
         let message = format!("{}: {}", self.name(), self.message);
         let refused = self.refuses_writes();
@@ -66,27 +66,28 @@ impl Refusal {
             0x1000..=0x1002 => Failure::new(Status::ServiceUnavailable, message),
             0x1100 | 0x1200 => Failure::new(Status::Timeout, message),
             0x2000 | 0x2200 | 0x2300 => Failure::new(Status::BadRequest, message),
-            // A full device is a server error with the operating system's message.
+            // A full device is reported as a server error that contains the operating system's message.
             _ => Failure::from_text(message),
         };
         if refused { failure.refusal() } else { failure }
     }
 
-    /// Whether a write that ends with this error was not begun: `native_protocol_v4.spec`, section 9. `Unavailable` is
-    /// sent before anything is sent to a replica; the other errors reject the request or the user, or come from a node
-    /// that is still starting. A node may report `Overloaded` at any time (drivers repeat such a write only if
-    /// repetition is harmless), and a protocol error on a shared connection need not be due to this request.
+    /// Whether a write that fails with this error was never started (`native_protocol_v4.spec`, section 9).
+    /// `Unavailable` is sent before anything is sent to a replica. The other errors in the list reject the request or
+    /// the user, or come from a node that is still starting. `Overloaded` is not in the list because a node may report
+    /// it at any time (drivers repeat such a write only if repetition is harmless), nor is a protocol error, which on a
+    /// shared connection need not be due to this request.
     fn refuses_writes(&self) -> bool {
         matches!(self.code, 0x0100 | 0x1000 | 0x1002 | 0x2000 | 0x2100 | 0x2200 | 0x2300 | 0x2400 | UNPREPARED)
     }
 }
 
-/// An answer that violates the protocol.
+/// The failure for an answer that violates the protocol.
 pub fn protocol_failure(_: Short) -> Failure {
     Failure::new(Status::UnexpectedState, "an answer that ends early")
 }
 
-/// The error in an answer, if any. An answer that is neither a result nor an error counts as an error.
+/// The error in an answer, if there is an error. An answer that is neither a result nor an error counts as an error.
 #[inline]
 pub fn check(code: u8, body: Body<'_>) -> Result<(), Refusal> {
     if code == opcode::RESULT { Ok(()) } else { Err(refusal(code, body)) }
@@ -113,36 +114,37 @@ pub fn refusal(code: u8, mut body: Body<'_>) -> Refusal {
     }
 }
 
-/// Required and alive replicas of an `Unavailable`: `native_protocol_v4.spec`, section 9.
+/// The numbers of required and alive replicas in an `Unavailable` error (`native_protocol_v4.spec`, section 9).
 fn read_replicas(mut body: Body<'_>) -> Result<(i32, i32), Short> {
     let _level = body.short()?;
     Ok((body.int()?, body.int()?))
 }
 
-/// A column of rows, or a marker of a statement.
+/// A column of rows, or a marker in a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: Vec<u8>,
     pub kind: Type,
 }
 
-/// A statement as prepared by one node.
+/// A statement as one node prepared it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     /// Its id on the node.
     pub id: Vec<u8>,
-    /// The id of its columns; protocol 5.
+    /// The id of its columns (protocol 5 only).
     pub columns_id: Vec<u8>,
     pub markers: Vec<Column>,
-    /// The markers of the partition key, in the key's order; empty if the statement does not set all of it.
+    /// The indexes of the markers that make up the partition key, in the key's order; empty if the statement does not
+    /// set the whole key.
     pub key: Vec<usize>,
     /// The columns of its rows.
     pub columns: Vec<Column>,
-    /// Whether it must be prepared again: the node has forgotten it, or the columns of its rows have changed.
+    /// Whether it must be prepared again, because the node has forgotten it or the columns of its rows have changed.
     pub stale: Cell<bool>,
 }
 
-/// The metadata of markers or of rows.
+/// The metadata of markers or rows.
 #[derive(Default)]
 struct Metadata<'a> {
     count: usize,
@@ -187,7 +189,7 @@ fn columns(body: &mut Body<'_>, count: usize, one_table: bool) -> Result<Vec<Col
     Ok(columns)
 }
 
-/// The answer to PREPARE.
+/// Parses the answer to PREPARE.
 pub fn parse_prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, Short> {
     if body.int()? != PREPARED {
         return Err(Short);
@@ -202,7 +204,7 @@ pub fn parse_prepared(mut body: Body<'_>, version: Version) -> Result<Prepared, 
     Ok(Prepared { id, columns_id, markers: markers.columns, key: markers.key, columns, stale: Cell::new(false) })
 }
 
-/// The rows of an answer. `None` for a result without rows.
+/// The rows of an answer; `None` if the result has no rows.
 #[inline]
 pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     if body.int()? != ROWS {
@@ -213,10 +215,10 @@ pub fn rows(mut body: Body<'_>) -> Result<Option<Table<'_>>, Short> {
     Ok(Some(Table { body, rows, width: count, more, changed: new_id.map(|id| (id, columns)) }))
 }
 
-/// Rows that have not been read yet.
+/// Rows that have not been parsed yet.
 #[derive(Clone, Debug)]
 pub struct Table<'a> {
-    /// Their values, one after the other.
+    /// The values of the rows, one after the other.
     pub body: Body<'a>,
     /// The number of rows.
     pub rows: usize,
@@ -224,7 +226,7 @@ pub struct Table<'a> {
     pub width: usize,
     /// The paging state to send with the next request, if more rows follow.
     pub more: Option<&'a [u8]>,
-    /// The new columns and their id, if the table was altered since the statement was prepared; protocol 5.
+    /// The new columns and their id, if the table was altered since the statement was prepared (protocol 5 only).
     pub changed: Option<(&'a [u8], Vec<Column>)>,
 }
 
@@ -263,7 +265,7 @@ mod tests {
         let body = |fields: &[u8]| [b"\0\0\x10\0\0\x04text\0\x04".as_slice(), fields].concat();
         let whole = refusal(opcode::ERROR, Body(&body(b"\0\0\0\x02\0\0\0\x01")));
         assert_eq!(whole.message, "text (2 required but only 1 alive)");
-        // Without these fields, the text is all that is known.
+        // Without these fields, only the text is known.
         assert_eq!(refusal(opcode::ERROR, Body(&body(b"\0\0"))).message, "text");
     }
 

@@ -1,4 +1,4 @@
-//! A client: it sends statements and receives their answers.
+//! A client, which sends statements and receives answers.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -25,7 +25,7 @@ const PAGE_SIZE: u8 = 0x04;
 const PAGING_STATE: u8 = 0x08;
 const TIMESTAMP: u8 = 0x20;
 
-/// The owner of a pool: a store, on an executor.
+/// The owner of a pool: a store on an executor.
 type Place = (usize, Id);
 
 thread_local! {
@@ -42,12 +42,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client without connections.
+    /// Creates a client without connections.
     pub fn new(cluster: Arc<Cluster>) -> Self {
         Self { cluster, pool: None, slot: Rc::default(), last: LastFailure::default() }
     }
 
-    /// The connections of this executor.
+    /// The pool of connections on this executor.
     fn find_pool(&self) -> Rc<Pool> {
         let place = (Arc::as_ptr(&self.cluster).addr(), Handle::current().id());
         POOLS.with_borrow_mut(|pools| {
@@ -61,8 +61,8 @@ impl Client {
         })
     }
 
-    /// Registers the texts of statements, in order, and returns their numbers. Call this before the client connects,
-    /// because connections prepare the registered statements.
+    /// Registers the texts of statements, in order, and returns their numbers. It must be called before the client
+    /// connects, because connections prepare the registered statements.
     pub fn register<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<usize> {
         let own = self.cluster.settings.per_client;
         let pool = if own { Pool::new(Arc::clone(&self.cluster)) } else { self.find_pool() };
@@ -84,13 +84,13 @@ impl Client {
         pool.open().await
     }
 
-    /// The cluster.
+    /// The cluster of the client.
     #[inline]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// The connections; a refusal if they are not open.
+    /// The pool of connections; a refusal if they are not open.
     #[inline]
     pub fn pool(&self) -> Result<&Rc<Pool>, Failure> {
         let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
@@ -103,19 +103,19 @@ impl Client {
         &self.slot
     }
 
-    /// The status of an operation; stores a failure for `last_error`.
+    /// The status of an operation; a failure is stored for `last_error`.
     #[inline]
     pub fn keep(&mut self, result: Result<Status, Failure>) -> Status {
         self.last.status(result)
     }
 
-    /// Whether the write that has just ended with this status was certainly refused.
+    /// Whether the write that has just finished with this status was certainly refused.
     pub fn is_refusal(&self, status: Status) -> bool {
         self.last.is_refusal(status)
     }
 
-    /// Executes a prepared statement; the answer is a result, in the slot. `values` appends the values of the markers and returns
-    /// their number.
+    /// Executes a prepared statement. The answer is a result, which is stored in the slot. `values` appends the values
+    /// of the markers and returns their number.
     #[inline]
     pub async fn execute(
         &self,
@@ -125,7 +125,7 @@ impl Client {
         let pool = self.pool()?;
         let mut again = true;
         loop {
-            // Nothing is written before the execution.
+            // Nothing is written before the execution, so these failures are refusals.
             let link = pool.link(execution.key).await.map_err(Failure::refusal)?;
             let prepared =
                 link.ensure_prepared(execution.number, &pool.texts, &self.slot).await.map_err(Failure::refusal)?;
@@ -141,7 +141,7 @@ impl Client {
             };
             self.send(&link, opcode::EXECUTE, body).await?;
             let Some(refusal) = self.refusal()? else { return Ok(prepared) };
-            // The node did nothing: this is the only request that is sent again.
+            // The node did nothing. This is the only case in which a request is sent again.
             if refusal.code != answer::UNPREPARED || !again {
                 return Err(refusal.failure());
             }
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Executes a text that is not prepared; the answer is a result, in the slot.
+    /// Executes a statement that is not prepared. The answer is a result, which is stored in the slot.
     pub async fn query(
         &self,
         text: &str,
@@ -177,7 +177,7 @@ impl Client {
         link.connection().ask(&self.slot, flags, opcode, body).await
     }
 
-    /// The error in the answer, if it is one.
+    /// The error in the answer, if the answer is an error.
     #[inline]
     pub fn refusal(&self) -> Result<Option<Refusal>, Failure> {
         if self.slot.opcode() == opcode::RESULT {
@@ -187,8 +187,8 @@ impl Client {
         Ok(Some(answer::refusal(self.slot.opcode(), self.slot.body_of(&bytes).map_err(protocol_failure)?)))
     }
 
-    /// Executes a prepared SELECT and passes its rows to `read`. After an ALTER of the table, the statement is prepared and executed
-    /// again, once.
+    /// Executes a prepared SELECT and passes its rows to `read`. If the table was altered, the statement is prepared
+    /// and executed again, but only once.
     #[inline]
     pub async fn execute_select<T>(
         &self,
@@ -206,8 +206,8 @@ impl Client {
         Err(Failure::new(Status::UnexpectedState, "the columns of the rows differ from the announced ones"))
     }
 
-    /// The rows in the bytes of the answer. `None`: their columns differ from the prepared statement's, which is
-    /// prepared again before its next execution.
+    /// The rows in an answer's bytes. `None` if their columns differ from the columns of the prepared statement, which
+    /// is then prepared again before its next execution.
     #[inline]
     pub fn table<'a>(&self, bytes: &'a [u8], prepared: Option<&Prepared>) -> Result<Option<Table<'a>>, Failure> {
         let body = self.slot.body_of(bytes).map_err(protocol_failure)?;
@@ -225,23 +225,23 @@ impl Client {
     }
 }
 
-/// An execution of a statement.
+/// One execution of a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Execution<'a> {
-    /// The number of its text.
+    /// The number of the statement's text.
     pub number: usize,
     pub level: Consistency,
-    /// Whether it writes; a write has a timestamp.
+    /// Whether it is a write. A write has a timestamp.
     pub writes: bool,
-    /// The partition key, which determines the nodes.
+    /// The partition key, which determines the nodes to contact.
     pub key: Option<&'a [u8]>,
     /// The timestamp of a write, µs since 1970, if the caller sets it.
     pub stamp: Option<i64>,
-    /// The preceding page, if this is not the first.
+    /// The preceding page, unless this is the first page.
     pub page: Option<&'a Page>,
 }
 
-/// The position at which the server cut an answer.
+/// The position at which the server ended a page.
 #[derive(Debug)]
 pub struct Page {
     rows: i32,
@@ -249,23 +249,23 @@ pub struct Page {
 }
 
 impl Page {
-    /// The page before a requested one.
+    /// The page that precedes a requested page.
     pub fn before(request: &PageRequest) -> Self {
         Self { rows: request.rows.try_into().unwrap_or(i32::MAX), state: request.state.clone() }
     }
 
-    /// What a request for the following page sends.
+    /// The paging state, which a request for the following page must send.
     pub fn into_state(self) -> Vec<u8> {
         self.state
     }
 
-    /// The end of a table, if more rows follow.
+    /// The end of this table, if more rows follow.
     #[inline]
     pub fn after(table: &Table<'_>) -> Option<Self> {
         table.more.map(|state| Self { rows: table.rows.max(1) as i32, state: state.to_vec() })
     }
 
-    /// Refuses a repeated page, which would never end.
+    /// Refuses a page that repeats the previous page: the sequence would never end.
     pub fn check_progress(&self, next: Option<&Self>) -> Result<(), Failure> {
         match next {
             Some(next) if next.state == self.state => {
@@ -276,7 +276,7 @@ impl Page {
     }
 }
 
-/// The parameters of EXECUTE and QUERY, without their values.
+/// The parameters of EXECUTE and QUERY, except the values.
 #[derive(Clone, Copy)]
 struct Parameters {
     version: Version,
@@ -302,7 +302,7 @@ impl Parameters {
         let count = values(out);
         out[counted..counted + 2].copy_from_slice(&count.to_be_bytes());
         if let Some(page) = page {
-            // Cassandra uses the state only if it is to answer in pages, and if these are smaller than the LIMIT.
+            // Cassandra uses the paging state only if it must answer in pages that are smaller than the LIMIT.
             out.extend_from_slice(&page.rows.to_be_bytes());
             if !page.state.is_empty() {
                 put_bytes(out, &page.state);
@@ -314,7 +314,7 @@ impl Parameters {
     }
 }
 
-/// Appends `[short bytes]`.
+/// Appends a `[short bytes]`.
 #[inline]
 pub fn put_id(out: &mut Vec<u8>, id: &[u8]) {
     out.extend_from_slice(&(id.len() as u16).to_be_bytes());

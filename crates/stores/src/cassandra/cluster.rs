@@ -1,4 +1,4 @@
-//! The properties of a cluster before the first operation: its nodes, the table, its guarantee.
+//! The properties of a cluster that are read before the first operation: its nodes, the table and its guarantee.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,43 +14,43 @@ use crate::error::{ConnectError, EngineError, Failure};
 
 type Cells = Vec<Vec<Option<Vec<u8>>>>;
 
-/// A cluster, as reported by the first node that answered.
+/// A cluster, as reported by the first node that responded.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The settings of its connections.
+    /// The settings for its connections.
     pub settings: Settings,
     /// Its nodes.
     pub topology: Latest,
-    /// The data centre whose nodes are contacted.
+    /// The data centre whose nodes the client contacts.
     pub local_dc: String,
     /// The replication of the keyspace.
     pub replication: Replication,
-    /// Whether writes to the keyspace reach the commit log at all.
+    /// Whether writes to the keyspace reach the commit log.
     pub durable_writes: bool,
-    /// `periodic`, `batch` or `group`, if known.
+    /// The mode of the commit log: `periodic`, `batch` or `group`, if known.
     pub commitlog_sync: Option<String>,
-    /// Release of the node.
+    /// The release that the node runs.
     pub version: String,
     /// The node to which the client is connected.
     pub contact: SocketAddr,
-    /// The version of the protocol that it supports.
+    /// The protocol version that the node supports.
     pub protocol: Version,
-    /// The version of TLS and the cipher suite, if connections are encrypted.
+    /// The TLS version and the cipher suite, if connections are encrypted.
     pub encryption: Option<String>,
 }
 
 impl Cluster {
-    /// The number of nodes that are contacted.
+    /// The number of nodes that the client contacts.
     pub fn local_nodes(&self) -> usize {
         self.topology.current().0.nodes.iter().filter(|node| node.dc == self.local_dc).count()
     }
 
-    /// The number of connections of an executor, or of a client with separate connections.
+    /// Number of connections per executor, or per client if each client has separate connections.
     pub fn lines(&self) -> usize {
         self.local_nodes() * self.settings.connections
     }
 
-    /// Queries the first contact point that answers.
+    /// Queries the first contact point that responds.
     pub async fn discover(settings: Settings) -> Result<Self, EngineError> {
         let (contact, link) = connect(&settings).await?;
         let ask = async |text: &str| link.query(text).await.map_err(|refusal| explain_refusal(contact, refusal));
@@ -76,7 +76,7 @@ impl Cluster {
             let columns = format!("SELECT column_name, kind FROM system_schema.columns {where_keyspace} {table}");
             check_table(&settings, contact, &ask(&columns).await?)?;
         }
-        // Available since 4.0; not in ScyllaDB.
+        // This table is available since 4.0, but not in ScyllaDB.
         let sync = link.query("SELECT value FROM system_views.settings WHERE name = 'commitlog_sync'").await;
         let sync = sync.ok().and_then(|cells| cells.into_iter().flatten().next().flatten());
         let hashed = partitioner.ends_with("Murmur3Partitioner");
@@ -94,7 +94,7 @@ impl Cluster {
         })
     }
 
-    /// The nodes in the tables of one node, by address.
+    /// The nodes listed in the tables of one node, sorted by address.
     pub async fn read_nodes(link: &Link, contact: SocketAddr, port: u16) -> Result<Vec<Node>, Refusal> {
         let mut nodes = Vec::new();
         let mut own = link.query("SELECT data_center, rack, tokens FROM system.local").await?.into_iter().flatten();
@@ -106,19 +106,19 @@ impl Cluster {
             let mut next = || values.next().flatten();
             let (dc, rack, tokens) = (text(next()), text(next()), tokens(next()));
             let (rpc, peer) = (address(next()), address(next()));
-            // A node that listens on all interfaces is contacted at its peers' address for it.
+            // A node that listens on all interfaces is contacted at the address that its peers use.
             let ip = rpc.filter(|ip| !ip.is_unspecified()).or(peer);
             if let Some(ip) = ip.filter(|_| !tokens.is_empty()) {
                 nodes.push(Node { address: SocketAddr::new(ip, port), dc, rack, tokens });
             }
         }
-        // Each node lists itself first.
+        // Each node lists itself first, so the list is sorted.
         nodes.sort_by_key(|node| node.address);
         Ok(nodes)
     }
 }
 
-/// Connects to the first contact point that answers. If none does, the first failure is the error.
+/// Connects to the first contact point that responds. If none responds, returns the first failure.
 pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineError> {
     let mut first: Option<Failure> = None;
     for host in &settings.hosts {
@@ -153,7 +153,7 @@ pub async fn connect(settings: &Settings) -> Result<(SocketAddr, Link), EngineEr
     Err(unreachable(&first.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, "no contact point"))))
 }
 
-/// The error of a cluster that no client can use.
+/// The error for a cluster that the client cannot use.
 pub fn unreachable(failure: &Failure) -> EngineError {
     if let Some(ConnectError::Tls(fault)) = failure.connect {
         return EngineError::failed(failure.message.clone()).hint(TLS.hint(fault));
@@ -206,7 +206,7 @@ fn address(value: Option<Vec<u8>>) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes.as_slice()).map(IpAddr::from)).ok()
 }
 
-/// The elements of a set, or alternating keys and values of a map.
+/// The elements of a set, or the keys and values of a map in alternation.
 fn elements(value: Option<Vec<u8>>, width: usize) -> Vec<String> {
     let bytes = value.unwrap_or_default();
     let mut body = super::wire::Body(&bytes);

@@ -4,17 +4,17 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 
 use super::wire::BODY_MAX;
 
-/// An algorithm, by its name in STARTUP.
+/// A compression algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// LZ4's block format, in frames after the length of the text.
+    /// LZ4's block format. In frames, the uncompressed length precedes the block.
     Lz4,
-    /// Snappy's raw format. Protocol 5 does not support it.
+    /// Snappy's raw format, which protocol 5 does not support.
     Snappy,
 }
 
 impl Algorithm {
-    /// Its name.
+    /// Its name in STARTUP.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lz4 => "lz4",
@@ -23,7 +23,7 @@ impl Algorithm {
     }
 }
 
-/// The state of an algorithm, with reused buffers.
+/// A compression algorithm with its state and reused buffers.
 pub struct Compressor {
     pub algorithm: Algorithm,
     table: CompressTable,
@@ -32,20 +32,20 @@ pub struct Compressor {
 }
 
 impl Compressor {
-    /// A compressor.
+    /// Creates a compressor for an algorithm.
     pub fn new(algorithm: Algorithm) -> Self {
         let (table, snappy) = (CompressTable::default(), snap::raw::Encoder::new());
         Self { algorithm, table, snappy, buffer: Vec::new() }
     }
 
-    /// A block of LZ4, without its length; `None` if it would not be shorter.
+    /// Compresses text to an LZ4 block without its length; `None` if the block would not be shorter than the text.
     pub fn compress_block(&mut self, text: &[u8]) -> Option<&[u8]> {
         self.buffer.resize(get_maximum_output_size(text.len()), 0);
         let len = compress_into_with_table(text, &mut self.buffer, &mut self.table).ok()?;
         self.buffer.get(..len).filter(|block| block.len() < text.len())
     }
 
-    /// The body of a frame; `None` if it would not be shorter.
+    /// Compresses the body of a frame; `None` if it would not become shorter.
     pub fn compress_body(&mut self, body: &[u8]) -> Option<&[u8]> {
         let len = match self.algorithm {
             Algorithm::Lz4 => {
@@ -62,7 +62,7 @@ impl Compressor {
         self.buffer.get(..len).filter(|compressed| compressed.len() < body.len())
     }
 
-    /// The text of a frame's body.
+    /// Decompresses the body of a frame.
     pub fn read_body(&mut self, body: &[u8]) -> Result<&[u8], String> {
         let len = match self.algorithm {
             Algorithm::Lz4 => {
@@ -78,7 +78,7 @@ impl Compressor {
         Ok(&self.buffer[..len])
     }
 
-    /// The text of an LZ4 block, which has this length.
+    /// Decompresses an LZ4 block to a text of this length.
     pub fn read_block(&mut self, block: &[u8], len: usize) -> Result<&[u8], String> {
         self.buffer.resize(len, 0);
         let read = decompress_into(block, &mut self.buffer).map_err(|error| error.to_string())?;
@@ -113,7 +113,7 @@ mod tests {
 
         #[test]
         fn damaged_bodies_are_refused_or_read(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-            // Longer texts are not tested: a buffer of 256 MB for each case would be slow.
+            // Longer texts are not tested, because a buffer of 256 MB for each case would be slow.
             let bytes = [&[0, 0][..], &bytes].concat();
             for algorithm in [Algorithm::Lz4, Algorithm::Snappy] {
                 let _ = Compressor::new(algorithm).read_body(&bytes);

@@ -1,7 +1,8 @@
-//! One connection: the concurrent requests of many clients, each on a separate stream.
+//! A connection that carries the concurrent requests of many clients, each on a separate stream.
 //!
-//! A client appends its frame to the send queue and wakes the connection's task. The task runs after the clients that
-//! are ready now, so their requests are sent in one system call, and answers that arrived together are read in one.
+//! A client appends its frame to the send queue and wakes the connection's task. The task runs after all clients that
+//! are ready at that moment, so one system call sends their requests, and one system call reads all answers that
+//! arrived together.
 
 mod inbox;
 mod task;
@@ -24,13 +25,13 @@ use crate::error::Failure;
 use crate::tls::{Stream, Tls};
 use task::Task;
 
-/// The protocol's limit: stream numbers have 15 bits.
+/// The protocol's limit, because stream numbers have 15 bits.
 const STREAMS_MAX: usize = 1 << 15;
 /// Number of sweeps within which an answer must arrive. A request is abandoned 16 to 17 sweeps after it was sent.
 pub const SWEEPS: u32 = 16;
 
 struct Entry {
-    /// `None` once no request waits. The stream is not reused before its answer has arrived.
+    /// `None` if no request is waiting any more. The stream is not reused until its answer has arrived.
     slot: Option<Rc<Slot>>,
     serial: u32,
     sent: u32,
@@ -47,45 +48,46 @@ struct Shared {
     address: SocketAddr,
     version: Version,
     encryption: Option<String>,
-    /// Whether frames are in segments: after the answer to STARTUP, in protocol 5.
+    /// Whether frames are sent in segments, as in protocol 5 after the answer to STARTUP.
     segmented: Cell<bool>,
-    /// Compresses and reads bodies, or the payloads of segments.
+    /// Compresses and decompresses bodies or the payloads of segments.
     compressor: RefCell<Option<Compressor>>,
     out: RefCell<Vec<u8>>,
     streams: RefCell<Streams>,
     task: RefCell<Option<Waker>>,
-    /// Number of sweeps: the clock of requests, which is free to read.
+    /// Number of sweeps so far. It serves as the clock for requests, because reading it costs nothing.
     now: Cell<u32>,
     heard: Cell<u32>,
-    /// When bytes last arrived.
+    /// The sweep in which bytes last arrived.
     read: Cell<u32>,
     health: Cell<Health>,
     /// The request that probes a silent server.
     probe: Rc<Slot>,
-    /// Receives the server's messages that answer no request.
+    /// Receives messages from the server that do not answer a request.
     events: RefCell<Option<EventSink>>,
     lost: RefCell<Option<String>>,
     loss: Notify,
     closing: Cell<bool>,
 }
 
-/// Whether a server answers requests.
+/// Whether a server responds to requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Health {
     #[default]
     Responsive,
-    /// A request had no answer in time, and nothing else arrived in this time. The server is probed.
+    /// A request was not answered in time, and nothing else arrived in that time. The server is probed.
     Silent,
-    /// The server answers the probe. It may do so without executing requests, so one request is sent as a test.
+    /// The server answers the probe. It may do so without being able to execute requests, so one request is sent as a
+    /// test.
     Recovering,
     /// The test request is in flight.
     Tested,
 }
 
-/// Receives the body of an event.
+/// A function that receives the body of an event.
 type EventSink = Box<dyn Fn(Body<'_>)>;
 
-/// A connection. Its task ends when it is dropped.
+/// A connection. Its task ends when the connection is dropped.
 pub struct Connection(Rc<Shared>);
 
 impl std::fmt::Debug for Connection {
@@ -95,7 +97,8 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Opens a connection, with a buffer of `room` bytes that grows with the answers. Must be called on an executor.
+    /// Opens a connection with a buffer of `room` bytes, which grows with the answers. It must be called on an
+    /// executor.
     pub async fn open(address: SocketAddr, version: Version, room: usize, tls: Option<&Tls>) -> Result<Self, Failure> {
         let opened = async {
             let stream = TcpStream::connect(address).await?;
@@ -137,18 +140,19 @@ impl Connection {
         self.0.address
     }
 
-    /// The version of the protocol.
+    /// The protocol version.
     #[inline]
     pub fn version(&self) -> Version {
         self.0.version
     }
 
-    /// The version of TLS and the cipher suite, if the connection is encrypted.
+    /// The TLS version and the cipher suite, if the connection is encrypted.
     pub fn encryption(&self) -> Option<&str> {
         self.0.encryption.as_deref()
     }
 
-    /// The server has accepted STARTUP: from now on, protocol 5 sends frames in segments, and bodies are compressed.
+    /// Called when the server has accepted STARTUP: from now on, bodies are compressed, and protocol 5 sends frames in
+    /// segments.
     pub fn start(&self, compression: Option<Algorithm>) {
         *self.0.compressor.borrow_mut() = compression.map(Compressor::new);
         self.0.segmented.set(self.0.version >= Version::V5);
@@ -160,8 +164,8 @@ impl Connection {
         self.0.lost.borrow().is_none()
     }
 
-    /// Whether a request may be sent. A server that has been silent for a whole timeout gets no requests until it
-    /// answers a probe, and then one, whose answer ends the silence.
+    /// Whether a request may be sent. A server that has been silent for a whole timeout receives no requests until it
+    /// answers a probe. It then receives a single request, and the answer to that request ends the silence.
     #[inline]
     pub fn admit(&self) -> bool {
         match self.0.health.get() {
@@ -174,21 +178,21 @@ impl Connection {
         }
     }
 
-    /// Passes the server's events to a function.
+    /// Sets the function that receives the server's events.
     pub fn listen(&self, events: EventSink) {
         *self.0.events.borrow_mut() = Some(events);
     }
 
     /// Waits until the connection is lost.
     pub async fn wait_for_loss(&self) {
-        // Created first: it notices every later loss.
+        // The notification is created first, so that it notices any later loss.
         let lost = self.0.loss.notified();
         if self.is_open() {
             lost.await;
         }
     }
 
-    /// Sends a request; afterwards the answer is in the slot.
+    /// Sends a request and waits for the answer, which is then in the slot.
     #[inline]
     pub async fn ask(
         &self,
@@ -201,7 +205,7 @@ impl Connection {
         poll_fn(|context| slot.poll(context)).await
     }
 
-    /// Abandons requests that have waited too long. Called [`SWEEPS`] times per `timeout`, the limit of a request.
+    /// Abandons requests that have waited too long. Called [`SWEEPS`] times per `timeout`, the time limit of a request.
     pub fn sweep(&self, timeout: Duration) {
         let shared = &*self.0;
         let now = shared.now.get().wrapping_add(1);
@@ -226,16 +230,16 @@ impl Connection {
         drop(streams);
         match shared.health.get() {
             Health::Tested if late => shared.health.set(Health::Silent),
-            // The request that was admitted was never sent.
+            // The request that was admitted has not been sent.
             Health::Tested if !waiting => shared.health.set(Health::Recovering),
             _ if late && now.wrapping_sub(shared.read.get()) >= SWEEPS => shared.health.set(Health::Silent),
             _ => {}
         }
         if shared.health.get() == Health::Silent && !shared.probe.is_waiting() {
-            // A connection with too many requests in flight needs no probe.
+            // If the probe cannot be sent because too many requests are in flight, it is not needed.
             let _ = shared.send(&shared.probe, 0, opcode::OPTIONS, |_| ());
         }
-        // The node has disappeared silently: the next operation tries a new connection.
+        // The node has disappeared silently, so the next operation tries a new connection.
         if now.wrapping_sub(shared.heard.get()) > 2 * SWEEPS {
             shared.lose(&format!("{} has been silent for too long", shared.address));
             shared.close();
@@ -250,7 +254,7 @@ impl Drop for Connection {
 }
 
 impl Streams {
-    /// Reserves a stream for a slot's next request.
+    /// Reserves a stream for the next request of a slot.
     #[inline]
     fn take(&mut self, slot: &Rc<Slot>, now: u32) -> Option<u16> {
         let stream = match self.free.pop() {
@@ -266,7 +270,7 @@ impl Streams {
         Some(stream)
     }
 
-    /// The request that was answered; its stream is free from now on.
+    /// Returns the request that was answered. Its stream is free from now on.
     #[inline]
     fn give_back(&mut self, stream: u16) -> Option<Entry> {
         let entry = self.entries.get_mut(usize::from(stream))?.take()?;
@@ -277,7 +281,7 @@ impl Streams {
 }
 
 impl Shared {
-    /// Queues a request for sending; a request that fails here is not sent.
+    /// Queues a request. A request that fails here is not sent.
     #[inline]
     fn send(&self, slot: &Rc<Slot>, flags: u8, opcode: u8, body: impl FnOnce(&mut Vec<u8>)) -> Result<(), Failure> {
         if let Some(message) = &*self.lost.borrow() {
@@ -288,7 +292,7 @@ impl Shared {
             Failure::new(Status::ServiceUnavailable, message).refusal()
         })?;
         let mut out = self.out.borrow_mut();
-        // The task is already awake if other requests were queued.
+        // The task is already awake if other requests are queued.
         let first = out.is_empty();
         let start = out.len();
         frame(&mut out, self.version, Head { flags, stream, opcode }, body);
@@ -314,7 +318,7 @@ impl Shared {
         self.wake();
     }
 
-    /// Fails every request in flight.
+    /// Marks the connection as lost and fails every request in flight.
     #[cold]
     fn lose(&self, message: &str) {
         self.lost.borrow_mut().get_or_insert_with(|| message.to_owned());
@@ -328,7 +332,7 @@ impl Shared {
     }
 }
 
-/// Compresses the body of the frame from `start` on, if that makes it shorter.
+/// Compresses the body of the frame that begins at `start`, if compression makes the body shorter.
 fn compress_frame(compressor: &mut Compressor, out: &mut Vec<u8>, start: usize) {
     if let Some(body) = compressor.compress_body(&out[start + HEADER..]) {
         out.truncate(start + HEADER);

@@ -2,16 +2,16 @@
 
 use crate::error::EngineError;
 
-/// The number of replicas that an operation waits for.
+/// The number of replicas for which an operation waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Consistency {
-    /// The name in CQL.
+    /// Its name in CQL.
     pub name: &'static str,
-    /// The code in the protocol.
+    /// Its code in the protocol.
     pub code: u16,
 }
 
-/// One replica: the default of YCSB 0.17.0.
+/// One replica, which is the default in YCSB 0.17.0.
 pub const ONE: Consistency = Consistency { name: "ONE", code: 0x0001 };
 
 const ALL: [Consistency; 11] = [
@@ -29,7 +29,7 @@ const ALL: [Consistency; 11] = [
 ];
 
 impl Consistency {
-    /// The level in a property; ONE if it is not set.
+    /// The level set by a property; ONE if the property is not set.
     pub fn from_property(property: &str, text: Option<&str>, write: bool) -> Result<Self, EngineError> {
         let Some(text) = text else { return Ok(ONE) };
         // Cassandra refuses every read at ANY and every plain write at SERIAL.

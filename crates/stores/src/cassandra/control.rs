@@ -1,4 +1,5 @@
-//! The control connection: it tracks the nodes of a cluster during a trial (`native_protocol_v5.spec`, 4.2.6, EVENT).
+//! The control connection, which tracks the nodes of a cluster during a trial (`native_protocol_v5.spec`, 4.2.6,
+//! EVENT).
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -14,12 +15,12 @@ use super::cluster::Cluster;
 use super::login::Link;
 use super::wire::{Body, Short, opcode, put_string};
 
-/// The delay before events are requested from another node.
+/// The delay before the client subscribes to the events of another node.
 const RETRY: Duration = Duration::from_millis(500);
-/// A node is announced before the system tables list it.
+/// The delay before the system tables are read: a node is announced before they list it.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Tracks a cluster until it is dropped.
+/// Tracks a cluster until this value is dropped.
 #[derive(Debug)]
 pub struct Control {
     stop: Arc<Notify>,
@@ -27,7 +28,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Starts a separate thread: a busy executor would delay the events.
+    /// Starts tracking on a separate thread, because a busy executor would delay the events.
     pub fn start(cluster: &Arc<Cluster>) -> std::io::Result<Self> {
         let (stop, cluster) = (Arc::new(Notify::new()), Arc::clone(cluster));
         let stopped = Arc::clone(&stop);
@@ -51,7 +52,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // The notification is stored if the thread does not wait yet.
+        // The notification is stored if the thread is not waiting yet.
         self.stop.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -71,7 +72,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
             if !listen(cluster, &link, &changed).await {
                 continue;
             }
-            // Events may have been missed.
+            // Events may have been missed since the last connection.
             if connected_before {
                 changed.notify_one();
             }
@@ -98,7 +99,7 @@ async fn follow(cluster: &Arc<Cluster>) -> std::convert::Infallible {
     }
 }
 
-/// Subscribes to the events of a node. Returns whether the node accepts.
+/// Subscribes to the events of a node. Returns whether the node accepted.
 async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bool {
     let (own, changed) = (Arc::clone(cluster), Rc::clone(changed));
     link.connection().listen(Box::new(move |body| match Event::read(body) {
@@ -126,9 +127,9 @@ async fn listen(cluster: &Arc<Cluster>, link: &Link, changed: &Rc<Notify>) -> bo
 /// An event of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
-    /// A node's event, and whether the ring may have changed.
+    /// Something happened to a node. `topology` is set if the ring may have changed.
     Node { address: SocketAddr, event: &'static str, topology: bool },
-    /// A change of a keyspace, table, type or function.
+    /// A keyspace, table, type or function was changed.
     Schema(String),
 }
 

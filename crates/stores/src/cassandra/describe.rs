@@ -1,4 +1,4 @@
-//! Descriptions of tables and statements by a node, outside any trial.
+//! Descriptions of tables and statements that a node gives, outside any trial.
 
 use std::rc::Rc;
 
@@ -21,24 +21,25 @@ pub struct ColumnDescription {
     pub name: String,
     /// `partition_key`, `clustering`, `static` or `regular`.
     pub role: String,
-    /// Its position in the key; −1 if it is not in the key.
+    /// Its position in the key, or −1 if it is not in the key.
     pub position: i32,
-    /// Its type in CQL, with user-defined types as tuples.
+    /// Its CQL type, with user-defined types represented as tuples.
     pub kind: String,
-    /// Whether its values are only written as a whole.
+    /// Whether its values can be written only as a whole.
     pub is_frozen: bool,
 }
 
-/// The markers of a statement and the columns of its rows: names and types.
+/// The names and types of a statement's markers and of its result columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatementDescription {
-    /// Name and type of each `?`.
+    /// The name and type for each `?`.
     pub markers: Vec<(String, String)>,
-    /// Empty for a statement without rows.
+    /// The columns of the result; empty for a statement that returns no rows.
     pub columns: Vec<(String, String)>,
 }
 
-/// The columns of tables (keyspace and name; none for a missing table), and the tokens of the ring.
+/// Describes the columns of the tables given by keyspace and name (a missing table has no columns), and returns the
+/// tokens of the ring as well.
 pub fn describe_tables(
     options: &Options,
     tables: &[(&str, &str)],
@@ -56,7 +57,7 @@ pub fn describe_tables(
     })
 }
 
-/// Prepares statements and returns the node's descriptions of them.
+/// Prepares statements, and returns the descriptions that the node gives of them.
 pub fn describe_statements(options: &Options, texts: &[String]) -> Result<Vec<StatementDescription>, EngineError> {
     let settings = Settings::from_options(options)?;
     asking(async {
@@ -83,7 +84,7 @@ fn name_all(columns: &[Column]) -> Vec<(String, String)> {
 
 async fn prepare(link: &Link, text: &str) -> Result<Rc<Prepared>, Failure> {
     let texts = Texts::default();
-    // A number for this connection, with no statement prepared yet.
+    // A statement number for which this connection has not prepared a statement yet.
     let number = link.count_prepared();
     for at in 0..=number {
         texts.number(|out| out.extend_from_slice(&at.to_be_bytes()), || text.to_owned());
@@ -104,7 +105,7 @@ async fn describe_table(link: &Link, keyspace: &str, table: &str) -> Result<Vec<
     if rows.is_empty() {
         return Ok(Vec::new());
     }
-    // The types in a result are complete; the schema tables contain only the names of user-defined types.
+    // The types in a result are complete, whereas the schema tables contain only the names of user-defined types.
     let identifier = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let all = format!("SELECT * FROM {}.{}", identifier(keyspace), identifier(table));
     let prepared = prepare(link, &all).await.map_err(|failure| failed(failure.message))?;

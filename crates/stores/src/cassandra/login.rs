@@ -1,4 +1,4 @@
-//! A connection ready for operations: logged in, with prepared statements.
+//! A connection that is ready for operations: it has logged in, and its statements are prepared.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::wire::{Body, Short, Version, opcode, put_bytes, put_flags, put_string
 use crate::error::Failure;
 use crate::tls::explain_close;
 
-/// Buffer size of a shared connection, and of a client's own connection, bytes.
+/// Buffer sizes of a shared connection and of a client's own connection, in bytes.
 const ROOM_SHARED: usize = 128 << 10;
 const ROOM_OWN: usize = 4 << 10;
 
@@ -30,9 +30,9 @@ pub struct Link {
     patience: Duration,
 }
 
-/// A login that failed.
+/// The reason why a login failed.
 enum LoginError {
-    /// The server does not support the version of the protocol.
+    /// The server does not support the protocol version.
     Version(Failure),
     Other(Failure),
 }
@@ -44,7 +44,7 @@ impl From<Failure> for LoginError {
 }
 
 impl Link {
-    /// Connects and logs in, with the latest version of the protocol that the server supports.
+    /// Connects and logs in with the latest protocol version that the server supports.
     pub async fn negotiate(address: SocketAddr, settings: &Settings) -> Result<Self, Failure> {
         let mut version = settings.protocol.unwrap_or(Version::V5);
         loop {
@@ -59,7 +59,7 @@ impl Link {
         }
     }
 
-    /// Connects and logs in with a version of the protocol.
+    /// Connects and logs in with this protocol version.
     pub async fn open(address: SocketAddr, version: Version, settings: &Settings) -> Result<Self, Failure> {
         let (LoginError::Version(failure) | LoginError::Other(failure)) =
             match Self::attempt(address, version, settings).await {
@@ -132,7 +132,7 @@ impl Link {
         &self.connection
     }
 
-    /// A statement as the server prepared it. The text is sent once per connection.
+    /// Returns a statement as the server prepared it. The text is sent only once per connection.
     #[inline]
     pub async fn ensure_prepared(
         &self,
@@ -146,13 +146,14 @@ impl Link {
         }
     }
 
-    /// The number of statement numbers known to this connection.
+    /// The number of statements whose numbers this connection knows.
     pub fn count_prepared(&self) -> usize {
         self.prepared.borrow().len()
     }
 
-    /// Prepares all registered statements, so that operations need not. A statement that the server refuses, or that
-    /// exceeds the limit of a request, is left to its first operation, which reports the failure.
+    /// Prepares all registered statements, so that operations need not prepare them. A statement that the server
+    /// refuses, or that exceeds the time limit of a request, is left to the first operation that uses it, which reports
+    /// the failure.
     pub async fn prepare_all(&self, texts: &Texts) {
         let slot = Rc::new(Slot::default());
         let prepare = async {
@@ -168,7 +169,7 @@ impl Link {
         self.prepared.borrow().get(number).cloned().flatten().filter(|prepared| !prepared.stale.get())
     }
 
-    /// Prepares a statement, once for all clients that wait for it.
+    /// Prepares a statement once for all clients that are waiting for it.
     #[cold]
     async fn prepare(&self, number: usize, text: &str, slot: &Rc<Slot>) -> Result<Rc<Prepared>, Failure> {
         let late = |_| Failure::new(Status::Timeout, format!("{} prepares no statement", self.connection.address()));
@@ -195,7 +196,7 @@ impl Link {
         Ok(prepared)
     }
 
-    /// The rows of a statement that is executed once, with each value unparsed.
+    /// Executes a statement that is needed only once, and returns its rows with unparsed values.
     pub async fn query(&self, text: &str) -> Result<Vec<Vec<Option<Vec<u8>>>>, answer::Refusal> {
         let slot = Rc::new(Slot::default());
         let request = |out: &mut Vec<u8>| {

@@ -1,7 +1,7 @@
-//! `cassandra`: Apache Cassandra and ScyllaDB, over CQL's native protocol, with the table of YCSB's `cassandra-cql`.
+//! `cassandra`: Apache Cassandra and ScyllaDB, through CQL's native protocol, with the table of YCSB's `cassandra-cql`.
 //!
-//! Each executor has a client of Loadstone's own: operations need no lock, no channel and no allocation, and the
-//! requests that an executor's clients send together are one system call.
+//! Each executor uses Loadstone's own client. Operations need no lock, no channel and no allocation, and requests that
+//! an executor's clients send at the same time share one system call.
 
 mod answer;
 mod client;
@@ -49,7 +49,7 @@ use crate::reconnect::RECONNECT;
 use crate::session::{ConnectionAttempts, Drive, ReadLevel, ServerEvent, Store};
 use crate::tls;
 
-/// Interval between markers of a periodic commit log: data after the last marker is not replayed after a kill.
+/// Interval between markers of a periodic commit log. Data after the last marker is not replayed after a kill.
 const MARKER_NS: u64 = 100_000_000;
 
 /// A cluster.
@@ -61,7 +61,7 @@ pub struct Cassandra {
 }
 
 impl Cassandra {
-    /// The guarantee of an acknowledged write on each node that acknowledged it.
+    /// What each node that acknowledged a write guarantees for that write.
     fn node_guarantee(&self) -> Guarantee {
         let cluster = &self.cluster;
         match cluster.commitlog_sync.as_deref() {
@@ -73,7 +73,7 @@ impl Cassandra {
                 let how = "commit log, synced for a group of writes before they are acknowledged";
                 Guarantee::new(Durability::Device, how)
             }
-            // Data after the last marker is not replayed, although the kernel has it (CASSANDRA-13987).
+            // Data after the last marker is not replayed, even though the kernel has it (CASSANDRA-13987).
             Some(_) => Guarantee::periodic(
                 "commit log, synced now and then (every 10 s if not set otherwise): os, except for the last 100 ms of a \
                  killed node (10 s if the log is compressed, encrypted or written with direct I/O)",
@@ -125,12 +125,12 @@ impl Store for Cassandra {
         ],
     };
     const DRIVE: Drive = Drive::Task;
-    // Answers arrive on one connection, many at once. An executor serves 300,000 operations per second.
+    // Many answers arrive at once on one connection. An executor serves 300,000 operations per second.
     const CLIENTS_PER_EXECUTOR: u64 = 256;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
         let settings = Settings::from_options(options)?;
-        // On a separate thread, as the caller may run within a runtime.
+        // This uses a separate thread, because the caller may run within a runtime.
         let discovered = std::thread::scope(|threads| {
             threads
                 .spawn(|| {
@@ -216,7 +216,7 @@ impl Store for Cassandra {
         self.cluster.topology.events()
     }
 
-    /// Memtables and compactions are left to the servers.
+    /// Does nothing: memtables and compactions are left to the servers.
     fn settle(&self) -> Result<(), EngineError> {
         Ok(())
     }
@@ -232,7 +232,7 @@ mod tests {
     use super::topology::Latest;
     use super::*;
 
-    /// Three nodes in the local data centre and one in another.
+    /// A cluster with three nodes in the local data centre and one node in another data centre.
     fn cluster(properties: &str) -> Cluster {
         let pairs = properties.split_whitespace().filter_map(|pair| pair.split_once('='));
         let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

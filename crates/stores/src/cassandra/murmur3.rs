@@ -1,4 +1,4 @@
-//! The token of a key: Murmur3 (x64, 128 bits, the first half) as Cassandra computes it.
+//! The token of a key: the first half of 128-bit Murmur3 (x64), as Cassandra computes it.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
@@ -22,14 +22,14 @@ fn finish(mut h: u64) -> u64 {
     h ^ (h >> 33)
 }
 
-/// The tail as a little-endian number. Cassandra treats its bytes as signed, unlike other implementations of Murmur3,
-/// which matters for bytes from 0x80.
+/// The tail as a little-endian number. Unlike other implementations of Murmur3, Cassandra treats the tail's bytes as
+/// signed, which matters for bytes of 0x80 and above.
 #[inline]
 fn read_signed_tail(bytes: &[u8]) -> u64 {
     bytes.iter().enumerate().fold(0, |k, (at, byte)| k ^ (i64::from(*byte as i8) as u64) << (8 * at))
 }
 
-/// The position of a key in the ring.
+/// The position of a key on the ring.
 #[inline]
 pub fn token(key: &[u8]) -> i64 {
     let (mut h1, mut h2) = (0u64, 0u64);
@@ -55,7 +55,7 @@ pub fn token(key: &[u8]) -> i64 {
     h2 = h2.wrapping_add(h1);
     let first = finish(h1);
     let token = first.wrapping_add(finish(h2)) as i64;
-    // The smallest token marks the start of the ring, and no key has it.
+    // The smallest token marks the start of the ring, so no key may have it.
     if token == i64::MIN { i64::MAX } else { token }
 }
 
@@ -63,7 +63,7 @@ pub fn token(key: &[u8]) -> i64 {
 mod tests {
     use super::*;
 
-    /// Tokens computed by Cassandra 5.0.9: `SELECT token(y_id)`.
+    /// Tokens that Cassandra 5.0.9 computed with `SELECT token(y_id)`.
     #[test]
     fn tokens_are_cassandras() {
         for (key, expected) in TOKENS {

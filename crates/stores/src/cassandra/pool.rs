@@ -1,4 +1,4 @@
-//! The connections of an executor (or of one client), and the choice of a connection for an operation.
+//! The connections of an executor (or of a single client), and the choice of a connection for each operation.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -20,33 +20,33 @@ use crate::deadline::NAP;
 use crate::error::{ConnectError, EngineError, Failure};
 use crate::reconnect::Node;
 
-/// A place for a connection to a node.
+/// A place for a connection to a node. It may be empty.
 #[derive(Debug)]
 struct Line {
     address: SocketAddr,
     node: Arc<Node>,
     link: RefCell<Option<Rc<Link>>>,
-    /// The node's generation when the connection was opened.
+    /// The node's generation at the time when the connection was opened.
     generation: Cell<u64>,
-    /// The node's losses when the connection was last known to be open.
+    /// The node's number of losses at the time when the connection was last known to be open.
     losses: Cell<u64>,
     opening: Cell<bool>,
-    /// The failure of the last attempt.
+    /// The failure of the last attempt to connect.
     failure: RefCell<Option<Failure>>,
 }
 
-/// The lines to the nodes of the local data centre, in one state of the cluster.
+/// The lines to the nodes of the local data centre, for one version of the topology.
 #[derive(Debug)]
 struct Lines {
     topology: Arc<Topology>,
     version: u64,
     all: Vec<Rc<Line>>,
-    /// The first line of each node of the cluster; none for nodes of other data centres.
+    /// The index of the first line to each node of the cluster; `None` for nodes in other data centres.
     first: Vec<Option<usize>>,
 }
 
 impl Lines {
-    /// Lines to the nodes of a topology. Lines to remaining nodes are reused.
+    /// Creates lines to the nodes of the current topology. Existing lines to nodes that are still in it are reused.
     fn new(cluster: &Cluster, before: &[Rc<Line>]) -> Self {
         let (topology, version) = cluster.topology.current();
         let (mut lines, mut first) = (Vec::new(), Vec::new());
@@ -70,13 +70,13 @@ pub struct Pool {
     turn: Cell<usize>,
     stamped: Cell<i64>,
     opened: OnceCell<()>,
-    /// Notifies of an opened line or a failed attempt.
+    /// Notifies waiters that a line was opened or an attempt failed.
     tried: Notify,
     pub texts: Texts,
 }
 
 impl Pool {
-    /// A pool without connections.
+    /// Creates a pool without connections.
     pub fn new(cluster: Arc<Cluster>) -> Rc<Self> {
         Rc::new(Self {
             lines: RefCell::new(Rc::new(Lines::new(&cluster, &[]))),
@@ -89,7 +89,7 @@ impl Pool {
         })
     }
 
-    /// The lines, updated for nodes that joined or left.
+    /// The lines, updated if nodes have joined or left.
     #[inline]
     fn lines(&self) -> Rc<Lines> {
         let lines = Rc::clone(&self.lines.borrow());
@@ -103,7 +103,7 @@ impl Pool {
         lines
     }
 
-    /// Tries all nodes; fails if none can be reached. Opened connections stay open.
+    /// Tries all nodes; fails if none can be reached. The opened connections stay open.
     pub async fn open(self: &Rc<Self>) -> Result<(), EngineError> {
         self.opened
             .get_or_try_init(async || {
@@ -112,7 +112,7 @@ impl Pool {
                 for line in lines {
                     self.revive(line);
                 }
-                // If a node refused another executor, this one does not wait for it.
+                // If a node has refused a different executor, this executor does not wait for it.
                 let tried = |line: &Rc<Line>| {
                     line.link.borrow().is_some() || line.failure.borrow().is_some() || line.node.refusal().is_some()
                 };
@@ -128,9 +128,9 @@ impl Pool {
             .map(|&()| ())
     }
 
-    /// A connection for a key, or for a statement without a key: to a replica, if one is reachable. An operation fails
-    /// at once while every node refuses connections. While a node may still answer, the operation waits for an attempt,
-    /// for at most the limit of a request.
+    /// Returns a connection for a key, or for a statement without a key; it leads to a replica of the key if a replica
+    /// can be reached. An operation fails immediately while every node refuses connections. While a node may still
+    /// respond, the operation waits for a connection attempt, but at most for the time limit of a request.
     #[inline]
     pub async fn link(self: &Rc<Self>, key: Option<&[u8]>) -> Result<Rc<Link>, Failure> {
         let lines = self.lines();
@@ -159,7 +159,7 @@ impl Pool {
                 return Ok(link);
             }
             if lines.all.iter().all(|line| line.node.refusal().is_some()) {
-                // The failure of the node to which the operation would have been sent.
+                // Returns the failure of the node to which the operation would have been sent.
                 let first = lines.order(replicas, turn).next();
                 let none = || Failure::new(Status::ServiceUnavailable, "no node of the data centre is left");
                 return Err(first.map_or_else(none, |line| line.failure()));
@@ -180,11 +180,11 @@ impl Pool {
             }
             link.filter(|link| link.connection().admit())
         });
-        // If every node is silent, one of them is used nevertheless.
+        // If every node is silent, a silent node is used nevertheless.
         responsive.or_else(|| lines.order(replicas, turn).find_map(|line| line.live()))
     }
 
-    /// Starts to connect, unless an attempt is in flight.
+    /// Starts to connect, unless a connection attempt is in flight.
     #[cold]
     fn revive(self: &Rc<Self>, line: &Rc<Line>) {
         if !line.opening.replace(true) {
@@ -195,8 +195,8 @@ impl Pool {
         }
     }
 
-    /// µs since 1970, later than all earlier results: the time of a write, set by the client as in YCSB's driver, so
-    /// that a record's writes are in the client's order whichever nodes receive them.
+    /// The time of a write in µs since 1970, later than all earlier results. The client sets it, as in YCSB's driver,
+    /// so that a record's writes are in the client's order whichever nodes receive them.
     #[inline]
     pub fn stamp(&self) -> i64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64);
@@ -215,8 +215,8 @@ impl Lines {
         }
     }
 
-    /// The lines in the order in which an operation tries them: replicas first, starting with a different replica each
-    /// time, then all nodes.
+    /// The lines in the order in which an operation tries them: first the replicas, starting with a different replica
+    /// each time, and then all nodes.
     fn order<'a>(&'a self, replicas: &'a [usize], turn: usize) -> impl Iterator<Item = &'a Rc<Line>> {
         let nodes = self.first.iter().flatten().count().max(1);
         let per_node = self.all.len() / nodes;
@@ -263,13 +263,13 @@ impl Line {
     }
 }
 
-/// Connects until it succeeds, or until the connection is no longer needed.
+/// Tries to connect until it succeeds or until the connection is no longer needed.
 async fn revive(pool: Weak<Pool>, cluster: Arc<Cluster>, place: Weak<Line>) {
     loop {
         let Some((address, node)) = place.upgrade().map(|line| (line.address, Arc::clone(&line.node))) else { return };
         let open = async || {
             let opened = Link::open(address, cluster.protocol, &cluster.settings).await?;
-            // Statements are prepared here, so that no timed operation has to.
+            // Statements are prepared here, so that no timed operation has to prepare them.
             if let Some(pool) = pool.upgrade() {
                 opened.prepare_all(&pool.texts).await;
             }

@@ -1,4 +1,4 @@
-//! YCSB's records as statements.
+//! YCSB's records, translated to statements.
 
 mod text;
 
@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::session::{Rows, Session};
 use text::Verb;
 
-/// The names of the requested columns.
+/// The names of the columns that a statement uses.
 enum Names<'a> {
     None,
     One(std::iter::Once<&'a [u8]>),
@@ -41,7 +41,7 @@ struct Request<'a> {
     key: &'a [u8],
     fields: Projection<'a>,
     row: Option<&'a Row>,
-    /// The requested number of rows.
+    /// The number of rows requested.
     count: i32,
     page: Option<&'a Page>,
 }
@@ -60,7 +60,7 @@ impl<'a> Request<'a> {
         matches!(self.verb, Verb::Read | Verb::Scan)
     }
 
-    /// The identity of the statement: verb and columns.
+    /// Appends the identity of the statement: its verb and columns.
     #[inline]
     fn identify(&self, out: &mut Vec<u8>) {
         out.push(self.verb as u8);
@@ -70,7 +70,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Appends the values of the markers; returns their number.
+    /// Appends the values of the markers, and returns their number.
     #[inline]
     fn values(&self, out: &mut Vec<u8>) -> u16 {
         let mut count = 1u16;
@@ -93,7 +93,7 @@ impl<'a> Request<'a> {
 }
 
 impl Client {
-    /// The execution of a request's statement.
+    /// Plans the execution of a request's statement.
     #[inline]
     fn plan<'a>(&self, request: &Request<'a>) -> Result<Execution<'a>, Failure> {
         let settings = &self.cluster().settings;
@@ -112,8 +112,8 @@ impl Client {
         self.keep(reply)
     }
 
-    /// Requests rows until all have arrived; returns their number. No pages are requested, but a server may answer in
-    /// pages.
+    /// Requests rows until all have arrived, and returns their number. The first request does not ask for pages, but a
+    /// server may answer in pages.
     #[inline]
     async fn select(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<usize, Failure> {
         let (mut count, mut more) = self.select_page(request, sink).await?;
@@ -125,7 +125,7 @@ impl Client {
         Ok(count)
     }
 
-    /// Requests a page of rows; returns their number, and the end of the page.
+    /// Requests a page of rows. Returns the number of rows and the end of the page.
     #[inline]
     async fn select_page(&self, request: Request<'_>, sink: &mut impl Sink) -> Result<(usize, Option<Page>), Failure> {
         let read = |table: Table<'_>, prepared: &Prepared| read_rows(table, prepared, sink);
@@ -133,7 +133,7 @@ impl Client {
     }
 }
 
-/// Reads the rows of an answer; returns their number, and the end of the page.
+/// Reads the rows of an answer. Returns the number of rows and the end of the page.
 #[inline]
 fn read_rows(
     mut table: Table<'_>,
@@ -141,7 +141,7 @@ fn read_rows(
     sink: &mut impl Sink,
 ) -> Result<(usize, Option<Page>), Failure> {
     let changed = table.changed.take();
-    // The key is the first column, if it is requested.
+    // The key is the first column if it was requested.
     let columns = changed.as_ref().map_or(prepared.columns.as_slice(), |(_, columns)| columns);
     let (key, fields) = match columns.split_first() {
         Some((first, fields)) if first.name == KEY.as_bytes() => (Some(first), fields),
@@ -151,7 +151,7 @@ fn read_rows(
         let key = if key.is_some() { table.body.bytes().map_err(protocol_failure)? } else { None };
         let row = sink.begin(key.unwrap_or_default());
         for field in fields {
-            // A field without a value is missing.
+            // A field without a value is missing from the row.
             if let Some(value) = table.body.bytes().map_err(protocol_failure)? {
                 row.push(&field.name, value);
             }
@@ -160,9 +160,9 @@ fn read_rows(
     Ok((table.rows, Page::after(&table)))
 }
 
-/// The receiver of rows.
+/// A receiver of rows.
 trait Sink {
-    /// The empty row of a key.
+    /// Returns an empty row for a key.
     fn begin(&mut self, key: &[u8]) -> &mut Row;
 }
 

@@ -1,24 +1,24 @@
-//! The nodes that have a key: the ring of tokens and the keyspace's replication.
+//! Finds the nodes that store a key, from the ring of tokens and the keyspace's replication.
 
 use std::net::SocketAddr;
 
 /// A node of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Its address for clients.
+    /// The address at which clients connect to it.
     pub address: SocketAddr,
     /// Its data centre.
     pub dc: String,
     /// Its rack.
     pub rack: String,
-    /// The ends of its ranges.
+    /// The ends of its token ranges.
     pub tokens: Vec<i64>,
 }
 
 /// The replication of a keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// This number of copies, on the next nodes of the ring.
+    /// This number of copies, on consecutive nodes of the ring.
     Simple(usize),
     /// This number of copies in each data centre.
     Network(Vec<(String, usize)>),
@@ -27,7 +27,7 @@ pub enum Replication {
 }
 
 impl Replication {
-    /// From the map in `system_schema.keyspaces`.
+    /// Parses the map in `system_schema.keyspaces`.
     pub fn from_pairs(pairs: &[(String, String)]) -> Self {
         let class = pairs.iter().find(|(name, _)| name == "class").map_or("", |(_, class)| class.as_str());
         // Transient replicas (3/1) also count as copies.
@@ -44,7 +44,7 @@ impl Replication {
         }
     }
 
-    /// Its name, as in CQL.
+    /// Its class name, as in CQL.
     pub fn class(&self) -> &str {
         match self {
             Self::Simple(_) => "SimpleStrategy",
@@ -53,7 +53,7 @@ impl Replication {
         }
     }
 
-    /// Number of copies of a record, over all data centres.
+    /// Number of copies of a record in all data centres together.
     pub fn copies(&self) -> Option<usize> {
         match self {
             Self::Simple(copies) => Some(*copies),
@@ -62,7 +62,7 @@ impl Replication {
         }
     }
 
-    /// Number of copies that have acknowledged a write of a consistency level.
+    /// Number of copies that have acknowledged a write at a consistency level.
     pub fn count_acknowledged(&self, level: &str, local_dc: &str) -> Option<usize> {
         let quorum = |copies: usize| copies / 2 + 1;
         let local = match self {
@@ -70,7 +70,7 @@ impl Replication {
             _ => self.copies(),
         };
         match level {
-            // A hint at the coordinator is enough.
+            // A hint stored at the coordinator is enough.
             "ANY" => Some(0),
             "ONE" | "LOCAL_ONE" => Some(1),
             "TWO" => Some(2),
@@ -86,7 +86,7 @@ impl Replication {
         }
     }
 
-    /// The required number of copies in a data centre at the start of the walk.
+    /// The number of copies that a data centre requires.
     fn project(&self, dc: &str) -> usize {
         match self {
             Self::Simple(_) | Self::Other(_) => 0,
@@ -95,15 +95,15 @@ impl Replication {
     }
 }
 
-/// The ring: ranges and the nodes that have them. Empty if this is unknown.
+/// The ring: token ranges, and the nodes that store each range. Empty if the replication is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ring {
-    /// Ends of ranges, ascending, with the nodes that have the range.
+    /// The end of each range in ascending order, with the nodes that store the range.
     ranges: Vec<(i64, Vec<usize>)>,
 }
 
 impl Ring {
-    /// The ring of these nodes; replicas are their numbers.
+    /// Builds the ring of these nodes. Replicas are represented by their indexes in `nodes`.
     pub fn new(nodes: &[Node], replication: &Replication) -> Self {
         if matches!(replication, Replication::Other(_)) {
             return Self::default();
@@ -120,19 +120,19 @@ impl Ring {
         Self { ranges: (0..ends.len()).map(|start| (ends[start].0, walk(start))).collect() }
     }
 
-    /// The nodes that have a token, the first replica first.
+    /// The nodes that store a token, first replica first.
     #[inline]
     pub fn replicas(&self, token: i64) -> &[usize] {
         let at = self.ranges.partition_point(|(end, _)| *end < token);
-        // After the last token the ring starts again.
+        // Beyond the last token, the ring starts again.
         self.ranges.get(at).or(self.ranges.first()).map_or(&[], |(_, nodes)| nodes)
     }
 }
 
-/// The replicas of a range, found by walking round the ring from its end.
+/// The replicas of a range. They are found by walking round the ring from the end of the range.
 fn replicas(order: impl Iterator<Item = usize>, nodes: &[Node], replication: &Replication) -> Vec<usize> {
     let mut chosen: Vec<usize> = Vec::new();
-    // A rack with a copy is skipped while there are racks without one.
+    // Nodes in a rack that already has a copy are skipped while there are racks without a copy.
     let mut passed: Vec<usize> = Vec::new();
     for number in order {
         if chosen.contains(&number) || passed.contains(&number) {

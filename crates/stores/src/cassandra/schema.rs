@@ -1,4 +1,4 @@
-//! Definitions of keyspaces and tables, outside any trial.
+//! Executes definitions of keyspaces and tables, outside any trial.
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +12,24 @@ use crate::options::Options;
 use crate::remote::asking;
 use loadstone_load::Status;
 
-/// Limit of the time until all nodes know a definition.
+/// Maximum time until all nodes know a definition.
 const AGREEMENT: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_millis(20);
 
-/// A cluster, as one of its nodes describes it.
+/// A cluster, as described by one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The cluster's name.
     pub name: String,
-    /// Its nodes, by address.
+    /// Its nodes, sorted by address.
     pub nodes: Vec<Node>,
 }
 
-/// Connects to the first contact point that answers, and executes statements one after the other: definitions, on which
-/// the nodes must agree afterwards. An error names the statement.
+/// Connects to the first contact point that responds, and executes statements one after the other. The statements are
+/// definitions, on which the nodes must then agree. An error names the statement.
 pub fn execute_script(options: &Options, statements: &[String]) -> Result<Description, EngineError> {
     let settings = Settings::from_options(options)?;
-    // On a separate thread, as the caller may run within a runtime.
+    // This uses a separate thread, because the caller may run within a runtime.
     let run = || asking(run(&settings, statements));
     let done = std::thread::scope(|threads| threads.spawn(run).join());
     done.map_err(|_| EngineError::failed("internal error: the thread that defines the schema panicked"))?
@@ -54,8 +54,8 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     let (contact, link) = connect(settings).await?;
     for text in statements {
         match link.query(text).await {
-            // A definition without IF NOT EXISTS is repeated by each run; drivers also ignore this error. An index has
-            // a different code.
+            // Each run repeats definitions that lack IF NOT EXISTS, so this error is ignored, as other drivers do. An
+            // index that exists has a different error code.
             Err(refusal) if refusal.code == ALREADY_EXISTS || refusal.message.ends_with("already exists") => {}
             Err(refusal) => {
                 let Failure { message, status, .. } = refusal.failure();
@@ -74,7 +74,7 @@ async fn run(settings: &Settings, statements: &[String]) -> Result<Description, 
     Ok(Description { name: String::from_utf8_lossy(&name).into_owned(), nodes })
 }
 
-/// The next step after a refusal: only an invalid statement is mended by a correction.
+/// The next step after a refusal. Only an invalid statement needs to be corrected.
 fn remedy(status: Status, statement: &str) -> String {
     match status {
         Status::BadRequest => format!("correct the statement: {statement}"),
@@ -83,7 +83,7 @@ fn remedy(status: Status, statement: &str) -> String {
     }
 }
 
-/// Waits until all nodes have the same version of the schema.
+/// Waits until all nodes report the same schema version.
 async fn wait_for_agreement(link: &Link) -> Result<(), EngineError> {
     let end = Instant::now() + AGREEMENT;
     loop {

@@ -1,19 +1,21 @@
 //! Protocol 5 sends frames in segments with checksums (`native_protocol_v5.spec`, section 2).
 //!
-//! A segment is a header of 3 bytes (17 bits: the length of the payload; 1 bit: whether it holds whole frames only), the header's
-//! CRC-24, the payload, and its CRC-32. If segments are compressed (only LZ4 is supported), the header has 5 bytes: 17 more bits
-//! give the uncompressed length, or 0 if the payload is not compressed.
+//! A segment consists of a header of 3 bytes, the header's CRC-24, the payload, and the payload's CRC-32. The header
+//! contains the length of the payload (17 bits) and whether the payload consists of whole frames only (1 bit). If
+//! segments are compressed (only LZ4 is supported), the header has 5 bytes: 17 more bits contain the uncompressed
+//! length, or 0 if the payload is not compressed.
 
 use super::compression::Compressor;
 use super::wire::HEADER;
 
-/// The longest payload.
+/// Maximum length of a payload.
 pub const PAYLOAD_MAX: usize = (1 << 17) - 1;
 const LENGTH_BITS: u32 = 17;
 const CHECKSUM: usize = 3;
 const TRAILER: usize = 4;
 
-/// Appends segments with these frames, as many per segment as fit. A frame longer than a segment is split over several.
+/// Appends segments that contain these frames, as many per segment as fit. A frame that is longer than a segment is
+/// split into several segments.
 pub fn wrap(mut frames: &[u8], mut compressor: Option<&mut Compressor>, out: &mut Vec<u8>) {
     while !frames.is_empty() {
         let mut len = 0;
@@ -29,7 +31,7 @@ pub fn wrap(mut frames: &[u8], mut compressor: Option<&mut Compressor>, out: &mu
     }
 }
 
-/// The length of the first frame, header included.
+/// The length of the first frame, including its header.
 fn frame_length(frames: &[u8]) -> Option<usize> {
     let header = frames.first_chunk::<HEADER>()?;
     Some(HEADER + u32::from_be_bytes([header[5], header[6], header[7], header[8]]) as usize)
@@ -59,14 +61,14 @@ fn head_len(compressed: bool) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
     pub payload: &'a [u8],
-    /// The length of the text; 0: the payload is the text.
+    /// The length of the uncompressed text; 0 if the payload is not compressed.
     pub text_len: usize,
     /// The length of the whole segment.
     pub len: usize,
 }
 
-/// The first segment in `bytes`. `Ok(Err(n))`: at least `n` bytes are needed. The error states why the segment is
-/// invalid.
+/// The first segment in `bytes`; `Ok(Err(n))` means that at least `n` bytes are needed. The error states why the
+/// segment is invalid.
 pub fn unwrap(bytes: &[u8], compressed: bool) -> Result<Result<Segment<'_>, usize>, String> {
     let front = head_len(compressed) + CHECKSUM;
     let Some((head, checksum)) = bytes.get(..front).map(|front| front.split_at(front.len() - CHECKSUM)) else {
@@ -96,7 +98,7 @@ fn crc24(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The CRC-32 of gzip, after the four bytes that the protocol puts in front of each payload.
+/// The CRC-32 of gzip, computed over four bytes that the protocol defines, followed by the payload.
 fn crc32(payload: &[u8]) -> u32 {
     let mut hasher = START.with(Clone::clone);
     hasher.update(payload);
@@ -123,7 +125,7 @@ mod tests {
         frame
     }
 
-    /// The texts of all segments, joined, and their number.
+    /// The uncompressed texts of all segments, joined, and the number of segments.
     fn texts(mut bytes: &[u8], mut compressor: Option<Compressor>) -> (Vec<u8>, usize) {
         let (mut all, mut count) = (Vec::new(), 0);
         while let Ok(Segment { payload, text_len, len }) = unwrap(bytes, compressor.is_some()).unwrap() {

@@ -1,4 +1,4 @@
-//! The properties of the store, with the names of YCSB's binding where they exist.
+//! The properties of the store. Their names are the names in YCSB's binding, where the binding has such a property.
 
 use std::time::Duration;
 
@@ -12,30 +12,30 @@ use crate::tls::{Properties, Request, Tls};
 
 /// The key column of a table of records.
 pub const KEY: &str = "y_id";
-/// Its properties for TLS.
+/// The properties for TLS.
 pub const TLS: Properties = Properties { prefix: "cassandra", switch: "cassandra.useSSL=true" };
-/// The default of YCSB's binding, and of its driver.
+/// The defaults of YCSB's binding and of the driver that it uses.
 const CONNECT_MS: u64 = 5_000;
 const REQUEST_MS: u64 = 12_000;
-/// Longer than any run; prevents overflow in sums of times.
+/// Maximum for times: longer than any run, but short enough to prevent overflow when times are added.
 const MS_MAX: u64 = 86_400_000;
-/// Maximum per executor and node; each connection may have 32,768 requests in flight.
+/// Maximum number per executor and node. Each connection may have 32,768 requests in flight.
 const CONNECTIONS_MAX: u64 = 1_024;
-/// Clients per connection by default: half of a connection's limit.
+/// Default number of clients per connection: half of a connection's limit.
 const CLIENTS_PER_CONNECTION: usize = 16_384;
 
 /// The settings with which the store is opened.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Contact points.
+    /// The hosts of the contact points.
     pub hosts: Vec<String>,
-    /// The port, the same on each node.
+    /// The port, which is the same on all nodes.
     pub port: u16,
     /// The keyspace's name in CQL.
     pub keyspace: String,
     /// The table's name in CQL; empty if the statements name their tables.
     pub table: String,
-    /// User and password.
+    /// User name and password.
     pub login: Option<(String, String)>,
     /// Consistency level of reads and scans.
     pub read: Consistency,
@@ -45,26 +45,26 @@ pub struct Settings {
     pub connections: usize,
     /// Whether each client has separate connections.
     pub per_client: bool,
-    /// Limit for opening a connection, including the login.
+    /// Time limit for opening a connection, including the login.
     pub connect_timeout: Duration,
-    /// Limit for an answer.
+    /// Time limit for an answer.
     pub request_timeout: Duration,
-    /// The data centre whose nodes are contacted; empty: the data centre of the contact point.
+    /// The data centre whose nodes are contacted; empty for the data centre of the contact point.
     pub local_dc: String,
     /// The delays between attempts to connect to a node.
     pub reconnect: Reconnect,
     /// Whether the servers trace each request.
     pub tracing: bool,
-    /// The version of the protocol; `None`: the latest that the contact point supports.
+    /// The protocol version; `None` for the latest that the contact point supports.
     pub protocol: Option<Version>,
-    /// The compression of requests and answers.
+    /// The compression of requests and answers; `None` for no compression.
     pub compression: Option<Algorithm>,
-    /// The encryption of connections.
+    /// The encryption of connections; `None` for no encryption.
     pub tls: Option<Tls>,
 }
 
 impl Settings {
-    /// Reads them.
+    /// Reads the settings from properties.
     pub fn from_options(options: &Options) -> Result<Self, EngineError> {
         let hosts: Vec<String> = options
             .get("hosts")
@@ -103,7 +103,7 @@ impl Settings {
             hosts,
             port: number(options, "port", 9_042, u64::from(u16::MAX))? as u16,
             keyspace: identifier("cassandra.keyspace", options.get("cassandra.keyspace").unwrap_or("ycsb"))?,
-            // Statements name their own tables.
+            // If the table is empty, statements name their own tables.
             table: if options.table.is_empty() { String::new() } else { identifier("table", &options.table)? },
             login: login.map(|user| (user, password)),
             read: Consistency::from_property(read, options.get(read), false)?,
@@ -163,7 +163,8 @@ fn truth(options: &Options, name: &str) -> Result<bool, EngineError> {
     }
 }
 
-/// A name that is valid in CQL without quotes. Like YCSB's binding this folds `usertableSplit` to lower case.
+/// A name that is valid in CQL without quotes. As in YCSB's binding, a name such as `usertableSplit` is folded to lower
+/// case.
 fn identifier(property: &str, text: &str) -> Result<String, EngineError> {
     if !is_plain(text) {
         return Err(EngineError::usage(format!("{property} \"{text}\" is not a valid CQL identifier"))

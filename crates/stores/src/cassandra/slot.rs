@@ -1,4 +1,4 @@
-//! The slot in which a client waits for the answer to its one request, with reused buffers.
+//! The slot in which a client waits for the answer to its only request, with reused buffers.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::task::{Context, Poll, Waker};
@@ -19,7 +19,7 @@ enum State {
 /// A client's slot.
 #[derive(Debug, Default)]
 pub struct Slot {
-    /// Number of its requests, to recognize an answer to an earlier request.
+    /// Number of requests so far, to recognize an answer to an earlier request.
     serial: Cell<u32>,
     state: Cell<State>,
     waker: RefCell<Option<Waker>>,
@@ -30,7 +30,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Begins a request; returns its number.
+    /// Begins a request and returns its number.
     #[inline]
     pub fn begin(&self) -> u32 {
         self.serial.set(self.serial.get().wrapping_add(1));
@@ -38,18 +38,18 @@ impl Slot {
         self.serial.get()
     }
 
-    /// Whether a request has no answer yet.
+    /// Whether there is a request that has not been answered yet.
     pub fn is_waiting(&self) -> bool {
         self.serial.get() != 0 && self.state.get() == State::Waiting
     }
 
-    /// Whether the slot still waits for the answer to this request.
+    /// Whether the slot is still waiting for the answer to this request.
     #[inline]
     fn awaits(&self, serial: u32) -> bool {
         self.serial.get() == serial && self.state.get() == State::Waiting
     }
 
-    /// The answer has arrived.
+    /// Stores an answer that has arrived.
     #[inline]
     pub fn answer(&self, serial: u32, header: Header, body: &[u8]) {
         if !self.awaits(serial) {
@@ -63,7 +63,7 @@ impl Slot {
         self.end(State::Answered);
     }
 
-    /// No answer will arrive.
+    /// Stores the failure of a request that will not be answered.
     #[cold]
     pub fn fail(&self, serial: u32, status: Status, message: &str) {
         if self.awaits(serial) {
@@ -99,19 +99,19 @@ impl Slot {
         }
     }
 
-    /// The type of the answer.
+    /// The opcode of the answer.
     #[inline]
     pub fn opcode(&self) -> u8 {
         self.opcode.get()
     }
 
-    /// The bytes of the answer, for [`body_of`](Self::body_of).
+    /// The bytes of the answer, to be passed to [`body_of`](Self::body_of).
     #[inline]
     pub fn bytes(&self) -> Ref<'_, Vec<u8>> {
         self.body.borrow()
     }
 
-    /// The answer's body in its bytes.
+    /// The answer's body, which is part of its bytes.
     #[inline]
     pub fn body_of<'a>(&self, bytes: &'a [u8]) -> Result<Body<'a>, Short> {
         Body::behind(self.flags.get(), bytes)

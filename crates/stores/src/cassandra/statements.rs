@@ -1,4 +1,4 @@
-//! Sessions of any CQL statements.
+//! Sessions for any CQL statements.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,19 +18,20 @@ use crate::session::Connection;
 
 const TIMESTAMP: u8 = 0x20;
 
-/// One client's session of statements.
+/// One client's session for statements.
 #[derive(Debug)]
 pub struct StatementClient {
     client: Client,
     statements: Arc<[Statement]>,
-    /// The routing of each statement, once connected.
+    /// How each statement is routed, once the client is connected.
     prepared: Vec<Routing>,
     key: Vec<u8>,
-    /// Whether the last execution failed. The next execution, which may be a retry, may use any node, as in drivers.
+    /// Whether the last execution failed. As with drivers, the next execution, which may be a retry, may then use any
+    /// node.
     failed: bool,
 }
 
-/// The number of a statement's text, and the markers of its partition key.
+/// The number of a statement's text, and the indexes of the markers of its partition key.
 #[derive(Debug)]
 struct Routing {
     number: usize,
@@ -38,12 +39,12 @@ struct Routing {
 }
 
 impl StatementClient {
-    /// A client without connections.
+    /// Creates a client without connections.
     pub fn new(cluster: Arc<Cluster>, statements: Arc<[Statement]>) -> Self {
         Self { client: Client::new(cluster), statements, prepared: Vec::new(), key: Vec::new(), failed: false }
     }
 
-    /// The execution of a statement with these values.
+    /// Plans the execution of a statement with these values.
     #[inline]
     fn plan(&mut self, statement: usize, values: &Values) -> Result<Execution<'_>, Failure> {
         let unconnected = || Failure::new(Status::ServiceUnavailable, "the client is not connected").refusal();
@@ -64,8 +65,8 @@ impl StatementClient {
         })
     }
 
-    /// Prepares a statement at any node. A refusal that may be temporary, such as an overload, is final only after the
-    /// limit of a request.
+    /// Prepares a statement on any node. A refusal that may be temporary, such as an overload, becomes final only after
+    /// the time limit of a request.
     async fn prepare_patiently(&self, number: usize) -> Result<Rc<Prepared>, Failure> {
         let pool = self.client.pool()?;
         let end = Instant::now() + self.client.cluster().settings.request_timeout;

@@ -1,10 +1,10 @@
-//! The texts of the statements of an executor, by number.
+//! The texts of an executor's statements, and their numbers.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Texts and their numbers. A text is stored for future connections, which prepare all of them.
+/// Texts and their numbers. All texts are stored, so that future connections can prepare them.
 #[derive(Debug, Default)]
 pub struct Texts {
     numbers: RefCell<HashMap<Vec<u8>, usize>>,
@@ -13,7 +13,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The number of the statement with this identity. Looking up a known statement allocates nothing.
+    /// The number of the statement with this identity. No memory is allocated for a known statement.
     #[inline]
     pub fn number(&self, identity: impl FnOnce(&mut Vec<u8>), text: impl FnOnce() -> String) -> usize {
         let mut scratch = self.scratch.borrow_mut();
@@ -29,12 +29,12 @@ impl Texts {
         texts.len() - 1
     }
 
-    /// The number of texts.
+    /// The number of registered texts.
     pub fn len(&self) -> usize {
         self.all.borrow().len()
     }
 
-    /// A text.
+    /// The text with this number.
     pub fn text(&self, number: usize) -> Rc<str> {
         Rc::clone(&self.all.borrow()[number])
     }

@@ -1,4 +1,4 @@
-//! The nodes of a cluster, which may join and leave during a trial.
+//! The nodes of a cluster, which can change during a trial.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,29 +8,29 @@ use super::ring::{Node, Replication, Ring};
 use crate::reconnect::{self, Reconnect};
 use crate::session::ServerEvent;
 
-/// The nodes at one instant.
+/// The nodes of a cluster at one instant.
 #[derive(Debug)]
 pub struct Topology {
     pub nodes: Vec<Node>,
-    /// The reachability of each node, shared by all executors.
+    /// The reachability of each node, which all executors share.
     pub reach: Vec<Arc<reconnect::Node>>,
-    /// The replicas of each key.
+    /// Determines the replicas of each key.
     pub ring: Ring,
 }
 
-/// The latest topology, and the events of the nodes.
+/// The latest topology and the events of the nodes.
 #[derive(Debug)]
 pub struct Latest {
     current: Mutex<Arc<Topology>>,
     version: AtomicU64,
     events: Mutex<Vec<ServerEvent>>,
     reconnect: Reconnect,
-    /// The replication from which the ring is computed; `None`: tokens are not Cassandra's hashes.
+    /// The replication from which the ring is computed; `None` if tokens are not Cassandra's Murmur3 hashes.
     replication: Option<Replication>,
 }
 
 impl Latest {
-    /// The topology of these nodes.
+    /// Creates the topology of these nodes.
     pub fn new(nodes: Vec<Node>, replication: Option<Replication>, reconnect: Reconnect) -> Self {
         let empty = Topology { nodes: Vec::new(), reach: Vec::new(), ring: Ring::default() };
         let latest = Self {
@@ -44,19 +44,19 @@ impl Latest {
         latest
     }
 
-    /// Changes with the topology.
+    /// A number that changes whenever the topology changes.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
 
-    /// The topology, and its version.
+    /// The topology and its version.
     pub fn current(&self) -> (Arc<Topology>, u64) {
         let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         (Arc::clone(&current), self.version())
     }
 
-    /// Replaces the nodes, if they have changed. Nodes that stay keep their reachability.
+    /// Replaces the nodes if they have changed. Nodes that remain keep their reachability.
     pub fn replace(&self, nodes: Vec<Node>) {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.nodes == nodes {
@@ -73,17 +73,17 @@ impl Latest {
         self.version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an event at the present time.
+    /// Records an event at the current time.
     pub fn record(&self, server: String, event: impl Into<String>) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        // Limits the memory if a cluster changes all the time.
+        // Limits memory use if a cluster changes continually.
         if events.len() < EVENTS_MAX {
             events.push(ServerEvent { unix_ns: now, server, event: event.into() });
         }
     }
 
-    /// The events so far.
+    /// The events recorded so far.
     pub fn events(&self) -> Vec<ServerEvent> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! CQL's types, and values of every type as bytes (`native_protocol_v5.spec`, sections 4.2.5.2 and 6).
+//! CQL's types, and the encoding of their values as bytes (`native_protocol_v5.spec`, sections 4.2.5.2 and 6).
 
 #![allow(missing_docs, reason = "CQL's names")]
 
@@ -6,13 +6,13 @@ use std::fmt;
 
 use super::wire::{Body, Short};
 
-/// Nested types beyond this depth are refused: no table has them, and a reader must not exhaust its stack.
+/// Types that are nested more deeply are refused: no table has them, and a reader must not exhaust its stack.
 const DEPTH_MAX: usize = 32;
 
-/// The type of a column or of a marker.
+/// The type of a column or marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// A type that Cassandra identifies by a Java class: `vector` before protocol 5 supported it, and custom types.
+    /// A type that Cassandra identifies by a Java class: custom types, and `vector` before protocol 5 supported it.
     Custom(String),
     Ascii,
     BigInt,
@@ -40,15 +40,15 @@ pub enum Type {
     /// A user-defined type: its name, and the names and types of its fields.
     Udt(String, Vec<(String, Type)>),
     Tuple(Vec<Type>),
-    /// A fixed number of elements of one type: Cassandra 5.0.
+    /// A fixed number of elements of the same type (Cassandra 5.0 and later).
     Vector(Box<Type>, usize),
 }
 
-/// The class by which Cassandra 5.0 names its vectors, with the element's class and the length in parentheses.
+/// The class name that Cassandra 5.0 uses for vectors. The element's class and the length follow in parentheses.
 const VECTOR: &str = "org.apache.cassandra.db.marshal.VectorType(";
 
 impl Type {
-    /// Reads an `[option]`.
+    /// Reads a type from an `[option]`.
     pub fn read(body: &mut Body<'_>, depth: usize) -> Result<Self, Short> {
         if depth > DEPTH_MAX {
             return Err(Short);
@@ -86,7 +86,7 @@ impl Type {
             0x0009 => Self::Int,
             0x000B => Self::Timestamp,
             0x000C => Self::Uuid,
-            // 0x000A was the code of `text` in protocols 1 and 2.
+            // In protocols 1 and 2, 0x000A was the code of `text`.
             0x000A | 0x000D => Self::Text,
             0x000E => Self::VarInt,
             0x000F => Self::TimeUuid,
@@ -100,7 +100,7 @@ impl Type {
         })
     }
 
-    /// A vector of simple elements, from the class that names it.
+    /// Parses a vector of simple elements from its class name.
     fn vector(class: &str) -> Option<Self> {
         let (element, len) = class.strip_prefix(VECTOR)?.strip_suffix(')')?.rsplit_once(',')?;
         let element = match element.trim().rsplit('.').next()? {
@@ -122,7 +122,8 @@ impl Type {
         Some(Self::Vector(Box::new(element), len.trim().parse().ok()?))
     }
 
-    /// The length of all values of this type, if it is fixed: `valueLengthIfFixed` in Cassandra's `AbstractType`.
+    /// The length of a value of this type, if all values have the same length (`valueLengthIfFixed` in Cassandra's
+    /// `AbstractType`).
     fn find_length(&self) -> Option<usize> {
         match self {
             Self::Boolean => Some(1),
@@ -135,8 +136,8 @@ impl Type {
     }
 }
 
-/// The notation of CQL. A user-defined type, whose name alone does not define its fields, is written as a tuple of
-/// them.
+/// Formats the type in CQL notation. A user-defined type is written as a tuple of its fields, because its name alone
+/// does not define them.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -158,11 +159,11 @@ impl fmt::Display for Type {
     }
 }
 
-/// A value.
+/// A value of a type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Null,
-    /// The marker is not set: protocol 4 and later.
+    /// The marker is not set (protocol 4 and later).
     Unset,
     Text(String),
     Blob(Vec<u8>),
@@ -170,7 +171,7 @@ pub enum Value {
     TinyInt(i8),
     SmallInt(i16),
     Int(i32),
-    /// `bigint`, `counter`, `timestamp` (ms since 1970) and `time` (ns of the day).
+    /// A `bigint`, a `counter`, a `timestamp` (ms since 1970) or a `time` (ns since midnight).
     BigInt(i64),
     /// Days since 1970.
     Date(i32),
@@ -178,23 +179,23 @@ pub enum Value {
     Double(f64),
     /// An integer in two's complement, most significant byte first.
     VarInt(Vec<u8>),
-    /// The digits as a `varint`, and the number of digits after the decimal point.
+    /// The digits in the format of a `varint`, and the number of digits after the decimal point.
     Decimal(Vec<u8>, i32),
     Uuid(u128),
     Inet(std::net::IpAddr),
-    /// Months, days and ns.
+    /// Months, days and nanoseconds.
     Duration(i64, i64, i64),
-    /// A list, a set, a tuple, a vector, or the fields of a user-defined type in their order.
+    /// A list, a set, a tuple, a vector, or the fields of a user-defined type in order.
     Sequence(Vec<Value>),
     Map(Vec<(Value, Value)>),
 }
 
-/// A value that does not fit its type.
+/// The value does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch;
 
 impl Value {
-    /// Appends the value as `[value]`: its length, then its bytes.
+    /// Appends the value as a `[value]`: its length, followed by its bytes.
     pub fn put(&self, kind: &Type, out: &mut Vec<u8>) -> Result<(), Mismatch> {
         match self {
             Self::Null => out.extend_from_slice(&(-1i32).to_be_bytes()),
@@ -210,7 +211,7 @@ impl Value {
         Ok(())
     }
 
-    /// Appends the bytes of the value without their length.
+    /// Appends the bytes of the value, without their length.
     fn put_bare(&self, kind: &Type, out: &mut Vec<u8>) -> Result<(), Mismatch> {
         match (self, kind) {
             (Self::Text(text), Type::Text | Type::Ascii) => out.extend_from_slice(text.as_bytes()),
@@ -224,7 +225,7 @@ impl Value {
             (Self::BigInt(value), Type::BigInt | Type::Counter | Type::Timestamp | Type::Time) => {
                 out.extend_from_slice(&value.to_be_bytes());
             }
-            // The epoch is in the middle of the range.
+            // The epoch is encoded as the middle of the range.
             (Self::Date(days), Type::Date) => out.extend_from_slice(&(*days as u32 ^ (1 << 31)).to_be_bytes()),
             (Self::Float(value), Type::Float) => out.extend_from_slice(&value.to_be_bytes()),
             (Self::Double(value), Type::Double) => out.extend_from_slice(&value.to_be_bytes()),
@@ -271,14 +272,14 @@ impl Value {
         Ok(())
     }
 
-    /// Reads a `[bytes]` of a result.
+    /// Reads a value from a `[bytes]` in a result.
     pub fn read(kind: &Type, body: &mut Body<'_>) -> Result<Self, Short> {
         body.bytes()?.map_or(Ok(Self::Null), |bytes| Self::read_bare(kind, bytes))
     }
 
-    /// Reads the bytes of a value.
+    /// Reads a value from its bytes.
     pub fn read_bare(kind: &Type, bytes: &[u8]) -> Result<Self, Short> {
-        // Cassandra accepts an empty value for most types.
+        // Cassandra accepts an empty value for most types, so it is read as null.
         if bytes.is_empty() && !matches!(kind, Type::Text | Type::Ascii | Type::Blob | Type::Custom(_)) {
             return Ok(Self::Null);
         }
@@ -314,7 +315,7 @@ impl Value {
                 let pairs = (0..count).map(|_| Ok((Self::read(key, &mut body)?, Self::read(element, &mut body)?)));
                 Self::Map(pairs.collect::<Result<_, Short>>()?)
             }
-            // A value written before a field was added is shorter.
+            // A value that was written before a field was added is shorter.
             Type::Tuple(kinds) => Self::read_fields(kinds.iter(), &mut body)?,
             Type::Udt(_, fields) => Self::read_fields(fields.iter().map(|(_, kind)| kind), &mut body)?,
             Type::Vector(element, count) => {
@@ -338,15 +339,15 @@ impl Value {
     }
 }
 
-/// Appends a `[vint]`: zig-zag, then as `put_unsigned_vint`.
+/// Appends a `[vint]`: the zig-zag encoding of the value, written by `put_unsigned_vint`.
 fn put_vint(value: i64, out: &mut Vec<u8>) {
     put_unsigned_vint(((value << 1) ^ (value >> 63)) as u64, out);
 }
 
-/// Appends an `[unsigned vint]`: the leading ones of the first byte count the bytes that follow.
+/// Appends an `[unsigned vint]`: the number of leading ones in the first byte is the number of bytes that follow.
 fn put_unsigned_vint(value: u64, out: &mut Vec<u8>) {
     let bits = 64 - (value | 1).leading_zeros() as usize;
-    // 7 bits for each byte, up to 8 bytes; the ninth byte has 8.
+    // Up to 8 bytes contain 7 bits per byte; a ninth byte adds 8 bits.
     let extra = (bits - 1) / 7;
     if extra >= 8 {
         out.push(0xFF);
@@ -371,8 +372,8 @@ fn read_vint(body: &mut Body<'_>) -> Result<i64, Short> {
     Ok((value >> 1) as i64 ^ -((value & 1) as i64))
 }
 
-/// The routing key of several partition columns: each with its length and a zero byte (`CompositeType`). The key of one column is
-/// its bytes.
+/// Appends the routing key for several partition columns: each column with its length and a zero byte
+/// (`CompositeType`). For a single column, the routing key is the column's bytes.
 pub fn put_routing_key<'a>(columns: impl ExactSizeIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     out.clear();
     if columns.len() == 1 {

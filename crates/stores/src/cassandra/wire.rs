@@ -1,9 +1,9 @@
-//! The native protocol's bytes, versions 3 to 5 (Apache Cassandra's `native_protocol_v5.spec` and its predecessors): requests and
-//! answers.
+//! The native protocol at the byte level: requests and answers in versions 3 to 5 (Apache Cassandra's
+//! `native_protocol_v5.spec` and its predecessors).
 
-/// Bytes of a frame's header: version, flags, stream (2), opcode, length (4).
+/// Length of a frame's header in bytes: version, flags, stream (2), opcode, length (4).
 pub const HEADER: usize = 9;
-/// The longest answer: the protocol's limit.
+/// Maximum length of an answer, which is the protocol's limit.
 pub const BODY_MAX: usize = 256 << 20;
 
 /// A version of the protocol.
@@ -13,17 +13,17 @@ pub enum Version {
     V3 = 3,
     /// Cassandra 2.2 and later, and ScyllaDB.
     V4 = 4,
-    /// Cassandra 4.0 and later: frames in checksummed segments, and an id for the columns of rows.
+    /// Cassandra 4.0 and later. Frames are sent in checksummed segments, and the columns of rows have an id.
     V5 = 5,
 }
 
 impl Version {
-    /// From a number.
+    /// The version with this number, if it is supported.
     pub fn from_number(number: u8) -> Option<Self> {
         [Self::V3, Self::V4, Self::V5].into_iter().find(|version| *version as u8 == number)
     }
 
-    /// The version before this one.
+    /// The version that precedes this one.
     pub fn previous(self) -> Option<Self> {
         Self::from_number(self as u8 - 1)
     }
@@ -36,14 +36,14 @@ impl std::fmt::Display for Version {
 }
 
 const RESPONSE: u8 = 0x80;
-/// The flag of a frame with a compressed body; protocols 3 and 4.
+/// The flag of a frame with a compressed body (protocols 3 and 4).
 pub const COMPRESSED: u8 = 0x01;
-/// The flag of a request that asks to be traced, and of an answer that begins with the trace's id.
+/// The flag of a request to be traced, and of an answer that begins with the id of a trace.
 pub const TRACING: u8 = 0x02;
 const CUSTOM_PAYLOAD: u8 = 0x04;
 const WARNING: u8 = 0x08;
 
-/// The types of frames.
+/// The opcodes of frames.
 pub mod opcode {
     pub const ERROR: u8 = 0x00;
     pub const STARTUP: u8 = 0x01;
@@ -62,7 +62,7 @@ pub mod opcode {
     pub const AUTH_SUCCESS: u8 = 0x10;
 }
 
-/// The variable part of a request's header.
+/// The variable fields of a request's header.
 #[derive(Clone, Copy, Debug)]
 pub struct Head {
     pub flags: u8,
@@ -70,7 +70,7 @@ pub struct Head {
     pub opcode: u8,
 }
 
-/// Appends a frame: its header, the output of `body`, and then the body's length.
+/// Appends a frame: writes a header and the output of `body`, and then sets the body's length.
 #[inline]
 pub fn frame(out: &mut Vec<u8>, version: Version, head: Head, body: impl FnOnce(&mut Vec<u8>)) {
     let Head { flags, stream, opcode } = head;
@@ -82,21 +82,21 @@ pub fn frame(out: &mut Vec<u8>, version: Version, head: Head, body: impl FnOnce(
     out[start - 4..start].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Appends a `[string]`, cut to the maximum length.
+/// Appends a `[string]`, truncated to the maximum length.
 pub fn put_string(out: &mut Vec<u8>, text: &str) {
     let len = text.len().min(usize::from(u16::MAX));
     out.extend_from_slice(&(len as u16).to_be_bytes());
     out.extend_from_slice(&text.as_bytes()[..len]);
 }
 
-/// Appends `[bytes]`, a `[value]` or a `[long string]`, which have the same form.
+/// Appends a `[bytes]`, a `[value]` or a `[long string]`; all three have the same format.
 #[inline]
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&(bytes.len() as u32).to_be_bytes());
     out.extend_from_slice(bytes);
 }
 
-/// Appends the flags of a request's parameters: more bytes since protocol 5.
+/// Appends the flags of a request's parameters, which have more bytes since protocol 5.
 #[inline]
 pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
     if version >= Version::V5 {
@@ -109,20 +109,20 @@ pub fn put_flags(out: &mut Vec<u8>, version: Version, flags: u8) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub flags: u8,
-    /// The request that it answers; negative: none.
+    /// The stream of the request that it answers; negative if it answers no request.
     pub stream: i16,
     pub opcode: u8,
-    /// Bytes of its body.
+    /// Length of the body in bytes.
     pub len: usize,
 }
 
 impl Header {
-    /// Reads a header; the error states why it is invalid.
+    /// Reads a header. An error states why the header is invalid.
     #[inline]
     pub fn read(bytes: [u8; HEADER], version: Version) -> Result<Self, String> {
         let [own, flags, high, low, opcode, a, b, c, d] = bytes;
         let len = u32::from_be_bytes([a, b, c, d]) as usize;
-        // A server that does not support a version answers in its own version.
+        // A server that does not support a version answers with its own version.
         if own != version as u8 | RESPONSE && (opcode != opcode::ERROR || own & RESPONSE == 0) {
             return Err(format!("it answers in version {} of the native protocol, not {version}", own & !RESPONSE));
         }
@@ -133,16 +133,16 @@ impl Header {
     }
 }
 
-/// An answer that is shorter than its content requires.
+/// An answer is shorter than its content requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Short;
 
-/// The body of an answer, read from its front.
+/// The body of an answer, which is read from front to back.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a>(pub &'a [u8]);
 
 impl<'a> Body<'a> {
-    /// The body after the parts that flags announce: a trace's id, warnings.
+    /// The body without the parts that the flags announce, which precede it: a trace's id, warnings.
     #[inline]
     pub fn behind(flags: u8, bytes: &'a [u8]) -> Result<Self, Short> {
         let mut body = Self(bytes);
@@ -163,7 +163,7 @@ impl<'a> Body<'a> {
         Ok(body)
     }
 
-    /// The next bytes.
+    /// Reads the next bytes.
     #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8], Short> {
         let (front, rest) = self.0.split_at_checked(len).ok_or(Short)?;
@@ -171,7 +171,7 @@ impl<'a> Body<'a> {
         Ok(front)
     }
 
-    /// The next bytes, as an array.
+    /// Reads the next bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Short> {
         let (front, rest) = self.0.split_first_chunk().ok_or(Short)?;
@@ -179,32 +179,32 @@ impl<'a> Body<'a> {
         Ok(*front)
     }
 
-    /// A `[short]`.
+    /// Reads a `[short]`.
     #[inline]
     pub fn short(&mut self) -> Result<u16, Short> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// An `[int]`.
+    /// Reads an `[int]`.
     #[inline]
     pub fn int(&mut self) -> Result<i32, Short> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// A `[string]` or `[short bytes]`.
+    /// Reads a `[string]` or a `[short bytes]`.
     pub fn string(&mut self) -> Result<&'a [u8], Short> {
         let len = self.short()?;
         self.take(usize::from(len))
     }
 
-    /// `[bytes]`; `None` is null.
+    /// Reads a `[bytes]`; `None` if it is null.
     #[inline]
     pub fn bytes(&mut self) -> Result<Option<&'a [u8]>, Short> {
         let len = self.int()?;
         if len < 0 { Ok(None) } else { self.take(len as usize).map(Some) }
     }
 
-    /// A `[string]` as text.
+    /// Reads a `[string]` as text.
     pub fn text(&mut self) -> Result<String, Short> {
         self.string().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }

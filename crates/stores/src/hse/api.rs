@@ -1,5 +1,5 @@
-//! HSE's C API (`include/hse/hse.h`), resolved at run time. Signatures of 2.1 and 3.0 differ only in the names of their
-//! parameters, so one binding serves both.
+//! HSE's C API (`include/hse/hse.h`), resolved at run time. The signatures in 2.1 and 3.0 differ only in the names of
+//! their parameters, so a single binding serves both versions.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
@@ -8,19 +8,19 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
 use crate::error::EngineError;
 
-/// An opaque object of HSE.
+/// A pointer to an opaque HSE object.
 pub type Ptr = *mut c_void;
-/// `hse_err_t`: 0 is success.
+/// `hse_err_t`: 0 means success.
 type Error = u64;
-/// `const char *const *paramv`.
+/// The type of a `const char *const *paramv`.
 type Params = *const *const c_char;
 
 /// The error of a failed call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// As in errno(3).
+    /// The error number, as in errno(3).
     pub errno: c_int,
-    /// HSE's message: its source line and the text of the errno.
+    /// HSE's message: its source line, and the text for the errno.
     pub message: String,
 }
 
@@ -29,7 +29,7 @@ macro_rules! api {
         required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
         optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
     ) => {
-        /// The resolved functions, each by its name without `hse_`.
+        /// The resolved functions, under their names without `hse_`.
         #[derive(Clone, Copy, Debug)]
         #[allow(missing_docs)]
         pub struct Api {
@@ -39,7 +39,7 @@ macro_rules! api {
 
         impl Api {
             fn resolve(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures equal hse.h in 2.1 and 3.0.
+                // SAFETY: the signatures are those in hse.h, in both 2.1 and 3.0.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(concat!("hse_", stringify!($name), "\0").as_bytes())?,)*
@@ -76,35 +76,34 @@ api! {
     optional {
         kvdb_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
         kvs_param_get: fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error;
-        // New in 3.0: distinguishes it from 2.x, whose parameters have different names.
+        // This function is new in 3.0, so it distinguishes 3.0 from 2.x, whose parameters have different names.
         kvdb_attach: fn(*const c_char, *const c_char, Params) -> Error;
     }
 }
 
 impl Api {
-    /// Loads a shared object, by its path or by a name that the dynamic loader looks up.
+    /// Loads a shared object, given by its path or by a name that the dynamic loader looks up.
     pub fn load(name: &OsStr) -> Result<Self, libloading::Error> {
-        // SAFETY: loading runs the object's initialisers; the file is named by the user or by the loader's
-        // configuration.
+        // SAFETY: loading runs the object's initialisers. The user or the loader's configuration chose the file.
         let library = unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_LOCAL) }?;
         let api = Self::resolve(&library)?;
-        // The library stays loaded until the process ends: a thread of HSE may still be exiting when hse_fini returns,
-        // and unmapping its code would crash.
+        // The library stays loaded until the process ends: when hse_fini returns, a thread of HSE may still be exiting,
+        // and unmapping its code would make it crash.
         std::mem::forget(library);
         Ok(api)
     }
 
-    /// Whether this is HSE 3 or later.
+    /// Whether the library is HSE 3 or later.
     pub fn is_3(&self) -> bool {
         self.kvdb_attach.is_some()
     }
 
-    /// Identifies this copy of the library among several in one process.
+    /// Identifies this copy of the library, because a process may have loaded several copies.
     pub fn identity(&self) -> usize {
         self.init as usize
     }
 
-    /// The file that the dynamic loader found.
+    /// The path of the file that the dynamic loader found.
     pub fn path(&self) -> Option<PathBuf> {
         let mut info = libc::Dl_info {
             dli_fname: std::ptr::null(),
@@ -112,7 +111,7 @@ impl Api {
             dli_sname: std::ptr::null(),
             dli_saddr: std::ptr::null_mut(),
         };
-        // SAFETY: the library is never unloaded, so its name stays.
+        // SAFETY: the library is never unloaded, so its name remains valid.
         unsafe {
             if libc::dladdr(self.init as *const c_void, &raw mut info) == 0 || info.dli_fname.is_null() {
                 return None;
@@ -122,7 +121,7 @@ impl Api {
         }
     }
 
-    /// The result of a call.
+    /// Converts the return value of a call to a result.
     #[inline]
     pub fn check(&self, error: Error) -> Result<(), Fault> {
         if error == 0 { Ok(()) } else { Err(self.fault(error)) }
@@ -131,7 +130,7 @@ impl Api {
     #[cold]
     fn fault(&self, error: Error) -> Fault {
         let mut message = [0 as c_char; 256];
-        // SAFETY: the buffer has the length that is passed, and HSE ends what it writes with a NUL.
+        // SAFETY: the buffer has the length that is passed, and HSE terminates what it writes with a NUL.
         unsafe {
             (self.strerror)(error, message.as_mut_ptr(), message.len());
             Fault {
@@ -142,12 +141,12 @@ impl Api {
     }
 }
 
-/// Parameters in the form of `paramc` and `paramv`.
+/// Parameters, to be passed as `paramc` and `paramv`.
 #[derive(Debug)]
 pub struct Arguments(Vec<CString>);
 
 impl Arguments {
-    /// From `name=value` texts.
+    /// Converts texts of the form `name=value`.
     pub fn new(parameters: &[String]) -> Result<Self, EngineError> {
         parameters.iter().map(|text| c_text(text.as_str())).collect::<Result<_, _>>().map(Self)
     }
@@ -159,15 +158,15 @@ impl Arguments {
     }
 }
 
-/// A path or name for C.
+/// Converts a path or name to a C string.
 pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
     CString::new(text).map_err(|_| EngineError::usage("a path, name or parameter holds a NUL byte"))
 }
 
-/// Reads a parameter's value with one of the two getters.
+/// Reads the value of a parameter with one of the two getters.
 ///
 /// # Safety
-/// `handle` must be an open KVDB for `hse_kvdb_param_get`, an open KVS for `hse_kvs_param_get`.
+/// `handle` must be an open KVDB for `hse_kvdb_param_get`, or an open KVS for `hse_kvs_param_get`.
 pub unsafe fn parameter(
     getter: Option<unsafe extern "C" fn(Ptr, *const c_char, *mut c_char, usize, *mut usize) -> Error>,
     handle: Ptr,
@@ -175,12 +174,13 @@ pub unsafe fn parameter(
 ) -> Option<String> {
     let mut text = [0 as c_char; 128];
     let mut needed = 0usize;
-    // SAFETY: as required of the caller; the buffer has the length that is passed, and longer values are cut.
+    // SAFETY: the caller guarantees the handle. The buffer has the length that is passed, and longer values are
+    // truncated.
     unsafe {
         if getter?(handle, name.as_ptr(), text.as_mut_ptr(), text.len() - 1, &raw mut needed) != 0 {
             return None;
         }
-        // Texts are in JSON quotes, numbers are not.
+        // Text values are in JSON quotes, numbers are not.
         Some(CStr::from_ptr(text.as_ptr()).to_string_lossy().trim_matches('"').to_owned())
     }
 }

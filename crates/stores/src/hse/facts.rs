@@ -1,4 +1,4 @@
-//! The guarantee of HSE, and the other facts that are printed with a result.
+//! HSE's guarantee and the other facts that are printed with a result.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::settings::Settings;
 use crate::guarantee::Guarantee;
 use crate::options::{Durability, Options};
 
-/// A slower open in a virtual machine is reported. Without the trap, it takes 0.1 s.
+/// If opening takes longer than this in a virtual machine, it is reported. Without the trap, it takes 0.1 s.
 const OPEN_SLOW: Duration = Duration::from_secs(3);
 
-/// The guarantee, in HSE's terms and as HSE reports it: a `kvdb.conf` in the home overrides everything.
+/// The guarantee in HSE's terms, as HSE reports it, because a `kvdb.conf` in the home directory overrides all settings.
 pub fn guarantee(
     kvdb: &Kvdb,
     kvs: Ptr,
@@ -52,11 +52,11 @@ pub fn guarantee(
     let mut guarantee = durability
         .fact("version", version.or(path.map(|path| path.display().to_string())).unwrap_or_else(unknown))
         .fact("directory", home.display().to_string())
-        // Its data files are mapped, so its cache is the kernel's page cache.
+        // HSE maps its data files, so its cache is the kernel's page cache.
         .fact("cache_bytes", "0")
         .fact(
             "compression",
-            // HSE 3's name, and HSE 2's.
+            // The parameter has different names in HSE 3 and HSE 2.
             of_kvs(c"value.compression.default")
                 .or_else(|| of_kvs(c"compression.value.algorithm"))
                 .unwrap_or_else(unknown),
@@ -72,20 +72,21 @@ pub fn guarantee(
     }
 }
 
-/// The version in the name of the file that meson installs, `libhse-3.so.3.0.0`; HSE's API does not contain it.
+/// The version, taken from the file name that meson installs, such as `libhse-3.so.3.0.0`; HSE's API does not report
+/// it.
 fn version(path: &Path) -> Option<&str> {
     let (_, version) = path.file_name()?.to_str()?.split_once(".so.")?;
     version.contains('.').then_some(version)
 }
 
-/// Whether the processor reports a hypervisor.
+/// Whether the processor reports that there is a hypervisor.
 fn is_virtual_machine() -> bool {
     fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         text.lines().find(|line| line.starts_with("flags")).is_some_and(|line| line.contains(" hypervisor"))
     })
 }
 
-/// The note on a slow open.
+/// A note if opening was slow.
 fn slow_open(took: Duration, in_virtual_machine: bool) -> Option<String> {
     (took > OPEN_SLOW && in_virtual_machine).then(|| {
         format!(

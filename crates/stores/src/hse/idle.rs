@@ -1,31 +1,33 @@
-//! Detects whether HSE works in the background.
+//! Detects whether HSE is working in the background.
 //!
-//! Its API has no call for that: compactions can be requested, but there is no wait for automatic ones. However, the
-//! threads that do the work have names, and the kernel counts the CPU time and writes of each thread.
+//! HSE's API has no call for this: compactions can be requested, but there is no way to wait for automatic compactions.
+//! However, the threads that do the work have names, and the kernel counts the CPU time and the bytes written of each
+//! thread.
 
 use std::collections::HashMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Prefixes of the names of HSE's threads: all threads in 3.0; in 2.1 the threads that ingest, compact and journal.
+/// Prefixes of the names of HSE's threads: in 3.0, of all threads; in 2.1, of the threads that ingest, compact and
+/// journal.
 const THREADS: [&str; 8] = ["hse_", "c0sk_", "cn_", "sts_", "kc_", "kv_", "sp_", "wal_"];
 /// Interval between two samples.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// HSE is idle after this many consecutive samples without activity; its timers are shorter.
+/// Number of consecutive samples without activity after which HSE is idle. The intervals of its timers are shorter.
 const IDLE_SAMPLES: usize = 4;
-/// Share of one processor. When idle, its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
+/// Maximum share of one processor when HSE is idle. Its clocks and monitors take 2 % in HSE 3.0 and 4 % in 2.1.
 const CPU_SHARE_IDLE: f64 = 0.10;
-/// Bytes per sample. When idle, it writes nothing.
+/// Maximum number of bytes per sample when HSE is idle. It then writes nothing.
 const WRITTEN_BYTES_IDLE: u64 = 64 << 10;
 
-/// The work of a thread since it started.
+/// The work that a thread has done since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Work {
     cpu_ns: u64,
     written_bytes: u64,
 }
 
-/// Waits until HSE is idle; `false` if it is still busy after `max`.
+/// Waits until HSE is idle; returns `false` if it is still busy after `max`.
 pub fn wait(max: Duration) -> bool {
     let start = Instant::now();
     let (mut before, mut at) = (read_threads(), Instant::now());
@@ -46,7 +48,7 @@ fn is_idle(work: Work, seconds: f64) -> bool {
     (work.cpu_ns as f64) < CPU_SHARE_IDLE * seconds * 1e9 && work.written_bytes < WRITTEN_BYTES_IDLE
 }
 
-/// The work between two samples. Threads start and end, and the counts of ended threads are lost.
+/// The work done between two samples. Threads start and end, and the counts of threads that have ended are lost.
 fn done(before: &HashMap<u32, Work>, now: &HashMap<u32, Work>) -> Work {
     now.iter().fold(Work::default(), |sum, (thread, work)| {
         let old = before.get(thread).copied().unwrap_or_default();
@@ -75,12 +77,12 @@ fn read_threads() -> HashMap<u32, Work> {
         .collect()
 }
 
-/// proc(5), `schedstat`: time on a processor, time waiting for a processor, number of time slices.
+/// Parses proc(5)'s `schedstat`: time on a processor, time spent waiting for a processor, number of time slices.
 fn cpu_ns(schedstat: &str) -> u64 {
     schedstat.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// proc(5), `io`. `wchar`, as `write_bytes` stays 0 on tmpfs.
+/// Parses `wchar` in proc(5)'s `io`, because `write_bytes` stays 0 on tmpfs.
 fn parse_written_bytes(io: &str) -> u64 {
     io.lines().find_map(|line| line.strip_prefix("wchar: ")).and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }

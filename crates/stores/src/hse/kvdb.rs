@@ -1,4 +1,4 @@
-//! The KVDB: its home directory, its opening, its KVSs.
+//! The KVDB: its home directory, how it is opened, and its KVSs.
 
 use std::ffi::CStr;
 use std::fs;
@@ -11,21 +11,21 @@ use super::subsystem::Subsystem;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// The file that every KVDB has in its home.
+/// A file that the home directory of every KVDB contains.
 const MARKER: &str = "kvdb.meta";
-/// Its `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
+/// The file's `omf_version` in HSE 3.0; in HSE 2.1 it is 2.
 const FORMAT_OF_3: u32 = 4;
 
-/// An open KVDB; dropping it closes it.
+/// An open KVDB, which is closed when it is dropped.
 #[derive(Debug)]
 pub struct Kvdb {
-    /// Null after the KVDB was closed.
+    /// Null after the KVDB has been closed.
     handle: Ptr,
     subsystem: Subsystem,
 }
 
 impl Kvdb {
-    /// Opens it.
+    /// Opens the KVDB.
     pub fn open(subsystem: Subsystem, settings: &Settings, home: &Path) -> Result<Self, EngineError> {
         let path = c_text(home.as_os_str().as_bytes())?;
         let api = subsystem.api;
@@ -37,14 +37,14 @@ impl Kvdb {
         Ok(Self { handle, subsystem })
     }
 
-    /// Opens the table's KVS; creates it first if it is missing and may be created.
+    /// Opens the table's KVS. If the KVS is missing and may be created, it is created first.
     pub fn table(&self, settings: &Settings, options: &Options, home: &Path) -> Result<Ptr, EngineError> {
         let api = self.subsystem.api;
         let name = c_text(options.table.as_str())?;
         let parameters = Arguments::new(&settings.kvs_open)?;
         let open = || {
             let mut kvs: Ptr = std::ptr::null_mut();
-            // SAFETY: the KVDB is open, the texts outlive the call.
+            // SAFETY: the KVDB is open, and the texts outlive the call.
             let opened = parameters.with(|count, values| unsafe {
                 (api.kvdb_kvs_open)(self.handle, name.as_ptr(), count, values, &raw mut kvs)
             });
@@ -77,7 +77,7 @@ impl Kvdb {
         open().map_err(|fault| cannot(&action, home, &settings.kvs_open, &fault))
     }
 
-    /// Closes the KVDB, once; its KVS must be closed.
+    /// Closes the KVDB, once. Its KVS must already be closed.
     pub fn close(&mut self) -> Result<(), Fault> {
         let handle = std::mem::replace(&mut self.handle, std::ptr::null_mut());
         if handle.is_null() {
@@ -91,11 +91,11 @@ impl Kvdb {
     /// Syncs all earlier writes to the device.
     pub fn sync(&self) -> Result<(), Fault> {
         let api = self.subsystem.api;
-        // SAFETY: the KVDB is open. Without flags, the call waits.
+        // SAFETY: the KVDB is open. Without flags, the call waits until the sync is complete.
         api.check(unsafe { (api.kvdb_sync)(self.handle, 0) })
     }
 
-    /// The value of a parameter.
+    /// Reads the value of a parameter.
     pub fn parameter(&self, name: &CStr) -> Option<String> {
         // SAFETY: the KVDB is open.
         unsafe { parameter(self.api().kvdb_param_get, self.handle, name) }
@@ -127,12 +127,12 @@ pub fn create(api: &Api, settings: &Settings, home: &Path) -> Result<(), EngineE
     }
 }
 
-/// Whether the directory contains a KVDB.
+/// Whether a directory contains a KVDB.
 pub fn exists(home: &Path) -> bool {
     home.join(MARKER).exists()
 }
 
-/// The error of a run without a load.
+/// The error for a run that was not preceded by a load.
 pub fn missing(home: &Path) -> EngineError {
     EngineError::failed(format!("no HSE database in {}", home.display())).hint(load_first(home))
 }
@@ -141,7 +141,7 @@ fn load_first(home: &Path) -> String {
     format!("load one first: loadstone ycsb load hse -p hse.kvdb_home={}", home.display())
 }
 
-/// The error of an action on a directory, with a remedy.
+/// The error for an action on a directory, with a remedy.
 pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -> EngineError {
     let message = format!("HSE cannot {action} {}: {}", home.display(), fault.message);
     match fault.errno {
@@ -160,8 +160,8 @@ pub fn cannot(action: &str, home: &Path, parameters: &[String], fault: &Fault) -
     }
 }
 
-/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert it, and crashes (`cndb_txn_txid_get`). HSE 2 itself
-/// refuses a KVDB of HSE 3.
+/// HSE 3.0.0 does not refuse a KVDB of HSE 2: it starts to convert the KVDB, and then crashes (`cndb_txn_txid_get`).
+/// HSE 2, on the other hand, refuses a KVDB of HSE 3.
 pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     let meta = fs::read_to_string(home.join(MARKER)).unwrap_or_default();
     match format(&meta) {
@@ -173,7 +173,7 @@ pub fn refuse_format_of_2(home: &Path) -> Result<(), EngineError> {
     }
 }
 
-/// The version of the format on the media, from `kvdb.meta`.
+/// The version of the on-media format, according to `kvdb.meta`.
 fn format(meta: &str) -> Option<u32> {
     let (_, rest) = meta.split_once("\"omf_version\":")?;
     let rest = rest.trim_start();

@@ -1,4 +1,4 @@
-//! Finds libhse. No distribution ships it: it is where the user built it.
+//! Finds libhse. No distribution ships it, so it is wherever the user built it.
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -9,11 +9,11 @@ use crate::cache;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// Names for the dynamic loader's own search: `LD_LIBRARY_PATH`, `/etc/ld.so.conf`, the system's directories.
+/// Names that the dynamic loader searches for in `LD_LIBRARY_PATH`, `/etc/ld.so.conf` and the system's directories.
 /// meson gives `libhse-3` the soname `libhse-3.so.0`; the unversioned names are links for compilers.
 const NAMES: [&str; 5] = ["libhse-3.so.0", "libhse-3.so", "libhse-2.so.0", "libhse-2.so", "libhse.so"];
 
-/// Loads the library that the property, the variable or the dynamic loader names.
+/// Loads the library that the property or the variable names, or that the dynamic loader finds.
 pub fn load(options: &Options) -> Result<Api, EngineError> {
     if let Some(path) = options.get("hse.library") {
         return existing(PathBuf::from(path), "hse.library");
@@ -29,7 +29,7 @@ fn existing(path: PathBuf, source: &str) -> Result<Api, EngineError> {
         return Err(EngineError::usage(format!("no file {} ({source})", path.display()))
             .hint("name the libhse-3.so that you built"));
     }
-    // The loader would search for a name without a slash elsewhere.
+    // If the name had no slash, the loader would search for it elsewhere.
     let path = std::path::absolute(&path).unwrap_or(path);
     Api::load(path.as_os_str()).map_err(|error| unusable_library(&path.display().to_string(), &loader_message(&error)))
 }
@@ -38,7 +38,7 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
     for name in names {
         match Api::load(OsStr::new(name)).map_err(|error| loader_message(&error)) {
             Ok(api) => return Ok(api),
-            // The loader's message begins with the missing file: this library, or a dependency.
+            // The loader's message begins with the missing file, which may be this library or a dependency.
             Err(message) if is_absent(&message, name) => {}
             Err(message) => return Err(unusable_library(name, &message)),
         }
@@ -49,7 +49,7 @@ fn search(names: &[&str]) -> Result<Api, EngineError> {
     ))
 }
 
-/// The loader's message; the error itself only states "dlopen failed".
+/// The loader's message; the error alone only states "dlopen failed".
 fn loader_message(error: &libloading::Error) -> String {
     error.source().map_or_else(|| error.to_string(), ToString::to_string)
 }

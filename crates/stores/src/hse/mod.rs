@@ -1,13 +1,14 @@
 //! HSE, loaded at run time through its C API.
 //!
-//! A table is a KVS of the one KVDB; a record's value is in YCSB's stored form. Scans use a cursor over the whole KVS:
-//! the bindings for HSE 1 and 2 iterated from prefix to prefix, which works only for keys `user<digits>`.
+//! A table is a KVS of a single KVDB, and a record's value is in YCSB's stored form. Scans use a cursor over the whole
+//! KVS. The bindings for HSE 1 and 2 iterated from prefix to prefix, which works only for keys of the form
+//! `user<digits>`.
 //!
-//! Durability: a put is in memory, and in the journal within `durability.interval_ms`. HSE has no level between this
-//! and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): data that the operating system
-//! has is also on the device. `hse_kvdb_sync` without flags syncs the end of the journal before it returns: it notes
-//! the fill level of the buffers, including the last put, wakes the journal's thread, and waits until the written data
-//! reaches that level (`wal_sync` in `wal.c`). Without a journal it waits until the data itself is written.
+//! Durability: a put is in memory at once, and in the journal within `durability.interval_ms`. HSE has no level between
+//! this and the device, because the journal's files are written with `O_SYNC` (`wal_file.c`): data that the operating
+//! system has is also on the device. `hse_kvdb_sync` without flags syncs the end of the journal before it returns: it
+//! notes the fill level of the buffers, including the last put, wakes the journal's thread, and waits until the written
+//! data reaches that level (`wal_sync` in `wal.c`). Without a journal, it waits until the data itself is written.
 
 mod api;
 mod facts;
@@ -39,39 +40,39 @@ use subsystem::Subsystem;
 /// The HSE store.
 pub type Hse = KeyValueStore<HseEngine>;
 
-/// Maximum key length of HSE (`HSE_KVS_KEY_LEN_MAX`).
+/// Maximum length of a key in HSE (`HSE_KVS_KEY_LEN_MAX`).
 pub const KEY_LEN_MAX: usize = 1_344;
-/// Maximum value length of HSE (`HSE_KVS_VALUE_LEN_MAX`).
+/// Maximum length of a value in HSE (`HSE_KVS_VALUE_LEN_MAX`).
 pub const VALUE_LEN_MAX: usize = 1 << 20;
 
 /// Maximum time that `settle` waits for compactions.
 const SETTLE_MAX: Duration = Duration::from_secs(600);
-/// Initial size of a read buffer: YCSB's record of 10 × 100 bytes is below 1.3 kB.
+/// Initial size of a read buffer: YCSB's record of 10 × 100 bytes is smaller than 1.3 kB.
 const BUFFER_LEN: usize = 4 << 10;
 
 /// An open KVS of an open KVDB.
 #[derive(Debug)]
 pub struct HseEngine {
     api: Api,
-    /// Null after the KVS was closed.
+    /// Null after the KVS has been closed.
     kvs: Ptr,
     kvdb: Kvdb,
     /// Whether each write waits for `hse_kvdb_sync`.
     sync: bool,
-    /// The first write that failed permanently, for example on a full device: HSE then no longer writes, and
+    /// The first write that failed permanently, for example because the device was full. HSE then writes no more, and
     /// `hse_kvdb_sync` may wait forever, because the thread that would answer has ended (`wal_sync_notifier`).
     broken: OnceLock<Fault>,
     home: PathBuf,
     guarantee: Guarantee,
 }
 
-// SAFETY: hse.h documents put, get, delete, cursor_create and sync as thread safe; a cursor stays on its thread;
-// create, open and close, which are not, run before and after the sessions.
+// SAFETY: hse.h documents put, get, delete, cursor_create and sync as thread safe. A cursor stays on its thread.
+// create, open and close, which are not thread safe, run before and after the sessions.
 unsafe impl Send for HseEngine {}
 // SAFETY: as above.
 unsafe impl Sync for HseEngine {}
 
-/// A client's buffer, into which values are copied.
+/// A client's buffer, to which values are copied.
 #[derive(Debug)]
 pub struct Buffer(Vec<u8>);
 
@@ -87,11 +88,11 @@ impl HseEngine {
         if kvs.is_null() {
             return Ok(());
         }
-        // SAFETY: the KVS was open, and no session uses it any more.
+        // SAFETY: the KVS was open, and no session uses it any longer.
         self.api.check(unsafe { (self.api.kvdb_kvs_close)(kvs) })
     }
 
-    /// Ends a write: waits for the requested durability.
+    /// Completes a write by waiting for the requested durability.
     #[inline]
     fn finish_write(&self, key: &[u8], value_len: usize, error: u64) -> Result<(), Failure> {
         self.api.check(error).and_then(|()| if self.sync { self.kvdb.sync() } else { Ok(()) }).map_err(|fault| {
@@ -115,10 +116,10 @@ impl HseEngine {
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<(), Fault> {
         let api = &self.api;
-        // SAFETY: as required of the caller; key and value stay until the cursor moves.
+        // SAFETY: the caller guarantees the cursor. The key and the value stay valid until the cursor moves.
         unsafe {
-            // HSE does not check the length of this key. The removed part matters only for a key that equals the
-            // remaining part, and so precedes the start.
+            // HSE does not check the length of this key, so the key is truncated here. The removed part matters only
+            // for a key that equals the remaining part and so precedes the start.
             let (seek, cut) = from.split_at(from.len().min(KEY_LEN_MAX));
             if !seek.is_empty() {
                 let (key, len) = (seek.as_ptr().cast(), seek.len());
@@ -155,7 +156,7 @@ impl HseEngine {
 /// # Safety
 /// `len` bytes at `at` must be readable for as long as the slice is used.
 unsafe fn bytes<'a>(at: *const c_void, len: usize) -> &'a [u8] {
-    // SAFETY: as required of the caller. The pointer of an empty value may be null.
+    // SAFETY: the caller guarantees the bytes. The pointer of an empty value may be null.
     if len == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at.cast(), len) } }
 }
 
@@ -208,7 +209,7 @@ impl KeyValue for HseEngine {
             return Err(kvdb::missing(&settings.home));
         }
         let api = library::load(options)?;
-        // HSE stores the paths of its data: a relative path would depend on the working directory.
+        // HSE stores the paths of its data files, and a relative path would depend on the working directory.
         let home =
             fs::create_dir_all(&settings.home).and_then(|()| std::path::absolute(&settings.home)).map_err(|error| {
                 EngineError::failed(format!("cannot make {}: {error}", settings.home.display()))
@@ -245,7 +246,7 @@ impl KeyValue for HseEngine {
     fn get(&self, Buffer(buffer): &mut Buffer, key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
         loop {
             let (mut exists, mut len) = (false, 0usize);
-            // SAFETY: the KVS is open; the buffer has the length that is passed.
+            // SAFETY: the KVS is open, and the buffer has the length that is passed.
             let got = unsafe {
                 (self.api.kvs_get)(
                     self.kvs,
@@ -263,9 +264,9 @@ impl KeyValue for HseEngine {
             if !exists {
                 return Ok(false);
             }
-            // HSE truncates a value that does not fit, without an error. It reports the full length, except for a
-            // compressed value that is still in memory, where it reports the number of bytes copied (`c0kvs_get_excl`
-            // in c0_kvset.c): so a full buffer proves nothing.
+            // HSE truncates a value that does not fit, without an error. It reports the full length, with one
+            // exception: for a compressed value that is still in memory, it reports the number of bytes copied
+            // (`c0kvs_get_excl` in c0_kvset.c). So a value that fills the buffer may have been truncated.
             if len < buffer.len() {
                 visit(&buffer[..len]);
                 return Ok(true);
@@ -276,7 +277,7 @@ impl KeyValue for HseEngine {
 
     #[inline]
     fn put(&self, _: &mut Buffer, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        // SAFETY: the KVS is open; HSE copies key and value.
+        // SAFETY: the KVS is open, and HSE copies the key and the value.
         let put = unsafe {
             let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
             (self.api.kvs_put)(self.kvs, 0, std::ptr::null_mut(), k, key.len(), v, value.len())
@@ -294,7 +295,7 @@ impl KeyValue for HseEngine {
     fn scan(&self, _: &mut Buffer, from: &[u8], count: usize, visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
         let mut cursor: Ptr = std::ptr::null_mut();
-        // SAFETY: the KVS is open; the cursor is destroyed before the function returns.
+        // SAFETY: the KVS is open, and the cursor is destroyed before the function returns.
         unsafe {
             let (none, filter) = (std::ptr::null_mut(), std::ptr::null());
             api.check((api.kvs_cursor_create)(self.kvs, 0, none, filter, 0, &raw mut cursor))
@@ -312,7 +313,7 @@ impl KeyValue for HseEngine {
             return Err(cannot("sync", &self.home, &[], fault));
         }
         match self.kvdb.sync() {
-            // A KVDB opened read-only has nothing to sync.
+            // A KVDB that was opened read-only has nothing to sync.
             Err(fault) if fault.errno != libc::EROFS => return Err(cannot("sync", &self.home, &[], &fault)),
             _ => {}
         }
@@ -331,7 +332,7 @@ impl KeyValue for HseEngine {
 
 impl Drop for HseEngine {
     fn drop(&mut self) {
-        // Then the KVDB is dropped, and then the subsystem.
+        // After this the KVDB is dropped, and then the subsystem.
         let _ = self.close_kvs();
     }
 }

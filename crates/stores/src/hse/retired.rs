@@ -1,5 +1,5 @@
-//! The options of YCSB's binding for HSE 1, which stored its data in mpools. HSE 2.0 replaced mpools by directories, so
-//! the options cannot work; the error names the replacement.
+//! The options of YCSB's binding for HSE 1, which stored its data in mpools. HSE 2.0 replaced mpools with directories,
+//! so these options cannot work; the error names their replacements.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::options::Options;
 struct Renamed {
     old: &'static str,
     new: &'static str,
-    /// Renamed values, old and new.
+    /// The values that were renamed, old and new.
     values: &'static [(&'static str, &'static str)],
 }
 
@@ -18,7 +18,7 @@ const fn rename(old: &'static str, new: &'static str, values: &'static [(&'stati
     Renamed { old, new, values }
 }
 
-/// Every public parameter of HSE 1.8.
+/// All public parameters of HSE 1.8.
 const RENAMED: [Renamed; 7] = [
     rename("kvdb.dur_intvl_ms", "kvdb.durability.interval_ms", &[]),
     rename("kvdb.log_lvl", "logging.level", &[]),
@@ -68,7 +68,7 @@ pub fn refuse(options: &Options) -> Result<(), EngineError> {
     .hint(instead))
 }
 
-/// The present name of a parameter of HSE 1.
+/// The current name of a parameter of HSE 1.
 fn successor(parameter: &str) -> Option<String> {
     let (name, value) = parameter.trim().split_once('=')?;
     if let Some(Renamed { new, values, .. }) = RENAMED.iter().find(|renamed| renamed.old == name) {
@@ -81,7 +81,7 @@ fn successor(parameter: &str) -> Option<String> {
     })
 }
 
-/// The content of the configuration files that HSE 1.8 installed for YCSB (its `config/native_ycsb_*.yml`).
+/// The contents of the configuration files that HSE 1.8 installed for YCSB (its `config/native_ycsb_*.yml`).
 fn read_shipped(file: &str) -> Option<Vec<&'static str>> {
     let name = Path::new(file).file_name()?.to_str()?.strip_prefix("native_ycsb_")?.strip_suffix(".yml")?;
     let mut parameters = vec!["kvdb.kvs.default.prefix.length=7"];
@@ -94,7 +94,7 @@ fn read_shipped(file: &str) -> Option<Vec<&'static str>> {
     };
     match workload {
         "abcdf_load" | "abcdf_run" | "e_load" => {}
-        // `csched_vb_scatter_pct` became `csched_max_vgroups`, according to the binding for HSE 3.
+        // `csched_vb_scatter_pct` was renamed to `csched_max_vgroups`, according to the binding for HSE 3.
         "e_run" => parameters.extend(["kvdb.csched_max_vgroups=1", "kvdb.kvs.default.cn_cursor_vra=0"]),
         _ => return None,
     }

@@ -1,7 +1,7 @@
-//! The properties `hse.*`, sorted into HSE's five lists of parameters.
+//! The properties `hse.*`, sorted into the five lists of parameters that HSE takes.
 //!
-//! There are three older YCSB bindings, one for each major version of HSE, and this reads all their names: names for
-//! HSE 3 and 2 work, names for HSE 1 (which had mpools) are refused with their replacement.
+//! There are three older YCSB bindings, one for each major version of HSE, and all their names are read here. Names for
+//! HSE 3 and 2 work; names for HSE 1, which had mpools, are refused with the name of their replacement.
 
 use std::path::PathBuf;
 
@@ -9,39 +9,40 @@ use super::retired;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// Parameters for creating KVSs (`kvs_cparams.c` of 2.1 and 3.0); every other KVS parameter is for opening one.
+/// Parameters for creating KVSs (`kvs_cparams.c` in 2.1 and 3.0). All other KVS parameters are for opening a KVS.
 const KVS_CREATE: [&str; 6] = ["prefix.length", "prefix.pivot", "suffix.length", "fanout", "kvs_ext01", "kvs_sfx_len"];
-/// Prefixes of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; here it is the KVDB's.
+/// Prefixes of HSE's global parameters (`hse_gparams.c`). `perfc.level` exists at every level; here it belongs to the
+/// KVDB.
 const GLOBAL: [&str; 7] =
     ["logging.", "rest.", "socket.", "vlb_cache_sz", "c0kvs_ccache_sz", "c0kvs_cheap_sz", "workqueue_"];
 
-/// All parameters with which HSE is started, created and opened.
+/// All parameters with which HSE is initialised, and with which databases are created and opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The KVDB's home directory.
     pub home: PathBuf,
-    /// A `hse.conf` for `hse_init`.
+    /// A `hse.conf` to pass to `hse_init`.
     pub config_file: Option<PathBuf>,
-    /// For `hse_init`.
+    /// Parameters for `hse_init`.
     pub global: Vec<String>,
-    /// For `hse_kvdb_create`.
+    /// Parameters for `hse_kvdb_create`.
     pub kvdb_create: Vec<String>,
-    /// For `hse_kvdb_open`.
+    /// Parameters for `hse_kvdb_open`.
     pub kvdb_open: Vec<String>,
-    /// For `hse_kvdb_kvs_create`.
+    /// Parameters for `hse_kvdb_kvs_create`.
     pub kvs_create: Vec<String>,
-    /// For `hse_kvdb_kvs_open`.
+    /// Parameters for `hse_kvdb_kvs_open`.
     pub kvs_open: Vec<String>,
     /// `hse.cursor_pfx_len`, which has no effect.
     pub cursor_prefix: Option<u32>,
 }
 
 impl Settings {
-    /// Sorts the properties.
+    /// Sorts the properties into the lists.
     pub fn new(options: &Options) -> Result<Self, EngineError> {
         retired::refuse(options)?;
         check_table(&options.table)?;
-        // The names in the bindings for HSE 2 and HSE 3.
+        // These are the names in the bindings for HSE 2 and HSE 3.
         let home = match options.get("hse.kvdb.home") {
             Some(home) if options.get("hse.kvdb_home").is_none() => PathBuf::from(home),
             _ => options.directory("hse.kvdb_home")?,
@@ -64,8 +65,9 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Parameters for `hse_init`. By default HSE opens a REST socket and writes to the system log; a benchmark disables
-    /// both, unless a property enables them. The name of the socket's switch depends on the version.
+    /// Parameters for `hse_init`. By default, HSE opens a REST socket and writes to the system log. For a benchmark
+    /// both are disabled, unless a property enables them. The name of the parameter for the socket depends on the
+    /// version.
     pub fn init(&self, is_3: bool) -> Vec<String> {
         let socket = if is_3 { "rest." } else { "socket." };
         let mut list = Vec::new();
@@ -78,7 +80,8 @@ impl Settings {
         list
     }
 
-    /// Sorts `hse.config`: HSE 2's list by the parameters' names, or HSE 3's path of a configuration file.
+    /// Sorts `hse.config`, which is either HSE 2's list, sorted by parameter names, or HSE 3's path of a configuration
+    /// file.
     fn sort(&mut self, text: &str, table: &str) -> Result<(), EngineError> {
         if !text.contains('=') {
             let file = PathBuf::from(text);
@@ -89,7 +92,8 @@ impl Settings {
             self.config_file = Some(file);
             return Ok(());
         }
-        // The settings of one KVS override the settings of all, as in kvdb.conf; HSE uses the last value of a name.
+        // As in kvdb.conf, settings for a single KVS override settings for all KVSs; HSE uses the last value for a
+        // name.
         let (mut all, mut specific) = (Vec::new(), Vec::new());
         for (name, value) in pairs("hse.config", text)? {
             let under_kvs = name.strip_prefix("kvdb.kvs.").or_else(|| name.strip_prefix("kvs."));
@@ -119,7 +123,7 @@ impl Settings {
             list.push(format!("{own}={value}"));
         }
         for (name, value) in all.into_iter().chain(specific) {
-            // The name in HSE 1 and in the binding for HSE 2.
+            // This is the name in HSE 1 and in the binding for HSE 2.
             let name = if name == "pfx_len" { "prefix.length" } else { name };
             let list = if KVS_CREATE.contains(&name) { &mut self.kvs_create } else { &mut self.kvs_open };
             list.push(format!("{name}={value}"));
@@ -130,7 +134,7 @@ impl Settings {
 
 const EXAMPLE: &str = "kvdb.durability.interval_ms=1000,kvdb.kvs.default.prefix.length=7";
 
-/// `name=value` texts, separated by commas or by semicolons, which shells accept more easily.
+/// Parses texts of the form `name=value`, separated by commas or by semicolons, which shells accept more easily.
 fn pairs<'a>(property: &str, text: &'a str) -> Result<Vec<(&'a str, &'a str)>, EngineError> {
     text.split([',', ';'])
         .map(str::trim)
@@ -153,7 +157,8 @@ fn cursor_prefix(options: &Options) -> Result<Option<u32>, EngineError> {
     })
 }
 
-/// hse.h: a KVS's name has 1 to 31 of [-_A-Za-z0-9], and in configurations `default` means all KVSs.
+/// According to hse.h, the name of a KVS consists of 1 to 31 characters from [-_A-Za-z0-9], and in configurations
+/// `default` means all KVSs.
 fn check_table(table: &str) -> Result<(), EngineError> {
     let fits = (1..32).contains(&table.len())
         && table != "default"

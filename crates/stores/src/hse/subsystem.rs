@@ -1,5 +1,5 @@
-//! `hse_init` and `hse_fini`: called once, before and after everything else, and one KVDB at a time (hse.h, "Only one
-//! KVDB can be open at any one time").
+//! `hse_init` and `hse_fini`, which are called once each: before and after everything else. A process can open only one
+//! KVDB at a time (hse.h, "Only one KVDB can be open at any one time").
 
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,20 @@ use super::api::{Api, Arguments, c_text};
 use super::settings::Settings;
 use crate::error::EngineError;
 
-/// The initialised libraries of this process.
+/// The libraries that are initialised in this process.
 static INITIALISED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
-/// An initialised HSE; dropping it calls `hse_fini`.
+/// An initialised HSE library. Dropping it calls `hse_fini`.
 #[derive(Debug)]
 pub struct Subsystem {
-    /// Its functions.
+    /// The library's functions.
     pub api: Api,
 }
 
 impl Subsystem {
-    /// Initialises it.
+    /// Initialises the library.
     pub fn start(api: Api, settings: &Settings) -> Result<Self, EngineError> {
-        // Locked during the calls, which are not thread safe.
+        // The list is locked during the calls, because they are not thread safe.
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
         if initialised.contains(&api.identity()) {
             return Err(EngineError::failed("this process has a KVDB open, and HSE opens one at a time")
@@ -29,7 +29,7 @@ impl Subsystem {
         }
         let config = settings.config_file.as_ref().map(|path| c_text(path.as_os_str().as_bytes())).transpose()?;
         let parameters = settings.init(api.is_3());
-        // SAFETY: the texts outlive the call; the lock excludes concurrent calls.
+        // SAFETY: the texts outlive the call, and the lock excludes concurrent calls.
         let result = Arguments::new(&parameters)?.with(|count, values| unsafe {
             (api.init)(config.as_ref().map_or(std::ptr::null(), |path| path.as_ptr()), count, values)
         });
@@ -47,7 +47,7 @@ impl Subsystem {
 impl Drop for Subsystem {
     fn drop(&mut self) {
         let mut initialised = INITIALISED.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: its KVDB is closed; the lock excludes concurrent calls.
+        // SAFETY: the library's KVDB is closed, and the lock excludes concurrent calls.
         unsafe { (self.api.fini)() };
         initialised.retain(|identity| *identity != self.api.identity());
     }

@@ -1,8 +1,8 @@
-//! Arguments on one line, as a shell splits them.
+//! Splits arguments on one line as a shell does.
 
 use crate::error::EngineError;
 
-/// The arguments in `-jvm-args`: split at blanks outside quotes; a backslash quotes the next character.
+/// The arguments in `-jvm-args`. They are split at blanks outside quotes; a backslash quotes the next character.
 pub fn split(text: &str) -> Result<Vec<String>, EngineError> {
     let mut arguments = Vec::new();
     let mut word: Option<String> = None;

@@ -1,11 +1,12 @@
-//! Class paths in the syntax of `java -cp`. The JVM itself does not support wildcards: its launcher expands them.
+//! Class paths in the syntax of `java -cp`. The JVM itself does not support wildcards: the `java` launcher expands
+//! them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::EngineError;
 
-/// The entries of a class path, its wildcards expanded. `name` is the property that holds it.
+/// The entries of a class path, with wildcards expanded. `name` is the property that contains the class path.
 pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     let mut all = Vec::new();
     for entry in text.split(':').filter(|entry| !entry.is_empty()) {
@@ -14,7 +15,7 @@ pub fn entries(text: &str, name: &str) -> Result<Vec<PathBuf>, EngineError> {
             Some("/") => all.extend(jars(Path::new("/"), name)?),
             Some(directory) => all.extend(jars(Path::new(directory.trim_end_matches('/')), name)?),
             None if Path::new(entry).exists() => all.push(PathBuf::from(entry)),
-            // A JVM would ignore it, and then use another configuration or find no class.
+            // A JVM would ignore the missing entry, and then use a different configuration or fail to find a class.
             None => {
                 return Err(EngineError::usage(format!("nothing is at {entry} ({name})"))
                     .hint("entries are jars, directories of classes or of configuration, and DIRECTORY/*"));
@@ -43,7 +44,7 @@ fn jars(directory: &Path, name: &str) -> Result<Vec<PathBuf>, EngineError> {
     Ok(jars)
 }
 
-/// The entries as one text.
+/// Joins the entries to a class path.
 pub fn join_entries(entries: &[PathBuf]) -> String {
     entries.iter().map(|entry| entry.display().to_string()).collect::<Vec<_>>().join(":")
 }

@@ -1,14 +1,14 @@
-//! Safe wrappers of JNI calls by one thread; each call is followed by a check for exceptions.
+//! Safe wrappers for JNI calls from one thread. Each call is followed by a check for exceptions.
 
 use std::ffi::{CStr, c_void};
 
 use jni_sys::{JNIEnv, jbyteArray, jclass, jmethodID, jobject, jthrowable, jvalue};
 
-/// JNI for one thread.
+/// JNI access for one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Env(*mut JNIEnv);
 
-/// Only functions up to JNI 1.4 are called.
+/// Calls a JNI function. Only functions up to JNI 1.4 are used.
 macro_rules! jni {
     ($env:expr, $name:ident $(, $arg:expr)*) => {
         ((**$env.0).v1_4.$name)($env.0 $(, $arg)*)
@@ -16,15 +16,15 @@ macro_rules! jni {
 }
 
 impl Env {
-    /// The environment that the JVM gave to this thread.
+    /// Wraps the environment that the JVM gave to this thread.
     ///
     /// # Safety
-    /// It must belong to this thread, and this thread must stay attached as long as it is used.
+    /// It must belong to this thread, and the thread must stay attached for as long as it is used.
     pub unsafe fn new(env: *mut JNIEnv) -> Self {
         Self(env)
     }
 
-    /// A global reference to a class.
+    /// Returns a global reference to a class.
     pub fn class(self, name: &CStr) -> Result<jclass, Thrown> {
         // SAFETY: the environment belongs to this thread.
         unsafe {
@@ -34,17 +34,17 @@ impl Env {
         }
     }
 
-    /// A static method of a class.
+    /// Finds a static method of a class.
     pub fn method(self, class: jclass, name: &CStr, signature: &CStr) -> Result<jmethodID, Thrown> {
-        // SAFETY: `class` is a class.
+        // SAFETY: `class` is a reference to a class.
         let method = unsafe { jni!(self, GetStaticMethodID, class, name.as_ptr(), signature.as_ptr()) };
         self.check_exception()?;
         Ok(method)
     }
 
-    /// Replaces a local reference by a global one.
+    /// Replaces a local reference with a global reference.
     pub fn global(self, local: jobject) -> jobject {
-        // SAFETY: it is a local reference, or null, which stays null.
+        // SAFETY: `local` is a local reference, or null, for which the result is null.
         unsafe {
             let global = jni!(self, NewGlobalRef, local);
             jni!(self, DeleteLocalRef, local);
@@ -54,48 +54,49 @@ impl Env {
 
     /// Deletes a global reference.
     pub fn forget(self, global: jobject) {
-        // SAFETY: it is a global reference, or null.
+        // SAFETY: `global` is a global reference, or null.
         unsafe { jni!(self, DeleteGlobalRef, global) };
     }
 
     /// Deletes a local reference.
     pub fn forget_local(self, local: jobject) {
-        // SAFETY: it is a local reference, or null.
+        // SAFETY: `local` is a local reference, or null.
         unsafe { jni!(self, DeleteLocalRef, local) };
     }
 
-    /// Calls a static method that returns an object, as a local reference.
+    /// Calls a static method that returns an object, and returns a local reference to the object.
     ///
     /// # Safety
-    /// Class, method and arguments must match.
+    /// The class, the method and the arguments must match.
     pub unsafe fn call_object(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<jobject, Thrown> {
-        // SAFETY: required of the caller.
+        // SAFETY: guaranteed by the caller.
         let result = unsafe { jni!(self, CallStaticObjectMethodA, class, method, args.as_ptr()) };
         self.check_exception()?;
         Ok(result)
     }
 
-    /// Calls a static method that returns nothing.
+    /// Calls a static method without a return value.
     ///
     /// # Safety
-    /// Class, method and arguments must match.
+    /// The class, the method and the arguments must match.
     pub unsafe fn call_void(self, class: jclass, method: jmethodID, args: &[jvalue]) -> Result<(), Thrown> {
-        // SAFETY: required of the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { jni!(self, CallStaticVoidMethodA, class, method, args.as_ptr()) };
         self.check_exception()
     }
 
-    /// Calls a static method that returns a number. It returns 0 after an exception, which `check_exception` reports.
+    /// Calls a static method that returns a number. After an exception the result is 0, and `check_exception` reports
+    /// the exception.
     ///
     /// # Safety
-    /// Class, method and arguments must match.
+    /// The class, the method and the arguments must match.
     #[inline]
     pub unsafe fn call_long(self, class: jclass, method: jmethodID, args: &[jvalue]) -> i64 {
-        // SAFETY: required of the caller.
+        // SAFETY: guaranteed by the caller.
         unsafe { jni!(self, CallStaticLongMethodA, class, method, args.as_ptr()) }
     }
 
-    /// Removes and returns the exception of the last call, if any.
+    /// Clears and returns the exception that the last call threw, if any.
     pub fn check_exception(self) -> Result<(), Thrown> {
         // SAFETY: the environment belongs to this thread.
         unsafe {
@@ -108,20 +109,20 @@ impl Env {
         }
     }
 
-    /// A buffer over the engine's memory: a local reference.
+    /// Creates a Java buffer over the engine's memory, as a local reference.
     ///
     /// # Safety
     /// The memory must outlive every use of the buffer.
     pub unsafe fn buffer(self, memory: *mut u8, len: usize) -> Result<jobject, Thrown> {
-        // SAFETY: required of the caller.
+        // SAFETY: guaranteed by the caller.
         let buffer = unsafe { jni!(self, NewDirectByteBuffer, memory.cast::<c_void>(), len as i64) };
         self.check_exception()?;
         Ok(buffer)
     }
 
-    /// A Java array of these bytes, as a local reference.
+    /// Creates a Java array of these bytes, as a local reference.
     pub fn array(self, bytes: &[u8]) -> Result<jbyteArray, Thrown> {
-        // SAFETY: the region is within the array, which is as long as the bytes.
+        // SAFETY: the region is within the array, which is as long as `bytes`.
         unsafe {
             let array = jni!(self, NewByteArray, bytes.len() as i32);
             self.check_exception()?;
@@ -130,7 +131,7 @@ impl Env {
         }
     }
 
-    /// The bytes of a Java array; the reference, which may be null, is deleted.
+    /// Returns the bytes of a Java array, and deletes the reference, which may be null.
     pub fn bytes(self, array: jbyteArray) -> Vec<u8> {
         if array.is_null() {
             return Vec::new();
@@ -144,9 +145,9 @@ impl Env {
         }
     }
 
-    /// `toString` of an exception, until the host can give its message.
+    /// The result of an exception's `toString`, for use until the host can provide a message.
     pub fn plain_words(self, thrown: &Thrown) -> String {
-        // SAFETY: every object has the method; its result is a string or null.
+        // SAFETY: every object has this method, and its result is a string or null.
         unsafe {
             let class = jni!(self, GetObjectClass, thrown.0);
             let method = jni!(self, GetMethodID, class, c"toString".as_ptr(), c"()Ljava/lang/String;".as_ptr());
@@ -166,6 +167,6 @@ impl Env {
     }
 }
 
-/// Something thrown: a local reference of the thread that caught it.
+/// A Java exception that was thrown, as a local reference of the thread that caught it.
 #[derive(Debug)]
 pub struct Thrown(pub jthrowable);

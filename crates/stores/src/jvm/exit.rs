@@ -1,38 +1,40 @@
-//! `System.exit` within this process: the JVM calls a hook before it ends the process.
+//! Handles `System.exit` within this process: the JVM calls a hook before it ends the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// 0 while the JVM runs; then 2^32 and the exit status.
+/// 0 while the JVM is running; then 2^32 plus the exit status.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 /// Whether [`end_reason`] is polled.
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Time that the engine has to print its results.
+/// Time for the engine to print its results.
 const PRINTING: Duration = Duration::from_secs(30);
 
-/// The JVM's last call, at a safepoint: every thread that is in Java or returns to it is blocked forever.
+/// Called by the JVM as its last action, at a safepoint: all threads that are in Java or return to Java are blocked
+/// forever.
 pub extern "C" fn hook(status: i32) {
     ENDED.store(1 << 32 | u64::from(status.cast_unsigned()), Ordering::SeqCst);
     if WATCHED.load(Ordering::SeqCst) {
         std::thread::sleep(PRINTING);
     } else {
         let text = format!("error: {}\nhint: {HINT}\n", message(status));
-        // SAFETY: plain calls; the process has no other way to report the exit, or to end.
+        // SAFETY: these are plain calls. The process has no other way to report the exit, or to end.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
     }
-    // SAFETY: handlers of a normal exit would wait for blocked threads.
+    // SAFETY: exit handlers would wait for blocked threads, so they are not run.
     unsafe { libc::_exit(1) };
 }
 
 const HINT: &str = "a binding that cannot continue must throw an exception; see its output above";
 
-/// Whether the JVM has ended, for a caller that does not poll.
+/// Whether the JVM has ended. For callers that do not poll `end_reason`.
 pub fn has_ended() -> bool {
     ENDED.load(Ordering::Relaxed) != 0
 }
 
-/// The reason why the JVM has ended, if it has. A caller that polls this must then end the process.
+/// The reason why the JVM has ended, or `None` if it has not. A caller that polls this must end the process once there
+/// is a reason.
 pub fn end_reason() -> Option<String> {
     WATCHED.store(true, Ordering::SeqCst);
     let ended = ENDED.load(Ordering::SeqCst);

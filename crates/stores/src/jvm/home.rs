@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::EngineError;
 
-/// The hint when no JVM is found.
+/// The hint if no JVM is found.
 pub const HINT: &str = "apt-get install openjdk-17-jre-headless, or set JAVA_HOME to a Java 17 or newer";
 
-/// The shared object of the JVM in `JAVA_HOME`, or else of the `java` on the path.
+/// The JVM's shared object in `JAVA_HOME`, or otherwise the shared object of the `java` on the path.
 pub fn library() -> Result<PathBuf, EngineError> {
     if let Some(home) = env::var_os("JAVA_HOME").filter(|home| !home.is_empty()) {
         let home = PathBuf::from(home);
@@ -22,7 +22,7 @@ pub fn library() -> Result<PathBuf, EngineError> {
     let Some(java) = java else {
         return Err(EngineError::failed("no JVM: JAVA_HOME is not set, and no java is on the PATH").hint(HINT));
     };
-    // It is a link (through /etc/alternatives on Debian) to bin/java in its home.
+    // `java` is a link (through /etc/alternatives on Debian) to bin/java in its home directory.
     let program = java.canonicalize().unwrap_or_else(|_| java.clone());
     program.parent().and_then(Path::parent).and_then(find_library).ok_or_else(|| {
         EngineError::failed(format!("no JVM next to {}: ../lib/server/libjvm.so is not there", program.display()))

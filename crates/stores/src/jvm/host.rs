@@ -1,4 +1,4 @@
-//! The host's methods (`java/src/main/java/loadstone/host/Host.java`), looked up once.
+//! The methods of the host (`java/src/main/java/loadstone/host/Host.java`), which are looked up once.
 
 use std::ffi::CStr;
 
@@ -24,7 +24,7 @@ pub struct Host {
     connect: jmethodID,
     describe: jmethodID,
     collectors: jmethodID,
-    /// The statuses by their numbers.
+    /// The statuses, indexed by the host's status numbers.
     statuses: Vec<Status>,
 }
 
@@ -33,11 +33,11 @@ fn object(object: jobject) -> jvalue {
 }
 
 impl Host {
-    /// Looks up all methods, and prepares the JVM.
+    /// Looks up all methods and prepares the JVM.
     pub fn find(env: Env) -> Result<Self, EngineError> {
         Self::resolve(env).map_err(|thrown| {
             let message = env.plain_words(&thrown);
-            // The class is newer than the JVM supports.
+            // If the JVM does not support the version of the class, a newer JVM is needed.
             let hint =
                 if message.contains("UnsupportedClassVersionError") { home::HINT } else { "rebuild with `make`" };
             EngineError::failed(format!("the JVM cannot run the host: {message}")).hint(hint)
@@ -62,7 +62,7 @@ impl Host {
             collectors: method(c"collectors", c"()[B")?,
             statuses: Vec::new(),
         };
-        // SAFETY: the method has no argument and returns bytes.
+        // SAFETY: the method has no arguments and returns bytes.
         let names = env.bytes(unsafe { env.call_object(class, start, &[]) }?);
         let status = |name: &str| Status::ALL.into_iter().find(|s| s.name() == name).unwrap_or(Status::Error);
         host.statuses = String::from_utf8_lossy(&names).lines().map(status).collect();
@@ -70,18 +70,18 @@ impl Host {
     }
 
     /// Runs the JVM's shutdown hooks. `Shutdown.shutdown` is the method that JNI's `DestroyJavaVM` calls after it has
-    /// waited for all threads except daemons; YCSB's client does not wait for threads.
+    /// waited for all threads that are not daemons; YCSB's client does not wait for threads.
     pub fn leave(env: Env) {
         let shutdown = env.class(c"java/lang/Shutdown").and_then(|class| {
             let method = env.method(class, c"shutdown", c"()V")?;
-            // SAFETY: the method has no argument.
+            // SAFETY: the method has no arguments.
             unsafe { env.call_void(class, method, &[]) }
         });
-        // A JVM without this method offers no alternative.
+        // If the JVM lacks this method, there is no alternative.
         drop(shutdown);
     }
 
-    /// The status of this number.
+    /// The status with this number.
     #[inline]
     pub fn status(&self, number: usize) -> Status {
         self.statuses.get(number).copied().unwrap_or(Status::Error)
@@ -98,7 +98,7 @@ impl Host {
         )
     }
 
-    /// Opens a store; returns a global reference.
+    /// Opens a store, and returns a global reference to it.
     pub fn open(&self, env: Env, request: &[u8]) -> Result<jobject, String> {
         let opened = env.array(request).and_then(|request| {
             // SAFETY: the method takes bytes and returns a store.
@@ -109,7 +109,7 @@ impl Host {
         opened.map(|store| env.global(store)).map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// A store's facts, as names and values.
+    /// A store's facts, as pairs of names and values.
     pub fn facts(&self, env: Env, store: jobject) -> Result<Vec<(String, String)>, String> {
         // SAFETY: the method takes a store and returns bytes.
         let lines = unsafe { env.call_object(self.class, self.facts, &[object(store)]) };
@@ -126,7 +126,7 @@ impl Host {
         closed.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// Creates a client of a store, not yet connected; returns a global reference.
+    /// Creates a client of a store, which is not connected yet. Returns a global reference to the client.
     pub fn client(&self, env: Env, store: jobject) -> Result<jobject, String> {
         // SAFETY: the method takes a store and returns a client.
         let client = unsafe { env.call_object(self.class, self.client, &[object(store)]) };
@@ -143,9 +143,9 @@ impl Host {
     /// Passes a client the memory that it shares with the engine.
     ///
     /// # Safety
-    /// The memory must exist until the client gets other memory, or is no longer called.
+    /// The memory must exist until the client receives other memory or is no longer called.
     pub unsafe fn share(&self, env: Env, client: jobject, memory: *mut u8, len: usize) -> Result<(), String> {
-        // SAFETY: required of the caller; the method takes a client and a buffer.
+        // SAFETY: guaranteed by the caller; the method takes a client and a buffer.
         let shared = unsafe {
             env.buffer(memory, len).and_then(|buffer| {
                 let shared = env.call_void(self.class, self.share, &[object(client), object(buffer)]);
@@ -156,11 +156,11 @@ impl Host {
         shared.map_err(|thrown| self.describe(env, &thrown))
     }
 
-    /// Performs one operation. Returns 0 if an exception prevented it.
+    /// Executes one operation. Returns 0 if an exception prevented it.
     #[inline]
     pub fn call(&self, env: Env, client: jobject, numbers: [i32; 4]) -> i64 {
         let [operation, key_len, len, count] = numbers.map(|i| jvalue { i });
-        // SAFETY: the method takes a client and four numbers, and returns one.
+        // SAFETY: the method takes a client and four numbers, and returns a number.
         unsafe { env.call_long(self.class, self.call, &[object(client), operation, key_len, len, count]) }
     }
 
@@ -177,7 +177,7 @@ impl Host {
 
     /// The activity of the garbage collectors so far.
     pub fn collectors(&self, env: Env) -> Vec<Collections> {
-        // SAFETY: the method has no argument and returns bytes.
+        // SAFETY: the method has no arguments and returns bytes.
         let Ok(lines) = (unsafe { env.call_object(self.class, self.collectors, &[]) }) else { return Vec::new() };
         let text = String::from_utf8_lossy(&env.bytes(lines)).into_owned();
         let collector = |line: &str| {

@@ -1,4 +1,4 @@
-//! The host's jar: embedded in this program, unpacked into the cache.
+//! The host's jar, which is embedded in this program and unpacked to the cache.
 
 use std::fs;
 use std::io;
@@ -8,10 +8,10 @@ use crate::cache;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// Empty if this program was built without it.
+/// Empty if this program was built without the jar.
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/loadstone-host.jar"));
 
-/// The jar in the property `jvm.host`, or the embedded jar.
+/// The path of the jar that the property `jvm.host` names, or of the embedded jar.
 pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
     if let Some(named) = options.get("jvm.host") {
         let path = PathBuf::from(named);
@@ -34,7 +34,7 @@ pub fn path(options: &Options) -> Result<PathBuf, EngineError> {
     Ok(target)
 }
 
-/// The jar appears complete or not at all, even if other processes unpack it too.
+/// Unpacks the jar. It appears either completely or not at all, even if other processes unpack it at the same time.
 fn unpack(target: &Path) -> io::Result<()> {
     if fs::read(target).is_ok_and(|bytes| bytes == EMBEDDED) {
         return Ok(());
@@ -47,7 +47,7 @@ fn unpack(target: &Path) -> io::Result<()> {
     })
 }
 
-/// FNV-1a; it only distinguishes builds.
+/// The FNV-1a hash, which is used only to distinguish builds.
 fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }

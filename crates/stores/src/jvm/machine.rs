@@ -1,4 +1,4 @@
-//! The JVM of this process: at most one, which can be started once.
+//! The JVM of this process. There is at most one, and it can be started only once.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_void};
@@ -16,32 +16,32 @@ use super::home;
 use super::host::Host;
 use crate::error::EngineError;
 
-/// Precede the user's arguments, which override them.
+/// Options that precede the user's arguments, which override them.
 const OPTIONS: &[&str] = &[
     // The engine handles Ctrl-C.
     "-Xrs",
-    // Standard output belongs to the engine: warnings and logs of the JVM are sent to standard error.
+    // Standard output belongs to the engine, so the JVM's warnings and logs are sent to standard error.
     "-XX:+DisplayVMOutputToStderr",
     "-Xlog:disable",
     "-Xlog:all=warning:stderr",
-    // Counters in a file of /tmp: writing them may wait for a device, and the file would remain.
+    // The JVM writes performance counters to a file in /tmp: writing may wait for a device, and the file could remain.
     "-XX:-UsePerfData",
 ];
 
-/// Time limit of shutdown hooks.
+/// Time limit for shutdown hooks.
 const LEAVING: Duration = Duration::from_secs(10);
 
 /// A running JVM.
 #[derive(Debug)]
 pub struct Machine {
     vm: *mut JavaVM,
-    /// The methods of the host.
+    /// The host's methods.
     pub host: Host,
     class_path: String,
     arguments: Vec<String>,
 }
 
-// SAFETY: a JavaVM may be used by any thread, and so may its classes and methods.
+// SAFETY: any thread may use a JavaVM, its classes and its methods.
 unsafe impl Send for Machine {}
 // SAFETY: as above.
 unsafe impl Sync for Machine {}
@@ -50,7 +50,7 @@ static MACHINE: Mutex<Option<&'static Machine>> = Mutex::new(None);
 
 type Create = unsafe extern "system" fn(*mut *mut JavaVM, *mut *mut c_void, *mut c_void) -> jint;
 
-/// The JVM with this class path and these arguments; starts it if none is running.
+/// Returns the JVM with this class path and these arguments, and starts it if no JVM is running.
 pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machine, EngineError> {
     let mut running = MACHINE.lock().map_err(|_| EngineError::failed("the JVM did not start"))?;
     if let Some(machine) = *running {
@@ -62,7 +62,7 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
     }
     let library = home::library()?;
     let (class_path, arguments) = (class_path.to_owned(), arguments.to_vec());
-    // On a separate thread: the first thread's stack may be unlimited, which a JVM does not expect.
+    // This uses a separate thread, because the first thread's stack may be unlimited, which a JVM does not expect.
     let started = std::thread::spawn(move || start(&library, class_path, arguments)).join();
     let machine = started.map_err(|_| EngineError::failed("the JVM did not start"))??;
     Ok(running.insert(Box::leak(Box::new(machine))))
@@ -70,13 +70,13 @@ pub fn machine(class_path: &str, arguments: &[String]) -> Result<&'static Machin
 
 fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Machine, EngineError> {
     let unusable = |error: libloading::Error| {
-        // libloading stores the loader's message one level down.
+        // The source of libloading's error is the loader's message.
         let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
         EngineError::failed(format!("cannot load the JVM from {}: {message}", path.display())).hint(home::HINT)
     };
-    // SAFETY: loading runs the library's initialisers; it is the JVM that the user named.
+    // SAFETY: loading runs the library's initialisers. The library is the JVM that the user named.
     let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) }.map_err(unusable)?;
-    // SAFETY: the signature is JNI's.
+    // SAFETY: the signature is defined by JNI.
     let create: Create = *unsafe { library.get(b"JNI_CreateJavaVM\0") }.map_err(unusable)?;
     // A JVM cannot be unloaded.
     std::mem::forget(library);
@@ -101,7 +101,7 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
     };
     let mut vm: *mut JavaVM = std::ptr::null_mut();
     let mut env: *mut c_void = std::ptr::null_mut();
-    // SAFETY: the arguments are JNI's, and live through the call.
+    // SAFETY: the arguments have JNI's types, and outlive the call.
     let code = unsafe { create(&raw mut vm, &raw mut env, (&raw mut init).cast()) };
     if code != JNI_OK {
         return Err(EngineError::usage(format!(
@@ -110,16 +110,16 @@ fn start(path: &Path, class_path: String, arguments: Vec<String>) -> Result<Mach
         ))
         .hint("its messages are above; -jvm-args are the arguments of `java`"));
     }
-    // SAFETY: the creating thread is attached.
+    // SAFETY: the thread that creates the JVM is attached.
     let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
     let host = Host::find(env);
-    // SAFETY: this thread has no more references.
+    // SAFETY: this thread holds no more references.
     unsafe { ((**vm).v1_4.DetachCurrentThread)(vm) };
     Ok(Machine { vm, host: host?, class_path, arguments })
 }
 
-/// Ends the JVM before the process ends: shutdown hooks run, and temporary files are deleted, as when YCSB's client
-/// ends with `System.exit`. Hooks that do not end are abandoned, and reported as an error.
+/// Shuts the JVM down before the process ends: shutdown hooks run and temporary files are deleted, as when YCSB's
+/// client calls `System.exit`. Hooks that do not finish are abandoned and reported as an error.
 pub fn leave() -> Result<(), String> {
     let machine = MACHINE.lock().ok().and_then(|running| *running);
     let Some(machine) = machine.filter(|_| !exit::has_ended()) else { return Ok(()) };
@@ -144,7 +144,7 @@ thread_local! {
     static ATTACHED: RefCell<Option<Attached>> = const { RefCell::new(None) };
 }
 
-/// An attached thread; the JVM detaches it when the thread ends.
+/// An attached thread, which the JVM detaches when the thread ends.
 struct Attached {
     vm: *mut JavaVM,
     env: Env,
@@ -152,7 +152,7 @@ struct Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // A JVM that has ended would block the thread forever.
+        // Detaching from a JVM that has ended would block the thread forever.
         if !exit::has_ended() {
             // SAFETY: this thread is attached, and no call is in flight.
             unsafe { ((**self.vm).v1_4.DetachCurrentThread)(self.vm) };
@@ -161,7 +161,7 @@ impl Drop for Attached {
 }
 
 impl Machine {
-    /// JNI for this thread, which its first call attaches.
+    /// Returns the JNI environment of this thread. The first call attaches the thread.
     pub fn env(&self) -> Result<Env, EngineError> {
         ATTACHED.with_borrow_mut(|attached| {
             if let Some(attached) = attached {
@@ -174,7 +174,8 @@ impl Machine {
                 group: std::ptr::null_mut(),
             };
             let mut env: *mut c_void = std::ptr::null_mut();
-            // SAFETY: the arguments are JNI's, and outlive the call. A daemon, so that nothing waits for it.
+            // SAFETY: the arguments have JNI's types, and outlive the call. The thread is a daemon, so that nothing
+            // waits for it.
             let code = unsafe {
                 ((**self.vm).v1_4.AttachCurrentThreadAsDaemon)(self.vm, &raw mut env, (&raw mut arguments).cast())
             };
@@ -182,7 +183,7 @@ impl Machine {
                 return Err(EngineError::failed(format!("the JVM cannot attach another thread (JNI {code})"))
                     .hint("use fewer clients, or more memory"));
             }
-            // SAFETY: this thread is attached until it ends.
+            // SAFETY: this thread stays attached until it ends.
             let env = unsafe { Env::new(env.cast::<JNIEnv>()) };
             *attached = Some(Attached { vm: self.vm, env });
             Ok(env)

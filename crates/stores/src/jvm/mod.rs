@@ -1,7 +1,7 @@
-//! `jvm`: any binding of YCSB (`site.ycsb.DB`), in a JVM within this process.
+//! `jvm`: any YCSB binding (`site.ycsb.DB`), in a JVM within this process.
 //!
-//! The JVM is loaded at run time (JNI's invocation interface). Each operation is one static call of a small host in
-//! Java (`java/`), which calls the binding as YCSB would.
+//! The JVM is loaded at run time through JNI's invocation interface. Each operation is a single static call of a small
+//! host in Java (`java/`), which calls the binding as YCSB would.
 
 mod arguments;
 pub mod class_path;
@@ -26,27 +26,28 @@ use crate::session::{Collections, Drive, Store};
 use machine::Machine;
 use session::JvmSession;
 
-/// The jar with `site.ycsb.DB` in the local Maven repository: after the user's class path, for bindings packaged
-/// without it.
+/// The jar with `site.ycsb.DB` in the local Maven repository. It follows the user's class path, for bindings that are
+/// packaged without it.
 const YCSB_CORE: &str = "site/ycsb/core/0.17.0/core-0.17.0.jar";
 
-/// A store within the JVM: the part common to all of them.
+/// A store within the JVM: the part that all such stores have in common.
 #[derive(Debug)]
 pub struct Hosted {
     /// The JVM.
     pub machine: &'static Machine,
-    /// The host's object.
+    /// The store object of the host.
     pub store: jobject,
     networked: bool,
 }
 
-// SAFETY: a global reference may be used by any attached thread; the host's stores are thread safe.
+// SAFETY: any attached thread may use a global reference, and the host's stores are thread safe.
 unsafe impl Send for Hosted {}
 // SAFETY: as above.
 unsafe impl Sync for Hosted {}
 
 impl Hosted {
-    /// Starts the JVM with this class path (the host's jar follows) and opens a store in it; `Err` holds Java's message.
+    /// Starts the JVM with this class path, followed by the host's jar, and opens a store in it; `Err` contains Java's
+    /// message.
     pub fn open(
         options: &Options,
         kind: &str,
@@ -78,7 +79,7 @@ impl Hosted {
         facts.map_err(|text| host_error(&text))
     }
 
-    /// Whether operations cross a network, if known.
+    /// Whether operations cross a network.
     pub fn is_networked(&self) -> bool {
         self.networked
     }
@@ -91,12 +92,12 @@ impl Hosted {
         self.machine.env().map(|env| self.machine.host.collectors(env)).unwrap_or_default()
     }
 
-    /// The reason why the JVM has ended, if it has.
+    /// The reason why the JVM has ended; `None` if it has not.
     pub fn describe_loss(&self) -> Option<String> {
         exit::end_reason()
     }
 
-    /// Closes it.
+    /// Closes the store.
     pub fn close(self) -> Result<(), EngineError> {
         if exit::has_ended() {
             return Ok(());
@@ -106,7 +107,7 @@ impl Hosted {
     }
 }
 
-/// The host's message about a failure: the second line of a refusal is its hint.
+/// The host's message about a failure. If it has a second line, this line is the hint.
 pub fn host_error(text: &str) -> EngineError {
     match text.split_once('\n') {
         Some((message, hint)) => EngineError::failed(message).hint(hint),
@@ -114,7 +115,7 @@ pub fn host_error(text: &str) -> EngineError {
     }
 }
 
-/// A system behind a binding of YCSB.
+/// A system that is accessed through a YCSB binding.
 #[derive(Debug)]
 pub struct Jvm {
     hosted: Hosted,
@@ -138,7 +139,7 @@ impl Store for Jvm {
     };
     // Bindings block.
     const DRIVE: Drive = Drive::Thread;
-    // The stack size of a JVM's own threads.
+    // This is the stack size of a JVM's own threads.
     const STACK_BYTES: usize = 1 << 20;
 
     fn open(options: &Options) -> Result<Self, EngineError> {
@@ -191,7 +192,7 @@ impl Store for Jvm {
     }
 }
 
-/// The reason why a class cannot serve as a binding.
+/// The reason why a class cannot be used as a binding.
 fn unusable(class: &str, text: &str) -> EngineError {
     const PATH: &str = "name its jars: -cp '/opt/ycsb/lib/*:/opt/ycsb/redis-binding/lib/*'";
     if text.contains("site/ycsb/DB") {

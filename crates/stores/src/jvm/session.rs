@@ -1,5 +1,5 @@
-//! One client in the JVM: a request is written to memory that both share, one call performs it, and the answer is in
-//! the same memory.
+//! One client in the JVM. A request is written to memory that the engine and the host share; one call executes it and
+//! writes the answer to the same memory.
 
 use jni_sys::jobject;
 use loadstone_load::{Projection, Row, Status};
@@ -10,10 +10,10 @@ use super::machine::Machine;
 use crate::error::EngineError;
 use crate::session::{Connection, Rows, Session};
 
-/// Initial memory of a client: several times a record of YCSB's default size.
+/// Initial size of a client's memory: several times the size of a record with YCSB's defaults.
 const MEMORY_BYTES: usize = 16 << 10;
 
-// The host's numbers for operations.
+// The host's operation numbers.
 const READ: i32 = 0;
 const SCAN: i32 = 1;
 const INSERT: i32 = 2;
@@ -22,7 +22,7 @@ const DELETE: i32 = 4;
 const CLEANUP: i32 = 5;
 const FETCH: i32 = 6;
 
-/// A client of a store in the JVM. It stays on the thread that created it.
+/// A client of a store in the JVM, which stays on the thread that created it.
 #[derive(Debug)]
 pub struct JvmSession {
     machine: &'static Machine,
@@ -30,14 +30,14 @@ pub struct JvmSession {
     client: jobject,
     memory: Memory,
     error: Option<String>,
-    /// The client's name in connection errors, and their hint.
+    /// The client's name, for connection errors.
     name: String,
     explain: fn(&str) -> (&str, String),
 }
 
 impl JvmSession {
-    /// A client of a store, attached but not yet connected. `explain` turns the message of a client that cannot connect
-    /// into an error for the user, with a hint.
+    /// Creates a client of a store; it is attached but not connected yet. If the client cannot connect, `explain`
+    /// converts its message to an error for the user, with a hint.
     pub fn new(
         machine: &'static Machine,
         store: jobject,
@@ -54,14 +54,14 @@ impl JvmSession {
     }
 
     fn share(&self) -> Result<(), String> {
-        // SAFETY: the memory belongs to the session, which also makes every call to the client.
+        // SAFETY: the memory belongs to the session, and only the session calls the client.
         unsafe { self.machine.host.share(self.env, self.client, self.memory.start, self.memory.len) }
     }
 
-    /// Enlarges the memory; its content is lost.
+    /// Enlarges the memory. Its contents are lost.
     #[cold]
     fn grow(&mut self, len: usize) -> Result<(), String> {
-        // The old memory is freed when the client has the new one; until then the client writes to the old one.
+        // The old memory is freed when the client has the new memory; until then, the client writes to the old memory.
         let old = std::mem::replace(&mut self.memory, Memory::new(len.next_power_of_two()));
         let shared = self.share();
         if shared.is_err() {
@@ -70,7 +70,7 @@ impl JvmSession {
         shared
     }
 
-    /// Writes the request; returns its length.
+    /// Writes the request, and returns its length.
     #[inline]
     fn write(&mut self, key: &[u8], parts: Parts<'_>) -> Result<usize, String> {
         let len = key.len() + parts.len();
@@ -86,7 +86,7 @@ impl JvmSession {
         Ok(len)
     }
 
-    /// Performs one operation: its status, and the length of the answer.
+    /// Executes one operation. Returns its status and the length of the answer.
     #[inline]
     fn ask(&mut self, operation: i32, key: &[u8], parts: Parts<'_>, count: usize) -> (Status, usize) {
         let len = match self.write(key, parts) {
@@ -188,7 +188,7 @@ impl Drop for JvmSession {
     }
 }
 
-/// Takes a length and that many bytes from the front.
+/// Splits off a length and that number of bytes from the front.
 fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (len, behind) = rest.split_first_chunk::<4>()?;
     let (part, behind) = behind.split_at_checked(u32::from_be_bytes(*len) as usize)?;
@@ -196,7 +196,7 @@ fn part<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(part)
 }
 
-/// The parts of a request after the key.
+/// The part of a request that follows the key.
 #[derive(Clone, Copy)]
 enum Parts<'a> {
     Row(&'a Row),
@@ -214,7 +214,7 @@ impl Parts<'_> {
         }
     }
 
-    /// Writes exactly `len` bytes.
+    /// Writes these parts, which must have exactly the length of `out`.
     #[inline]
     fn write(self, out: &mut [u8]) {
         match self {
@@ -238,7 +238,7 @@ fn write_name(out: &mut [u8], name: &[u8]) {
     out[4..].copy_from_slice(name);
 }
 
-/// Memory that Java accesses as a direct buffer, only within a call.
+/// Memory that Java accesses as a direct buffer, but only during a call.
 #[derive(Debug)]
 struct Memory {
     start: *mut u8,
@@ -264,7 +264,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: `new` made it from a box of this length.
+        // SAFETY: `new` created the memory from a box of this length.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.len)) });
     }
 }

@@ -1,4 +1,4 @@
-//! What PostgreSQL's errors are counted as.
+//! Converts PostgreSQL's errors to failures with a status.
 
 use std::error::Error as _;
 use std::fmt;
@@ -9,14 +9,15 @@ use tokio_postgres::error::{Severity, SqlState};
 
 use crate::error::{ConnectError, Failure, TlsFault};
 
-/// What a prepared statement ends with that the server has forgotten, or whose table has other columns now.
+/// The errors of a prepared statement that the server has forgotten, or whose table has different columns now.
 const STALE: [SqlState; 2] = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::FEATURE_NOT_SUPPORTED];
 
-/// A failure with the server's message, or the client library's; and whether the connection can be used on.
+/// The failure for an error, with the message of the server or of the client library, and whether the connection is
+/// still usable.
 pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (Failure, bool) {
     if let Some(answer) = error.as_db_error() {
         let (code, message) = (answer.code(), answer.message());
-        // The other field, which all servers have, is in their own language.
+        // All servers have the other field, but its text is in the server's language.
         let ends = match answer.parsed_severity() {
             Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
             None => matches!(answer.severity(), "FATAL" | "PANIC"),
@@ -39,7 +40,7 @@ pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (
         Some(io) if io.kind() == io::ErrorKind::TimedOut => (Status::Timeout, false),
         Some(_) => (Status::ServiceUnavailable, false),
         None if error.is_closed() => (Status::ServiceUnavailable, false),
-        // A parameter that cannot be written; nothing was sent.
+        // The library could not encode a parameter, so nothing was sent.
         None if text.starts_with("error serializing") || text.starts_with("error encoding") => {
             return (Failure::new(Status::BadRequest, format!("{text} ({server})")).refusal(), true);
         }
@@ -49,13 +50,13 @@ pub fn failure_of(error: &tokio_postgres::Error, server: &dyn fmt::Display) -> (
     (Failure::new(status, format!("{text} ({server})")), usable)
 }
 
-/// Why a connection could not be made.
+/// The reason why a connection could not be made.
 pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
     let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
     match (error.code(), io) {
         (Some(&SqlState::INVALID_CATALOG_NAME), _) => ConnectError::NoDatabase,
         (Some(&SqlState::TOO_MANY_CONNECTIONS), _) => ConnectError::ClientsExhausted,
-        // `auth.c` in PostgreSQL; other languages have other messages.
+        // The message is in PostgreSQL's `auth.c`; it is different if the server uses another language.
         (Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION), _) if error_text(error).contains("no encryption") => {
             ConnectError::Tls(TlsFault::Required)
         }
@@ -64,28 +65,30 @@ pub fn connect_error(error: &tokio_postgres::Error) -> ConnectError {
         {
             ConnectError::Tls(TlsFault::ClientCertificate)
         }
-        // `target_session_attrs`. A refusal of the operating system has a number.
+        // The library reports a mismatch with `target_session_attrs` this way; a refusal by the operating system has a
+        // number.
         (_, Some(io)) if io.kind() == io::ErrorKind::PermissionDenied && io.raw_os_error().is_none() => {
             ConnectError::ServerRole
         }
         (_, Some(io)) => ConnectError::from_io(io),
-        // The library keeps the kinds of its errors to itself.
+        // The library does not expose the types of its errors.
         _ if error_text(error).contains("password missing") => ConnectError::NoPassword,
         _ => ConnectError::Other,
     }
 }
 
-/// Whether an error of this SQLSTATE that leaves the session alive means that a statement of the session's transaction was rolled
-/// back. An error ends the transaction (the protocol's chapter "Message Flow"), and once one is committed the server raises
-/// none any more, since "the latter would lead the client to believe that the transaction aborted" (`syncrep.c`). Not so
-/// where the code says that the outcome is unknown (40003 and 08007, table of error codes), where a pooler answers for a
-/// connection that it lost (class 08), where the server is going down (57P0x), and for internal errors (class XX), with which
-/// other servers that speak the protocol report their time-outs.
+/// Whether an error with this SQLSTATE, after which the session continues, means that the statement was rolled back. An
+/// error aborts the transaction (see "Message Flow" in the protocol's documentation). Once a transaction is committed,
+/// the server raises no more errors, because "the latter would lead the client to believe that the transaction aborted"
+/// (`syncrep.c`). There are exceptions: codes that state that the outcome is unknown (40003 and 08007, see the table of
+/// error codes), errors that a pooler reports after it lost its connection to the server (class 08), errors of a server
+/// that is shutting down (57P0x), and internal errors (class XX), with which other servers that speak the protocol
+/// report timeouts.
 fn rolls_back(code: &str) -> bool {
     code != "40003" && !["08", "57P0", "XX"].iter().any(|class| code.starts_with(class))
 }
 
-/// The library's message with its cause.
+/// The library's message, with its cause.
 fn error_text(error: &tokio_postgres::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
@@ -93,7 +96,7 @@ fn error_text(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// By SQLSTATE: its class, and the few codes with a separate meaning.
+/// Derives the status from the SQLSTATE's class; a few codes have their own status.
 fn status_of(code: &str, message: &str) -> Status {
     match code {
         "42501" => Status::Forbidden,

@@ -1,4 +1,4 @@
-//! The two layouts of YCSB's bindings, and their SQL as those bindings write it.
+//! The data layouts of YCSB's two bindings, and the SQL that these bindings use.
 
 use loadstone_load::Projection;
 use loadstone_load::java::hash_map_order;
@@ -6,38 +6,38 @@ use tokio_postgres::types::Type;
 
 use super::values::takes_text;
 
-/// The column of the keys.
+/// The column with the keys.
 pub const KEY: &str = "YCSB_KEY";
-/// The column of the other layout's objects.
+/// The column with the JSON objects, in the layout of `postgrenosql`.
 pub const VALUE: &str = "YCSB_VALUE";
 
-/// How a record is stored.
+/// How records are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// The binding `jdbc`: a column for each field.
+    /// As in the binding `jdbc`: one column for each field.
     Columns,
-    /// The binding `postgrenosql`: one JSON object.
+    /// As in the binding `postgrenosql`: one JSON object for each record.
     Json,
 }
 
-/// What a statement does.
+/// The operation of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verb {
-    /// A record by its key.
+    /// Reads a record by its key.
     Read,
-    /// Records from a key on.
+    /// Reads records from a key on.
     Scan,
-    /// A new record.
+    /// Writes a new record.
     Insert,
-    /// Fields of a record.
+    /// Changes fields of a record.
     Update,
-    /// A record's end.
+    /// Deletes a record.
     Delete,
 }
 
 impl Layout {
-    /// The statement that makes the table.
+    /// The statement that creates the table.
     pub fn ddl(self, table: &str) -> String {
         match self {
             Self::Columns => {
@@ -50,7 +50,7 @@ impl Layout {
         }
     }
 
-    /// Which fields' names a read or a scan depends on. The binding `jdbc` always reads the whole row.
+    /// The fields on which the text of a read or scan depends. The binding `jdbc` always reads the whole row.
     pub fn project(self, projection: Projection<'_>) -> Projection<'_> {
         match self {
             Self::Columns => Projection::All,
@@ -58,7 +58,7 @@ impl Layout {
         }
     }
 
-    /// A statement on the fields of these names; none: on all.
+    /// The text of a statement on the fields with these names; without names, on all fields.
     pub fn sql(self, verb: Verb, table: &str, names: &[&str]) -> String {
         match (self, verb) {
             (_, Verb::Delete) => format!("DELETE FROM {table} WHERE {KEY} = $1"),
@@ -84,7 +84,7 @@ impl Layout {
             (Self::Json, Verb::Read) => {
                 format!("SELECT {KEY} AS {KEY}{} FROM {table} WHERE {KEY} = $1", members(names))
             }
-            // The binding's own selects the keys only, and hands out nothing.
+            // The statement of the binding itself selects only the keys, so it returns no fields.
             (Self::Json, Verb::Scan) if names.is_empty() => format!(
                 "SELECT {KEY}, member.key, member.value FROM (SELECT {KEY}, {VALUE} FROM {table} WHERE {KEY} >= $1 \
                  ORDER BY {KEY} LIMIT $2) AS found, LATERAL jsonb_each_text({VALUE}) AS member ORDER BY {KEY}"
@@ -98,20 +98,21 @@ impl Layout {
         }
     }
 
-    /// The first parameter of a statement that does not take a text as it is.
+    /// The type of the first parameter that does not accept plain text.
     pub fn find_non_text(self, verb: Verb, params: &[Type]) -> Option<&Type> {
-        // The last one of a scan is a count.
+        // The last parameter of a scan is a count.
         let texts = if verb == Verb::Scan { &params[..1] } else { params };
         texts.iter().find(|&ty| !(takes_text(ty) || self == Self::Json && *ty == Type::JSONB))
     }
 
-    /// The statements that YCSB's workloads need on a table with these columns next to the key.
+    /// The statements that YCSB's workloads need, for a table with these columns in addition to the key.
     pub fn expected(self, columns: &[String]) -> Vec<(Verb, Vec<&str>)> {
         let mut all = vec![(Verb::Read, vec![]), (Verb::Scan, vec![]), (Verb::Delete, vec![])];
         match self {
             Self::Json => all.extend([(Verb::Insert, vec![]), (Verb::Update, vec![])]),
             Self::Columns => {
-                // Records come with their fields in the order of Java's HashMap, as a binding gets them.
+                // A binding receives the fields of a record in the order of Java's HashMap, so records here have the
+                // same order.
                 let order: Vec<&str> = hash_map_order(columns).into_iter().map(|at| columns[at].as_str()).collect();
                 all.extend(order.iter().map(|&name| (Verb::Update, vec![name])));
                 all.extend([(Verb::Insert, order.clone()), (Verb::Update, order)]);
@@ -125,7 +126,7 @@ fn members(names: &[&str]) -> String {
     names.iter().map(|name| format!(", {VALUE}->>'{}' AS {}", name.replace('\'', "''"), identifier(name))).collect()
 }
 
-/// A name as YCSB writes it, in quotes only if SQL would take it for something else.
+/// Writes a name as YCSB does: in quotes only if SQL would otherwise misinterpret it.
 fn identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -136,7 +137,7 @@ fn identifier(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// With `?` for `$n`, these are what YCSB 0.17.0's bindings build.
+    /// With `?` in place of `$n`, these are the statements that YCSB 0.17.0's bindings generate.
     #[test]
     fn the_sql_is_the_bindings() {
         let columns = |verb, names: &[&str]| Layout::Columns.sql(verb, "usertable", names);

@@ -1,4 +1,4 @@
-//! One connection to PostgreSQL, and the statements that are prepared on it.
+//! A connection to PostgreSQL, and the statements that are prepared on it.
 
 use std::io;
 use std::pin::Pin;
@@ -21,15 +21,15 @@ use crate::error::{ConnectError, Failure};
 use crate::remote::Server;
 use crate::tls::{Tls, encryption};
 
-/// A connection. The client library drives it in a separate task, which lives as long as this.
+/// A connection. The client library drives it in a separate task, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Link {
-    /// The library's handle.
+    /// The client library's handle.
     pub client: Client,
     driver: JoinHandle<()>,
-    /// By verb and fields' names: few, so they are walked through.
+    /// The prepared statements, by verb and field names. There are only a few, so they are searched linearly.
     statements: Vec<(Vec<u8>, Statement)>,
-    /// The version of TLS and the cipher suite, if it is encrypted.
+    /// The TLS version and the cipher suite, if the connection is encrypted.
     pub encryption: Option<String>,
 }
 
@@ -40,7 +40,8 @@ impl Drop for Link {
 }
 
 impl Link {
-    /// Connects to the first server that fits, and authenticates. Must be called within a [`tokio::task::LocalSet`].
+    /// Connects to the first server that is suitable, and logs in. It must be called within a
+    /// [`tokio::task::LocalSet`].
     pub async fn open(settings: &Settings) -> Result<Self, Failure> {
         let mut failures: Vec<Failure> = Vec::new();
         for (server, config) in settings.server.iter() {
@@ -57,7 +58,7 @@ impl Link {
     async fn open_at(settings: &Settings, server: &Server, config: &Config) -> Result<Self, Failure> {
         let session = Arc::new(OnceLock::new());
         let connected = async {
-            // The request that waits for an answer gets the error of its connection.
+            // A request that is waiting for an answer receives the connection's error.
             Ok(match &settings.tls {
                 None => {
                     let (client, connection) = config.connect(NoTls).await?;
@@ -91,33 +92,33 @@ impl Link {
         }
     }
 
-    /// The statement of this name, if it is prepared.
+    /// The statement with this name, if it is prepared.
     #[inline]
     pub fn find_statement(&self, name: &[u8]) -> Option<&Statement> {
         self.statements.iter().find(|(own, _)| own == name).map(|(_, statement)| statement)
     }
 
-    /// Keeps a prepared statement by its name.
+    /// Stores a prepared statement under its name.
     pub fn keep(&mut self, name: Vec<u8>, statement: Statement) {
         self.statements.push((name, statement));
     }
 
-    /// Says goodbye; a server that does not answer is left after `limit`.
+    /// Closes the connection cleanly, but waits for the server no longer than `limit`.
     pub async fn close(mut self, limit: Duration) {
-        // The task ends when the last client is dropped; what remains of this one sends nothing.
+        // The task ends when the last client is dropped. The remaining parts of this value send nothing.
         let driver = std::mem::replace(&mut self.driver, tokio::task::spawn_local(async {}));
         drop(self);
         let _ = Deadline::new(limit).keep(driver).await;
     }
 }
 
-/// Encrypts connections of the client library.
+/// Encrypts the client library's connections.
 #[derive(Clone)]
 struct Connector {
     tls: Tls,
     host: String,
     place: String,
-    /// The version and the cipher suite of the last handshake.
+    /// The TLS version and the cipher suite of the last handshake.
     session: Arc<OnceLock<String>>,
 }
 
@@ -145,7 +146,7 @@ impl TlsConnect<Socket> for Connector {
     }
 }
 
-/// An encrypted connection of the client library.
+/// A connection of the client library that is encrypted.
 struct Encrypted(Box<TlsStream<Socket>>);
 
 impl tokio_postgres::tls::TlsStream for Encrypted {
@@ -178,7 +179,7 @@ impl AsyncWrite for Encrypted {
     }
 }
 
-/// Writes the name of a statement into a buffer: its verb and its fields.
+/// Writes the name of a statement to a buffer. The name consists of the statement's verb and fields.
 #[inline]
 pub fn name_statement<'a>(name: &mut Vec<u8>, verb: Verb, fields: impl Iterator<Item = &'a [u8]>) {
     name.clear();

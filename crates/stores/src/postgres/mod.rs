@@ -1,4 +1,4 @@
-//! PostgreSQL, with the data layouts of YCSB's bindings: `postgres` (a column for each field, YCSB's `jdbc`) and
+//! PostgreSQL, with the data layouts of YCSB's bindings: `postgres` (a column for each field, as in `jdbc`) and
 //! `postgrenosql` (one JSON object).
 
 mod failure;
@@ -29,10 +29,10 @@ use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
 use crate::tls;
 
-/// The client library, as facts name it.
+/// The name of the client library in facts.
 const LIBRARY: &str = "tokio-postgres 0.7";
 
-/// A PostgreSQL server and one of its tables.
+/// A PostgreSQL server and one table on it.
 #[derive(Debug)]
 pub struct Sql<const JSON: bool> {
     plan: Arc<Plan>,
@@ -75,12 +75,12 @@ const JSON_ABOUT: About = About {
     ],
 };
 
-/// A column for each field, as YCSB's binding `jdbc` has it.
+/// A store with a column for each field, as in YCSB's binding `jdbc`.
 pub type Postgres = Sql<false>;
-/// One JSON object, as YCSB's binding `postgrenosql` has it.
+/// A store with one JSON object per record, as in YCSB's binding `postgrenosql`.
 pub type PostgreNoSql = Sql<true>;
 
-/// What all sessions have in common.
+/// The state that all sessions share.
 #[derive(Debug)]
 struct Plan {
     settings: Settings,

@@ -1,5 +1,5 @@
-//! A pooler in front of the server, such as `PgBouncer`. It poses as the server, so only its effect can be
-//! detected: clients that share a server connection, and statements that were prepared on another one.
+//! Detects a pooler in front of the server, such as `PgBouncer`. A pooler poses as the server, so only its effects can
+//! be detected: clients share a server connection, or a statement was prepared on a different server connection.
 //!
 //! <https://www.pgbouncer.org/config.html> (`pool_mode`, `max_prepared_statements`)
 
@@ -10,10 +10,11 @@ use super::settings::Settings;
 use crate::deadline::Deadline;
 use crate::error::EngineError;
 
-/// Whether a pooler gives the next transaction of a client another server connection. A pooler that loses the client's
-/// prepared statements with it is refused.
+/// Whether there is a pooler that may use a different server connection for a client's next transaction. A pooler that
+/// then loses the client's prepared statements is refused.
 pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, EngineError> {
-    // A server with a single free connection has no pooler, whose clients may be many.
+    // If a server has only a single free connection, there is no pooler in front of it, because poolers accept many
+    // clients.
     let Ok(partner) = Link::open(settings).await else { return Ok(false) };
     let mut deadline = Deadline::new(settings.timeout);
     let (own, other) = (&link.client, &partner.client);
@@ -31,7 +32,7 @@ pub async fn find_pooler(link: &Link, settings: &Settings) -> Result<bool, Engin
     ))
 }
 
-/// Whether two clients are served by one process, or one client by two.
+/// Whether two clients are served by the same process, or a single client by two processes.
 async fn are_shared(own: &Client, other: &Client) -> bool {
     let (Some(first), Some(second), Some(of_other)) =
         (read_process(own).await, read_process(own).await, read_process(other).await)
@@ -41,9 +42,9 @@ async fn are_shared(own: &Client, other: &Client) -> bool {
     first != second || first == of_other
 }
 
-/// The number of the server's process that answers. Servers without processes have none, or the same for all.
+/// The number of the server process that answers. Servers without processes report none, or the same number for all.
 async fn read_process(client: &Client) -> Option<i64> {
-    // A prepared statement might fail.
+    // This is not a prepared statement, because a prepared statement might fail.
     let answers = client.simple_query("SELECT pg_backend_pid()").await.ok()?;
     answers.iter().find_map(|answer| match answer {
         SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok().filter(|&number| number > 0),
@@ -51,7 +52,7 @@ async fn read_process(client: &Client) -> Option<i64> {
     })
 }
 
-/// Executes a statement after another client has taken the server connection on which it was prepared.
+/// Executes a statement after a different client has taken the server connection on which the statement was prepared.
 async fn execute_elsewhere(own: &Client, other: &Client) -> Result<(), Error> {
     let statement = own.prepare("SELECT 1").await?;
     other.batch_execute("BEGIN").await?;

@@ -1,4 +1,4 @@
-//! What a server reports about itself and the table when a store is opened.
+//! The facts that a server reports about itself and the table when a store is opened.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::guarantee::Guarantee;
 use crate::options::Durability;
 use crate::remote::connect_hint;
 
-/// Settings of the server that decide what a result means.
+/// The server's settings that affect the meaning of a result.
 const SETTINGS: &str = "SELECT name, setting || coalesce(' ' || unit, '') FROM pg_settings WHERE name IN ('server_version', \
     'synchronous_commit', 'fsync', 'full_page_writes', 'wal_sync_method', 'synchronous_standby_names', 'shared_buffers', \
     'default_transaction_isolation', 'max_connections', 'transaction_read_only', 'wal_writer_delay')";
@@ -26,24 +26,24 @@ const COLUMNS: &str = "SELECT attname::text, format_type(atttypid, NULL), coales
     WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum";
 const COLLATION: &str = "SELECT datcollate::text FROM pg_database WHERE datname = current_database()";
 
-/// A server's settings.
+/// A server's settings, and the properties of the table.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     settings: BTreeMap<String, String>,
-    /// The table's columns without the key, in its order.
+    /// The table's columns except the key, in the table's order.
     pub columns: Vec<String>,
-    /// The order of keys in scans.
+    /// The collation, which determines the order of keys in scans.
     pub collation: String,
     /// Whether a pooler shares server connections between clients.
     pub is_pooled: bool,
-    /// A table that is not in the log.
+    /// Whether the table is unlogged, so that its changes are not in the write-ahead log.
     pub unlogged: bool,
-    /// The version of TLS and the cipher suite, if connections are encrypted.
+    /// The TLS version and the cipher suite, if connections are encrypted.
     pub encryption: Option<String>,
 }
 
 impl ServerInfo {
-    /// Asks the server. A table that is missing or has not the layout's columns is an error.
+    /// Queries the server. It is an error if the table is missing or lacks the columns of the layout.
     pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let link = Link::open(settings).await.map_err(|failure| explain_refusal(settings, &failure))?;
         let is_pooled = find_pooler(&link, settings).await?;
@@ -89,18 +89,19 @@ impl ServerInfo {
         Ok((key && value).then_some(info))
     }
 
-    /// The value of one setting.
+    /// The value of a setting.
     pub fn setting(&self, name: &str) -> &str {
         self.settings.get(name).map_or("unknown", String::as_str)
     }
 
-    /// What an acknowledged write survives, and why.
+    /// The event that an acknowledged write survives, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         let (commit, sync) = (self.setting("synchronous_commit"), self.setting("fsync"));
         let how = format!("synchronous_commit={commit}, fsync={sync}");
         match (commit, sync) {
             _ if self.unlogged => Guarantee::new(Durability::None, "an unlogged table: emptied after a crash"),
-            // Up to three times wal_writer_delay (PostgreSQL's chapter on asynchronous commit); the default is 200 ms.
+            // A loss of up to three times wal_writer_delay is possible (see "Asynchronous Commit" in PostgreSQL's
+            // documentation). The default is 200 ms.
             ("off", _) => {
                 let delay = self.setting("wal_writer_delay").strip_suffix(" ms").and_then(|ms| ms.parse().ok());
                 Guarantee::periodic(how).losing_at_most(3 * delay.unwrap_or(200_u64) * 1_000_000)
@@ -112,7 +113,7 @@ impl ServerInfo {
         }
     }
 
-    /// Where else a write is when it is acknowledged.
+    /// The copies that have received a write when it is acknowledged.
     pub fn acknowledgement(&self) -> String {
         let standbys = self.setting("synchronous_standby_names");
         let waits = !matches!(self.setting("synchronous_commit"), "off" | "local");
@@ -123,7 +124,7 @@ impl ServerInfo {
     }
 }
 
-/// A table that is missing, or another's.
+/// The error for a table that is missing or was created for something else.
 fn unfit(settings: &Settings) -> EngineError {
     let (table, server) = (&settings.table, &settings.server);
     let (columns, option) = match settings.layout {
@@ -136,7 +137,7 @@ fn unfit(settings: &Settings) -> EngineError {
     ))
 }
 
-/// A server that cannot be used, with what to do about it.
+/// The error for a server that cannot be used, with a hint.
 pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
     let text = &failure.message;
     let server = settings.server.to_string();

@@ -1,4 +1,4 @@
-//! One client: YCSB's operations as prepared statements.
+//! One client, which executes YCSB's operations as prepared statements.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::error::{EngineError, Failure};
 use crate::remote::LastFailure;
 use crate::session::{Connection, Rows, Session};
 
-/// One client's connection, and buffers that are used again.
+/// One client's connection, with reused buffers.
 #[derive(Debug)]
 pub struct PostgresSession {
     plan: Arc<Plan>,
     deadline: Deadline,
     link: Option<Link>,
     generation: u64,
-    /// The node's losses when the connection was last known to be open.
+    /// The node's number of losses when the connection was last known to be open.
     losses: u64,
     name: Vec<u8>,
     json: Vec<u8>,
@@ -32,7 +32,7 @@ pub struct PostgresSession {
 }
 
 impl PostgresSession {
-    /// A session that is not connected yet.
+    /// Creates a session that is not connected yet.
     pub(super) fn new(plan: Arc<Plan>) -> Self {
         let deadline = Deadline::new(plan.settings.timeout);
         Self {
@@ -47,7 +47,7 @@ impl PostgresSession {
         }
     }
 
-    /// Connects and prepares what YCSB's workloads need, as far as the table lets it.
+    /// Connects, and prepares the statements that YCSB's workloads need, as far as the table allows.
     async fn open(&mut self) -> Result<(), Failure> {
         let plan = Arc::clone(&self.plan);
         let open = {
@@ -58,7 +58,7 @@ impl PostgresSession {
         self.generation = plan.node.generation();
         for (verb, names) in plan.settings.layout.expected(&plan.info.columns) {
             let prepared = self.statement(verb, names.iter().map(|name| name.as_bytes())).await;
-            // A column that cannot be written, or is not there any more, makes only the writes to it fail.
+            // If a column cannot be written or no longer exists, only the writes to this column fail.
             if self.link.is_none() {
                 prepared?;
             }
@@ -66,7 +66,8 @@ impl PostgresSession {
         Ok(())
     }
 
-    /// A prepared statement. One on fields that the table does not suggest is prepared when it is first used.
+    /// Returns a prepared statement. A statement that the table's columns did not suggest is prepared when it is first
+    /// used.
     #[inline]
     async fn statement<'a>(
         &mut self,
@@ -100,7 +101,7 @@ impl PostgresSession {
         Ok(statement)
     }
 
-    /// A connection is opened when none exists, or when it was closed since.
+    /// Opens a connection if there is none, or if it has been closed.
     #[inline]
     async fn ensure_connection(&mut self) -> Result<(), Failure> {
         if self.link.as_ref().is_some_and(|link| !link.client.is_closed()) {
@@ -121,7 +122,8 @@ impl PostgresSession {
         opened
     }
 
-    /// Drops a connection that cannot be used on: a late answer must not be taken for another's.
+    /// Converts an answer, and drops a connection that is no longer usable: a late answer must not be mistaken for the
+    /// answer to another request.
     fn answer<T>(
         &mut self,
         answered: Result<Result<T, tokio_postgres::Error>, crate::deadline::Late>,
@@ -151,7 +153,7 @@ impl PostgresSession {
         self.answer(answered)
     }
 
-    /// Runs a statement; returns how many rows it concerned.
+    /// Executes a statement, and returns the number of rows that it affected.
     async fn execute<'a, I>(&mut self, statement: &Statement, params: I) -> Result<u64, Failure>
     where
         I: IntoIterator<Item = Param<'a>>,
@@ -188,7 +190,7 @@ impl PostgresSession {
         let rows_read = self.query(&statement, &[&Param::Text(key), &count]).await?;
         for stored in &rows_read {
             let Some(key) = key_of(layout, stored)? else { continue };
-            // A row is a record, or a member of one, and then a record's members follow each other.
+            // A row is a record or a field of a record. In the second case, the fields of a record follow each other.
             let row = if last == Some(key) { rows.last() } else { Some(rows.push(key)) };
             last = Some(key);
             if let Some(row) = row {
@@ -206,8 +208,8 @@ impl PostgresSession {
         }
     }
 
-    /// Writes a record (insert) or some of its fields (update); returns how many records it concerned. Until its statement
-    /// is executed, nothing is written.
+    /// Writes a record (insert) or some of its fields (update), and returns the number of records affected. Until the
+    /// statement is executed, nothing is written.
     async fn write(&mut self, verb: Verb, key: &[u8], row: &Row) -> Result<u64, Failure> {
         self.ensure_connection().await.map_err(Failure::refusal)?;
         let first = verb == Verb::Insert;
@@ -247,8 +249,8 @@ fn unreadable(error: &tokio_postgres::Error) -> Failure {
     Failure::new(Status::UnexpectedState, format!("a row cannot be read: {error}"))
 }
 
-/// The key in a row of a scan: the first column of the binding's own statements, any column if all columns are
-/// requested.
+/// The key in a row of a scan. It is the first column if the statement is the binding's own; if all columns are
+/// requested, it may be any column.
 fn key_of(layout: Layout, stored: &tokio_postgres::Row) -> Result<Option<&[u8]>, Failure> {
     let at = match layout {
         Layout::Json => Some(0),
@@ -263,7 +265,7 @@ fn is_key(name: &str) -> bool {
     name.eq_ignore_ascii_case(super::layout::KEY)
 }
 
-/// Adds the wanted fields of a row of an answer.
+/// Adds the requested fields of a result row to a record.
 #[inline]
 fn read_row(
     layout: Layout,
@@ -274,7 +276,7 @@ fn read_row(
     let whole = matches!(projection, Projection::All);
     let text = |at: usize| -> Result<Option<Text<'_>>, Failure> {
         stored.try_get(at).or_else(|error| {
-            // Not a field of a workload: those are texts.
+            // A column that is not text does not belong to the workload, whose fields are texts.
             let beside = whole && !<Text<'_> as FromSql<'_>>::accepts(stored.columns()[at].type_());
             if beside { Ok(None) } else { Err(unreadable(&error)) }
         })
@@ -296,7 +298,8 @@ fn read_row(
     Ok(())
 }
 
-/// A requested column's name as in the request. Names without quotes are in lower case on the server.
+/// The name of a requested column as it is written in the request. On the server, names without quotes are in lower
+/// case.
 #[inline]
 fn find_requested_name<'a>(projection: Projection<'a>, name: &'a str) -> Option<&'a [u8]> {
     match projection {

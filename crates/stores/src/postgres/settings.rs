@@ -1,4 +1,4 @@
-//! PostgreSQL's properties, by the names of YCSB's bindings `jdbc` and `postgrenosql`.
+//! PostgreSQL's properties, under the names of YCSB's bindings `jdbc` and `postgrenosql`.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
 use crate::tls::{Properties, Request, Tls, Verify};
 
-/// Its properties for TLS.
+/// The properties for TLS.
 pub const TLS: Properties = Properties { prefix: "postgres", switch: "sslmode=verify-full in the URL" };
 const DRIVER: &str = "org.postgresql.Driver";
-/// The Java driver's own, in `connectTimeout`.
+/// The default of the Java driver's `connectTimeout`.
 const CONNECT_TIMEOUT_MS: u64 = 10_000;
-/// The Java driver has none (`socketTimeout=0`); here every wait has an end.
+/// The Java driver has no limit by default (`socketTimeout=0`), but here every wait has a limit.
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Where the server is and how it is spoken to.
+/// Where the server is, and how the client communicates with it.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How records are stored.
     pub layout: Layout,
-    /// Where it is, or may be: the first that fits is used.
+    /// The possible servers. The first suitable server is used.
     pub server: Servers,
-    /// The table's name in every statement.
+    /// The table's name, as it is written in every statement.
     pub table: String,
-    /// For connecting, authentication included.
+    /// Time limit for connecting, including authentication.
     pub connect_timeout: Duration,
-    /// For each answer.
+    /// Time limit for each answer.
     pub timeout: Duration,
     /// The delays between attempts to connect.
     pub reconnect: Reconnect,
-    /// How connections are encrypted.
+    /// How connections are encrypted; `None` if they are not.
     pub tls: Option<Tls>,
 }
 
-/// The servers of a URL, each with its addresses, the user, the password and the database.
+/// The servers of a URL. Each has addresses, a user, a password and a database.
 #[derive(Clone, Debug)]
 pub struct Servers(Vec<(Server, Config)>);
 
@@ -59,7 +59,7 @@ impl Servers {
     }
 }
 
-/// The names under which a binding takes its properties.
+/// The names of a binding's properties.
 struct Names {
     url: &'static str,
     user: &'static str,
@@ -82,20 +82,20 @@ impl Layout {
         }
     }
 
-    /// The names of its user and its password, for hints.
+    /// The names of the properties for user and password, for hints.
     pub fn credentials(self) -> String {
         let names = self.names();
         format!("{} and {}", names.user, names.password)
     }
 
-    /// The name of its URL, for hints.
+    /// The name of the property for the URL, for hints.
     pub fn url(self) -> &'static str {
         self.names().url
     }
 }
 
 impl Settings {
-    /// The limit for connecting to one server after the other.
+    /// The time limit for connecting to all servers in succession.
     pub fn connect_limit(&self) -> Duration {
         self.connect_timeout * self.server.iter().len() as u32
     }
@@ -136,7 +136,7 @@ impl Settings {
         if let Some(schema) = parameter("currentSchema") {
             started.push(format!("-c search_path={}", schema.replace('\\', "\\\\").replace(' ', "\\ ")));
         }
-        // What the server is set to is `os`, as it has no level between its two.
+        // The server's own setting is used for `os`, because the server has no level between the other two.
         match options.durability {
             Durability::None => started.push("-c synchronous_commit=off".to_owned()),
             Durability::Os => {}
@@ -151,7 +151,7 @@ impl Settings {
             .map(|(host, port)| {
                 let (server, mut config) = (Server::find(host, *port, names.url)?, config.clone());
                 for address in server.addresses() {
-                    // The addresses are known; the name is for the library's checks only.
+                    // The addresses are known, so the library needs the name only for its checks.
                     config.host(host).hostaddr(address.ip()).port(*port);
                 }
                 Ok((server, config))
@@ -163,7 +163,8 @@ impl Settings {
 }
 
 impl Url {
-    /// A limit in seconds, as for the Java driver, in ms; 0, which means no limit there, means the default here.
+    /// A time limit in ms, from a parameter in seconds as for the Java driver. 0 means no limit for the Java driver;
+    /// here it means the default.
     fn limit(&self, name: &str, default: u64) -> Result<u64, EngineError> {
         match self.parameters.get(name).map(|text| text.parse::<u32>()) {
             None | Some(Ok(0)) => Ok(default),
@@ -175,8 +176,8 @@ impl Url {
 }
 
 impl Url {
-    /// As libpq has it (its chapter "SSL Support"): `require` verifies nothing without `sslrootcert`, and the CA with it. Files
-    /// in a home directory are not used.
+    /// Reads the TLS settings as libpq does (see "SSL Support" in its documentation): `require` verifies nothing
+    /// without `sslrootcert`, and verifies the CA with it. Files in the home directory are not used.
     fn tls(&self, options: &Options) -> Result<Option<Tls>, EngineError> {
         let Request { ca, certificate, key, name, verify } = Request::read(options, TLS)?;
         let parameter = |name: &str| self.parameters.get(name).cloned();
@@ -214,7 +215,7 @@ fn refuse_what_is_not_done(options: &Options, names: &Names) -> Result<(), Engin
     Ok(())
 }
 
-/// A table's name in SQL without quotes, optionally with its schema.
+/// A table name that is valid in SQL without quotes, optionally with a schema.
 fn table(name: &str) -> Result<String, EngineError> {
     let part = |part: &str| {
         part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

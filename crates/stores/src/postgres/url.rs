@@ -1,4 +1,4 @@
-//! JDBC's URLs for PostgreSQL: `jdbc:postgresql://host:port/database?name=value&…`.
+//! JDBC URLs for PostgreSQL: `jdbc:postgresql://host:port/database?name=value&…`.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ const SCHEME: &str = "jdbc:postgresql:";
 const HOST: &str = "localhost";
 const PORT: u16 = 5432;
 
-/// Parameters of the Java driver that change nothing here: they concern its batches, cursors, cache and log.
+/// Parameters of the Java driver that have no effect here, because they concern its batches, cursors, cache and log.
 const IDLE: &[&str] = &[
     "binaryTransfer",
     "defaultRowFetchSize",
@@ -28,16 +28,15 @@ const IDLE: &[&str] = &[
 pub struct Url {
     /// The servers, in the order in which they are tried.
     pub hosts: Vec<(String, u16)>,
-    /// The database; the driver's default is one named as the user.
+    /// The database. By default, the driver uses the database with the same name as the user.
     pub database: Option<String>,
-    /// The parameters that have an effect: `user`, `password`, `connectTimeout`, `socketTimeout`,
-    /// `ApplicationName`, `currentSchema`, `options`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`,
-    /// `target_session_attrs`.
+    /// The parameters that have an effect: `user`, `password`, `connectTimeout`, `socketTimeout`, `ApplicationName`,
+    /// `currentSchema`, `options`, `sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `target_session_attrs`.
     pub parameters: BTreeMap<String, String>,
 }
 
 impl Url {
-    /// Parses the value of `property`. Messages do not repeat it: a password may be in it.
+    /// Parses the value of `property`. Error messages do not repeat the value, because it may contain a password.
     pub fn parse(text: &str, property: &str) -> Result<Self, EngineError> {
         let example = || format!("{property}=jdbc:postgresql://127.0.0.1:5432/DATABASE");
         let bad = |what: String| EngineError::usage(format!("{property}: {what}")).hint(format!("write {}", example()));
@@ -90,7 +89,7 @@ impl Url {
             {
                 return Err(format!("{name}={value} is not a mode: disable, require, verify-ca or verify-full"));
             }
-            // The Java driver's name, and libpq's for the same servers.
+            // The first is the Java driver's name, the second is libpq's. Both select the same servers.
             ("targetServerType" | "target_session_attrs", target) => {
                 let attributes = match target {
                     "any" => "any",
@@ -114,7 +113,7 @@ impl Url {
     }
 }
 
-/// Without `%xx`, and a `+` is a space: the Java driver takes URLs apart as forms.
+/// Decodes `%xx`, and `+` as a space: the Java driver decodes URLs in the same way as forms.
 fn decode_form(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -1,4 +1,4 @@
-//! Values on their way to and from PostgreSQL, without extra copies.
+//! Values that are sent to or received from PostgreSQL, without additional copies.
 
 use std::error::Error;
 
@@ -9,7 +9,7 @@ use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 /// The first byte of a `jsonb` in binary form.
 const JSONB_VERSION: u8 = 1;
 
-/// A parameter of a statement. Texts are checked by the server, which knows its encoding.
+/// A parameter of a statement. The server checks texts, because it knows its encoding.
 #[derive(Clone, Copy, Debug)]
 pub enum Param<'a> {
     /// A `varchar` or `text`.
@@ -40,7 +40,7 @@ impl ToSql for Param<'_> {
     to_sql_checked!();
 }
 
-/// A column's text, where it was received.
+/// The text of a column, in the buffer in which it was received.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a>(pub &'a [u8]);
 
@@ -55,14 +55,14 @@ impl<'a> FromSql<'a> for Text<'a> {
     }
 }
 
-/// Whether the binary form of a type is text. A type that users have made decides that itself.
+/// Whether the binary form of a type is text. This is not known for user-defined types, so they are accepted.
 pub fn takes_text(ty: &Type) -> bool {
     let texts =
         [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::BYTEA, Type::JSON, Type::XML, Type::UNKNOWN];
     texts.contains(ty) || Type::from_oid(ty.oid()).is_none()
 }
 
-/// The parameters of a statement on a record: its key and its fields' values.
+/// The parameters of a statement on a record: the record's key and the values of its fields.
 #[derive(Debug)]
 pub struct Params<'a, V> {
     key: Option<&'a [u8]>,
@@ -71,7 +71,7 @@ pub struct Params<'a, V> {
     left: usize,
 }
 
-/// Key and values, the key first (insert) or last (update).
+/// The key and the values. The key comes first for an insert and last for an update.
 pub fn params<'a>(key: &'a [u8], row: &'a Row, key_first: bool) -> Params<'a, impl Iterator<Item = &'a [u8]>> {
     let values = row.fields().flatten().map(|(_, value)| value);
     Params { key: Some(key), key_first, values, left: 1 + row.fields().count() }
@@ -96,7 +96,7 @@ impl<'a, V: Iterator<Item = &'a [u8]>> Iterator for Params<'a, V> {
 
 impl<'a, V: Iterator<Item = &'a [u8]>> ExactSizeIterator for Params<'a, V> {}
 
-/// Writes a record as a JSON object of texts. `out` is cleared first.
+/// Writes a record as a JSON object whose values are texts. `out` is cleared first.
 pub fn write_object(out: &mut Vec<u8>, row: &Row) {
     out.clear();
     out.push(b'{');

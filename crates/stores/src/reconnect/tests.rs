@@ -19,7 +19,7 @@ fn new_refusal() -> Failure {
     Failure::new(Status::ServiceUnavailable, "refused").connecting(ConnectError::Other)
 }
 
-/// A server whose answers to attempts follow a script, and the times of the attempts.
+/// A server that answers attempts according to a script, and the times of the attempts.
 #[derive(Clone)]
 struct Server {
     start: Instant,
@@ -32,7 +32,7 @@ impl Server {
         Self { start: Instant::now(), answer: Rc::new(answer), attempts: Rc::default() }
     }
 
-    /// `None` in the script: no answer within a second.
+    /// `None` in the script means no answer within a second.
     fn open(&self) -> impl AsyncFn() -> Result<(), Failure> + 'static {
         let server = self.clone();
         async move || {
@@ -79,7 +79,7 @@ fn sessions_of_a_refusing_node_share_attempts() {
         let clients = (0..1_000).map(|_| {
             let (node, open, failures) = (Arc::clone(&node), server.clone(), Rc::clone(&failures));
             tokio::task::spawn_local(async move {
-                // One operation every 100 ms.
+                // There is one operation every 100 ms.
                 while node.connect(open.open(), 1_000 * MS).await.is_err() {
                     failures.set(failures.get() + 1);
                     tokio::time::sleep(100 * MS).await;
@@ -149,7 +149,7 @@ fn one_broken_connection_costs_one_attempt() {
         assert!(node.connect(server.open(), MS).await.is_ok());
         assert_eq!(node.attempts(), ConnectionAttempts { attempted: 1, failed: 0 });
         assert!(node.refusal().is_none());
-        // A session that was idle during the outage is the last to notice it.
+        // A session that was idle during the outage is the last session to notice it.
         node.lose_connection(0);
         assert!(node.take_turn().is_ok_and(|turn| !turn.exclusive));
     });
@@ -159,7 +159,7 @@ fn one_broken_connection_costs_one_attempt() {
 fn served_clients_keep_a_refused_one_from_failing() {
     run(async {
         let node = Node::new(Reconnect::default());
-        // One attempt is reset; the next succeeds.
+        // The first attempt is reset, and the next attempt succeeds.
         let attempts = Cell::new(0);
         let server = Server::new(move |_| Some(if attempts.replace(1) == 0 { Err(new_refusal()) } else { Ok(()) }));
         node.lose_connection(0);
@@ -167,7 +167,7 @@ fn served_clients_keep_a_refused_one_from_failing() {
         assert!(node.refusal().is_none(), "operations wait for the second attempt");
         assert!(node.connect(server.open(), 1_000 * MS).await.is_ok());
         assert!(server.start.elapsed() < 10 * MS, "without a delay after the first failure");
-        // Both attempts of an outage fail, but another session's connection is open.
+        // Both attempts in an outage fail, but the connection of a different session is open.
         let server = Server::new(|_| Some(Err(new_refusal())));
         node.lose_connection(node.generation());
         assert!(node.connect(server.open(), 1_000 * MS).await.is_err());

@@ -1,4 +1,4 @@
-//! The nodes of a Redis Cluster, and the node of each slot; a single server is a cluster of one.
+//! The nodes of a Redis Cluster, and the node to which each slot belongs. A single server is a cluster of one node.
 //!
 //! <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
 
@@ -20,30 +20,31 @@ use crate::remote::Server;
 use crate::session::ConnectionAttempts;
 
 const SLOTS: usize = 16_384;
-/// The specification recommends no more nodes.
+/// The maximum number of nodes that the specification recommends.
 const MEMBERS_MAX: usize = 1_000;
-/// Between two requests for the slots, while nodes fail: soon enough to use a promoted replica within a second.
+/// The pause between two requests for the slots while nodes are failing. It is short enough to use a promoted replica
+/// within a second.
 const REFRESH_PAUSE: Duration = Duration::from_millis(250);
 
-/// A node that has slots.
+/// A node to which slots belong.
 #[derive(Debug)]
 pub struct Member {
-    /// The settings of the store, with the address of this node.
+    /// The store's settings, with the address of this node.
     pub settings: Arc<Settings>,
     pub node: Arc<Node>,
 }
 
-/// The nodes, shared by all sessions of a store.
+/// The nodes of a cluster, shared by all sessions of a store.
 #[derive(Debug)]
 pub struct Cluster {
     settings: Arc<Settings>,
     members: RwLock<Vec<Arc<Member>>>,
-    /// For each slot the number of its member; empty for a single server.
+    /// The number of the member to which each slot belongs; empty for a single server.
     owners: Box<[AtomicU16]>,
     refreshing: AtomicBool,
 }
 
-/// A range of slots and the address of their node.
+/// A range of slots and the address of the node to which it belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     slots: std::ops::RangeInclusive<usize>,
@@ -51,17 +52,17 @@ pub struct Range {
     port: u16,
 }
 
-/// A reply that names another node.
+/// A reply that refers to a different node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Redirection {
-    /// The slot has another node from now on.
+    /// The slot belongs to a different node from now on.
     Moved(usize, String, u16),
-    /// The key may be at another node, which is importing its slot. For this request only.
+    /// The key may be on a different node, which is importing its slot. This applies only to the current request.
     Ask(String, u16),
 }
 
 impl Cluster {
-    /// A single server, or the cluster that its node describes.
+    /// Creates a cluster with the nodes in these ranges, or with a single server.
     pub fn new(settings: &Arc<Settings>, ranges: &[Range]) -> Result<Arc<Self>, Failure> {
         let owners = if settings.cluster { SLOTS } else { 0 };
         let cluster = Self {
@@ -78,11 +79,11 @@ impl Cluster {
         Ok(Arc::new(cluster))
     }
 
-    /// The number of the member at the server's address, which may be new.
+    /// The number of the member at the server's address. If the address is new, the member is added.
     fn add_member(&self, server: Server) -> Result<usize, Failure> {
         let mut members = self.members.write().unwrap_or_else(PoisonError::into_inner);
         let is_same = |member: &Arc<Member>| member.settings.server.is_at(server.host(), server.port());
-        // Another session may have added it since.
+        // Another session may have added the member in the meantime.
         if let Some(known) = members.iter().position(is_same) {
             return Ok(known);
         }
@@ -96,13 +97,13 @@ impl Cluster {
         Ok(members.len() - 1)
     }
 
-    /// Whether keys are spread over slots.
+    /// Whether keys are distributed over slots.
     #[inline]
     pub fn has_slots(&self) -> bool {
         !self.owners.is_empty()
     }
 
-    /// The number of the member that has a key.
+    /// The number of the member to which a key belongs.
     #[inline]
     pub fn find_owner(&self, key: &[u8]) -> usize {
         if self.owners.is_empty() { 0 } else { usize::from(self.owners[slot_of(key)].load(Ordering::Relaxed)) }
@@ -113,7 +114,7 @@ impl Cluster {
         self.members.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The number of the member at an address, which may be new.
+    /// The number of the member at an address. If the address is new, the member is added.
     fn find_member(&self, host: &str, port: u16) -> Result<usize, Failure> {
         let is_known = |member: &Arc<Member>| member.settings.server.is_at(host, port);
         let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
@@ -135,11 +136,11 @@ impl Cluster {
         Ok(())
     }
 
-    /// Follows a member's redirection: the number of the next member, and whether ASKING must be sent first.
+    /// Follows a member's redirection. Returns the number of the next member, and whether ASKING must be sent first.
     pub fn follow(&self, from: usize, redirection: &Redirection) -> Result<(usize, bool), Failure> {
         let find = |host: &str, port| {
             if host.is_empty() {
-                // "The same endpoint with the new port".
+                // The specification for this case: "The same endpoint with the new port".
                 let members = self.members.read().unwrap_or_else(PoisonError::into_inner);
                 let own = members[from].settings.server.host().to_owned();
                 drop(members);
@@ -157,7 +158,8 @@ impl Cluster {
         }
     }
 
-    /// Asks another member for the slots after a failure, unless that is in progress: a replica may have been promoted.
+    /// After a failure, asks another member for the slots, because a replica may have been promoted. Does nothing if
+    /// such a request is already in progress.
     pub fn refresh(self: &Arc<Self>, failed: usize) {
         if !self.has_slots() || self.refreshing.swap(true, Ordering::Relaxed) {
             return;
@@ -177,14 +179,14 @@ impl Cluster {
         });
     }
 
-    /// Attempts to connect to any member.
+    /// The attempts to connect to all members.
     pub fn attempts(&self) -> ConnectionAttempts {
         let attempts = self.members().into_iter().map(|member| member.node.attempts());
         attempts.fold(ConnectionAttempts::default(), ConnectionAttempts::plus)
     }
 }
 
-/// Ends with its task, also when the task's executor ends first.
+/// Marks a refresh in progress. The mark is removed when the task ends, even if the task's executor ends first.
 struct Refreshing(Arc<Cluster>);
 
 impl Drop for Refreshing {
@@ -203,7 +205,7 @@ pub async fn ask_slots(settings: &Settings) -> Result<Vec<Range>, Failure> {
     read_slots(connection.replies(), settings.server.host())
 }
 
-/// Reads the reply of `host` to `CLUSTER SLOTS`: for each range its ends, its master, and replicas.
+/// Reads the reply of `host` to `CLUSTER SLOTS`. Each range has its two ends, its master, and its replicas.
 fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failure> {
     let integer = |replies: &mut Replies<'_>| match replies.next()? {
         Some(Reply::Integer(number)) => Ok(number as usize),
@@ -219,7 +221,7 @@ fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failur
         let (first, last) = (integer(&mut replies)?, integer(&mut replies)?);
         let fields = array(&mut replies)?;
         let host = match replies.next()? {
-            // A node that does not know its address writes neither of them; "?" is a missing host name.
+            // A node that does not know its own address sends a null or empty host; "?" means a missing host name.
             Some(Reply::Nil | Reply::Bulk(b"" | b"?")) => host.to_owned(),
             Some(Reply::Bulk(host)) => String::from_utf8_lossy(host).into_owned(),
             other => return Err(failure::reply_failure(other)),
@@ -236,7 +238,7 @@ fn read_slots(mut replies: Replies<'_>, host: &str) -> Result<Vec<Range>, Failur
     Ok(ranges)
 }
 
-/// The redirection that an error reply is: `MOVED 3999 127.0.0.1:6381`.
+/// Parses an error reply that is a redirection, such as `MOVED 3999 127.0.0.1:6381`.
 pub fn read_redirection(error: &[u8]) -> Option<Redirection> {
     let text = std::str::from_utf8(error).ok()?;
     let mut parts = text.split(' ');
@@ -250,7 +252,7 @@ pub fn read_redirection(error: &[u8]) -> Option<Redirection> {
     }
 }
 
-/// The slot of a key: CRC-16 (XMODEM) of the key, or of its hash tag.
+/// The slot of a key: the CRC-16 (XMODEM) of the key or of its hash tag.
 fn slot_of(key: &[u8]) -> usize {
     let tag = key.iter().position(|&byte| byte == b'{').and_then(|open| {
         let tag = &key[open + 1..];

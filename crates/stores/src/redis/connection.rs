@@ -1,4 +1,4 @@
-//! One connection: a request is one write, its replies are mostly one read.
+//! A connection, on which a request takes one write and its replies usually take one read.
 
 use std::cell::Cell;
 use std::io;
@@ -17,21 +17,21 @@ use crate::reconnect::Node;
 use crate::remote::unreachable;
 use crate::tls::{Stream, Tls, explain_close};
 
-/// A page: the reply to reading a record of YCSB's fits, and ten thousand of them are little.
+/// The size of a page. The reply to a read of a YCSB record fits, and ten thousand such buffers take little memory.
 const BUFFER_BYTES: usize = 4 << 10;
 
-/// A connection on which a request can be sent. After its first failure it is unusable: a late answer would be read as
-/// the next operation's.
+/// A connection on which a request can be sent. It is unusable after its first failure, because a late answer would be
+/// read as the answer to the next operation.
 #[derive(Debug)]
 pub struct Connection {
     stream: Stream,
     received: Vec<u8>,
-    /// The node's losses when this connection was last known to be open.
+    /// The node's number of losses when this connection was last known to be open.
     losses: Cell<u64>,
 }
 
 impl Connection {
-    /// Connects and authenticates.
+    /// Connects and logs in.
     pub async fn open(settings: &Settings, deadline: &mut Deadline) -> Result<Self, Failure> {
         let server = &settings.server;
         let mut last = None;
@@ -61,13 +61,13 @@ impl Connection {
         Err(last.unwrap_or_else(|| Failure::new(Status::ServiceUnavailable, format!("{server} has no address"))))
     }
 
-    /// The version of TLS and the cipher suite, if it is encrypted.
+    /// The TLS version and the cipher suite, if the connection is encrypted.
     pub fn encryption(&self) -> Option<String> {
         self.stream.encryption()
     }
 
-    /// Whether a request can be sent, given the node's losses. A server that was killed closed the connections of idle
-    /// clients, too; a request on one of them would fail although the server is back.
+    /// Whether a request can be sent, given the node's number of losses. A server that was killed has also closed the
+    /// connections of idle clients. A request on such a connection would fail even though the server is running again.
     #[inline]
     pub fn is_usable(&self, node: &Node, losses: u64) -> bool {
         self.losses.get() == losses || self.check(node, losses)
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits until every reply is there.
+    /// Sends a request, and waits until all replies have arrived.
     #[inline]
     pub async fn exchange(
         &mut self,
@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// The replies of the last exchange, all there.
+    /// The replies of the last exchange, which are complete.
     #[inline]
     pub fn replies(&self) -> Replies<'_> {
         Replies::new(&self.received)
@@ -141,7 +141,7 @@ impl Connection {
             loop {
                 match replies.skip() {
                     Ok(true) if left > 0 => left -= 1,
-                    // More replies than commands: they cannot be matched.
+                    // There are more replies than commands, so they cannot be matched.
                     Ok(true) => return Ok(Err(failure::reply_failure(None))),
                     Ok(false) => break,
                     Err(malformed) => return Ok(Err(malformed.into())),

@@ -1,11 +1,11 @@
-//! What Redis's error replies are counted as.
+//! Converts Redis's error replies to failures with a status.
 
 use loadstone_load::Status;
 
 use super::reply::{Malformed, Reply};
 use crate::error::{ConnectError, Failure};
 
-/// The failure in an error reply, by its first word.
+/// The failure for an error reply, derived from the first word of its message.
 pub fn parse_error(message: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(message).into_owned();
     let status = match text.split(' ').next().unwrap_or_default() {
@@ -27,8 +27,8 @@ pub fn parse_error(message: &[u8]) -> Failure {
     if is_refusal(&text) { failure.refusal() } else { failure }
 }
 
-/// The failure in an error reply to AUTH. Since 6.0 Redis has a code for a refused one; before, and where no password is set,
-/// only the sentence tells.
+/// The failure for an error reply to AUTH. Since version 6.0, Redis has an error code for a refused login. In earlier
+/// versions, and if no password is set, only the message shows that the login was refused.
 pub fn parse_login_error(reply: &[u8]) -> Failure {
     let failure = parse_error(reply);
     let text = String::from_utf8_lossy(reply);
@@ -38,15 +38,16 @@ pub fn parse_login_error(reply: &[u8]) -> Failure {
     failure
 }
 
-/// What a server answers that has as many clients as it takes: under the code `ERR`, which most errors have.
+/// Part of the message of a server that has reached its maximum number of clients. Its error code is `ERR`, like the
+/// code of most errors.
 const CLIENTS_EXHAUSTED: &str = "max number of clients";
 
-/// Whether an error reply means that its command, a write, changed nothing.
+/// Whether an error reply means that its command, which is a write, changed nothing.
 ///
-/// `processCommand` in Redis's `server.c` answers with these, through `rejectCommand`, before it calls the command: see the
-/// commands' `rejected_calls` in INFO. HMSET, ZADD, DEL and ZREM check the key's type before they change anything.
-/// A server with too many clients reads no command of a new one (`networking.c`). Other messages may be a proxy's, which does
-/// not know what became of a command that it has sent on.
+/// `processCommand` in Redis's `server.c` sends these replies, through `rejectCommand`, before it calls the command:
+/// see `rejected_calls` of each command in INFO. HMSET, ZADD, DEL and ZREM check the type of the key before they change
+/// anything. A server with too many clients reads no command from a new client (`networking.c`). Other messages may
+/// come from a proxy, which does not know the outcome of a command that it has forwarded.
 fn is_refusal(text: &str) -> bool {
     match text.split(' ').next().unwrap_or_default() {
         "NOAUTH" | "NOPERM" | "OOM" | "MISCONF" | "NOREPLICAS" | "READONLY" | "MASTERDOWN" | "LOADING" | "BUSY"
@@ -59,7 +60,7 @@ fn is_refusal(text: &str) -> bool {
     }
 }
 
-/// A reply that is not of the kind that the command has.
+/// The failure for a reply that does not have the type that the command requires.
 pub fn reply_failure(reply: Option<Reply<'_>>) -> Failure {
     match reply {
         Some(Reply::Error(message)) => parse_error(message),
@@ -110,7 +111,7 @@ mod tests {
             ("WRONGTYPE Operation against a key holding the wrong kind of value", true),
             ("MOVED 3999 127.0.0.1:6381", true),
             ("ERR max number of clients reached", true),
-            // A proxy's, and other unknown errors.
+            // Errors of a proxy, and other unknown errors.
             ("ERR Connection timed out", false),
             ("ERR scripted", false),
             ("upstream failure", false),

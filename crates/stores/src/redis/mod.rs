@@ -1,7 +1,8 @@
-//! `redis`: Redis and what speaks its protocol, with the data layout of YCSB's binding.
+//! `redis`: Redis and servers that speak its protocol, with the data layout of YCSB's binding.
 //!
-//! A record is a hash; all keys are in the sorted set `_indices` by their hash, which is the order of scans. The client is
-//! our own: a request is one write from a buffer that is used again, replies are read where they lie.
+//! A record is a hash. All keys are in the sorted set `_indices`, ordered by their hash codes, which is also the order
+//! of scans. The client is Loadstone's own: each request is a single write from a reused buffer, and replies are parsed
+//! in the buffer in which they were received.
 
 mod cluster;
 mod connection;
@@ -30,7 +31,7 @@ use crate::session::ConnectionAttempts;
 use crate::session::{Drive, Store};
 use crate::tls;
 
-/// A Redis server, or a cluster of them.
+/// A Redis server or cluster.
 #[derive(Debug)]
 pub struct Redis {
     settings: Arc<Settings>,

@@ -1,8 +1,8 @@
-//! Replies in Redis's protocol (RESP 2), read where they lie.
+//! Replies in Redis's protocol (RESP 2), parsed in the buffer in which they were received.
 
 use std::str;
 
-/// One reply, or the head of an array of them.
+/// A reply, or the head of an array of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// `+OK`
@@ -11,22 +11,22 @@ pub enum Reply<'a> {
     Error(&'a [u8]),
     /// `:1`
     Integer(i64),
-    /// A value.
+    /// A string with a value.
     Bulk(&'a [u8]),
-    /// No value.
+    /// A missing value.
     Nil,
-    /// This many replies follow.
+    /// The head of an array with this number of replies.
     Array(usize),
 }
 
-/// Bytes that are no reply.
+/// The bytes are not a valid reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where.
+    /// The offset of the invalid bytes.
     pub at: usize,
 }
 
-/// Walks over replies.
+/// Iterates over replies.
 #[derive(Clone, Copy, Debug)]
 pub struct Replies<'a> {
     bytes: &'a [u8],
@@ -34,25 +34,25 @@ pub struct Replies<'a> {
 }
 
 impl<'a> Replies<'a> {
-    /// From the first byte on.
+    /// Starts at the first byte.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::from(bytes, 0)
     }
 
-    /// From where an earlier walk stood.
+    /// Starts at the position that an earlier iteration reached.
     #[inline]
     pub fn from(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at }
     }
 
-    /// Where it stands.
+    /// The current position.
     #[inline]
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The next reply; `None` if it is not all there, and then it stands where it stood.
+    /// The next reply; `None` if it is incomplete, in which case the position does not change.
     #[inline]
     pub fn next(&mut self) -> Result<Option<Reply<'a>>, Malformed> {
         let start = self.at;
@@ -85,7 +85,7 @@ impl<'a> Replies<'a> {
         Ok(Some(reply))
     }
 
-    /// Passes over one whole reply, with all that is in it; `false` if it is not all there.
+    /// Skips a whole reply, including its elements; returns `false` if it is incomplete.
     #[inline]
     pub fn skip(&mut self) -> Result<bool, Malformed> {
         let start = self.at;

@@ -1,12 +1,12 @@
-//! Commands in Redis's protocol (RESP 2), written one after another into a buffer that is used again.
+//! Commands in Redis's protocol (RESP 2), written one after the other to a reused buffer.
 
 use loadstone_load::Row;
 use loadstone_load::java::{hash_ascii, string_hash};
 
-/// The sorted set of all keys, as YCSB's binding names it.
+/// The sorted set of all keys, with the name that YCSB's binding uses.
 pub const INDEX: &[u8] = b"_indices";
 
-/// Commands to be sent together.
+/// Commands that are sent together.
 #[derive(Debug, Default)]
 pub struct Request {
     bytes: Vec<u8>,
@@ -14,7 +14,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Forgets the commands, keeps the buffer.
+    /// Removes the commands but keeps the buffer.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
@@ -27,13 +27,13 @@ impl Request {
         &self.bytes
     }
 
-    /// How many replies will come.
+    /// The number of replies to expect.
     #[inline]
     pub fn commands(&self) -> usize {
         self.commands
     }
 
-    /// A command with these arguments.
+    /// Appends a command with these arguments.
     pub fn command(&mut self, arguments: &[&[u8]]) {
         self.head(arguments.len());
         for word in arguments {
@@ -41,7 +41,7 @@ impl Request {
         }
     }
 
-    /// The commands of another request, after ASKING.
+    /// Replaces the commands with ASKING, followed by the commands of another request.
     pub fn ask_before(&mut self, request: &Self) {
         self.clear();
         self.command(&[b"ASKING"]);
@@ -101,7 +101,7 @@ impl Request {
         self.word(Digits::new(count as u64).text());
     }
 
-    /// The place of a key in the index: `String.hashCode`, which is how YCSB's binding scatters keys.
+    /// Writes the score of a key in the index: its `String.hashCode`, by which YCSB's binding scatters keys.
     fn score(&mut self, key: &[u8]) {
         let hash = if key.is_ascii() { hash_ascii(0, key) } else { string_hash(&String::from_utf8_lossy(key)) };
         let digits = Digits::new(u64::from(hash.unsigned_abs()));
@@ -133,7 +133,7 @@ impl Request {
     }
 }
 
-/// A number in decimal, on the stack.
+/// A decimal number, stored on the stack.
 struct Digits {
     bytes: [u8; 20],
     start: usize,
@@ -190,7 +190,7 @@ mod tests {
         );
     }
 
-    /// The hashes equal JDK 17's `"…".hashCode()`.
+    /// The hashes equal the results of JDK 17's `"…".hashCode()`.
     #[test]
     fn the_index_has_javas_hash_of_each_key() {
         for (key, hash) in

@@ -1,4 +1,4 @@
-//! What a server reports about itself when a store is opened: its version, and how it keeps writes.
+//! The facts that a server reports about itself when a store is opened: its version, and how it stores writes.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::options::Durability;
 use crate::remote::connect_hint;
 use crate::tls::explain_close;
 
-/// Settings of the server that decide what a result means.
+/// The server's settings that affect the meaning of a result.
 const CONFIGURED: [&str; 6] =
     ["appendonly", "appendfsync", "no-appendfsync-on-rewrite", "maxmemory", "maxmemory-policy", "io-threads"];
 
-/// A server's settings, by name; settings that it does not report are missing.
+/// A server's settings by name. Settings that the server does not report are missing.
 #[derive(Clone, Debug, Default)]
 pub struct ServerInfo {
     settings: BTreeMap<String, String>,
@@ -28,7 +28,7 @@ pub struct ServerInfo {
 }
 
 impl ServerInfo {
-    /// Asks the server.
+    /// Queries the server.
     pub async fn ask(settings: &Settings) -> Result<Self, EngineError> {
         let mut deadline = Deadline::new(settings.timeout);
         let answer = async {
@@ -64,7 +64,8 @@ impl ServerInfo {
         }
     }
 
-    /// Where `INFO` is not allowed, its facts are unknown; any other refusal will be every operation's.
+    /// If the server does not allow `INFO`, the facts in it are unknown. Any other refusal would also affect every
+    /// operation.
     fn information(&mut self, mut replies: Replies<'_>) -> Result<(), Failure> {
         match replies.next()? {
             Some(Reply::Bulk(text)) => {
@@ -86,24 +87,24 @@ impl ServerInfo {
                 }
                 Ok(())
             }
-            // A setting that this version does not have.
+            // This version does not have the setting.
             Some(Reply::Array(_)) => Ok(()),
             Some(Reply::Error(text)) => tolerate(text),
             other => Err(failure::reply_failure(other)),
         }
     }
 
-    /// The version of TLS and the cipher suite, if connections are encrypted.
+    /// The TLS version and the cipher suite, if connections are encrypted.
     pub fn encryption(&self) -> Option<&str> {
         self.encryption.as_deref()
     }
 
-    /// The value of one field.
+    /// The value of a field.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.settings.get(name).map(String::as_str)
     }
 
-    /// The name of the server (Valkey answers as Redis does) and its version.
+    /// The name and version of the server. Valkey answers in the same way as Redis.
     pub fn version(&self) -> String {
         match (self.get("valkey_version"), self.get("redis_version")) {
             (Some(version), _) => format!("Valkey {version}"),
@@ -112,7 +113,7 @@ impl ServerInfo {
         }
     }
 
-    /// What an acknowledged write survives, and why.
+    /// The event that an acknowledged write survives, and the reason.
     pub fn guarantee(&self) -> Guarantee {
         match (self.get("appendonly"), self.get("appendfsync")) {
             (Some("no"), _) => {
@@ -128,17 +129,17 @@ impl ServerInfo {
             (Some("yes"), Some("no")) => {
                 Guarantee::new(Durability::Os, "append-only log, written before each answer, not synced")
             }
-            // During a sync, answered writes wait in the server's memory, up to two seconds.
+            // During a sync, acknowledged writes may wait in the server's memory for up to two seconds.
             (Some("yes"), Some("everysec")) => Guarantee::periodic(
                 "append-only log, synced each second; during a sync, writes wait in the server's memory",
             )
-            // Redis writes behind for at most two seconds while a sync lags (`aof.c`, flushAppendOnlyFile).
+            // While a sync is delayed, Redis postpones writes for at most two seconds (`aof.c`, flushAppendOnlyFile).
             .losing_at_most(2_000_000_000),
             _ => Guarantee::unknown("not known: the server refuses CONFIG GET"),
         }
     }
 
-    /// Where else the writes are.
+    /// Where else the writes are stored.
     pub fn replication(&self) -> String {
         match (self.get("role"), self.get("connected_slaves")) {
             (Some("slave"), _) => "this server is a replica".to_owned(),
@@ -155,7 +156,7 @@ fn tolerate(text: &[u8]) -> Result<(), Failure> {
     if hidden { Ok(()) } else { Err(failure) }
 }
 
-/// A server that cannot be used, with what to do about it.
+/// The error for a server that cannot be used, with a hint.
 pub fn explain_refusal(settings: &Settings, failure: &Failure) -> EngineError {
     let text = &failure.message;
     let server = settings.server.to_string();

@@ -1,4 +1,4 @@
-//! One client: YCSB's operations as Redis's commands.
+//! One client, which executes YCSB's operations as Redis commands.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::error::{EngineError, Failure};
 use crate::remote::LastFailure;
 use crate::session::{self, Rows, Session};
 
-/// Redirections of one request: a slot that is on its way from one node to another needs two.
+/// Maximum number of redirections per request. A slot that is being moved from one node to another needs two.
 const REDIRECTIONS_MAX: usize = 5;
 
-/// One client's connections, and buffers that are used again.
+/// One client's connections, with reused buffers.
 #[derive(Debug)]
 pub struct RedisSession {
     settings: Arc<Settings>,
     cluster: Arc<Cluster>,
     deadline: Deadline,
-    /// By the number of the member.
+    /// The connections, indexed by the number of the member.
     links: Vec<Link>,
     request: Request,
-    /// A request after a redirection.
+    /// A request that is sent after a redirection.
     asking: Request,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl RedisSession {
-    /// A session that is not connected yet.
+    /// Creates a session that is not connected yet.
     pub(super) fn new(cluster: Arc<Cluster>, settings: &Arc<Settings>) -> Self {
         Self {
             settings: Arc::clone(settings),
@@ -59,7 +59,7 @@ impl RedisSession {
         }
     }
 
-    /// Sends the request to the node of a key and hands out its replies.
+    /// Sends the request to the node to which a key belongs, and returns the replies.
     #[inline]
     async fn ask(&mut self, key: &[u8]) -> Result<Replies<'_>, Failure> {
         let mut at = self.cluster.find_owner(key);
@@ -75,8 +75,8 @@ impl RedisSession {
         Ok(replies)
     }
 
-    /// Sends the request again for as long as the reply names another member; returns the number of the last, and whether its
-    /// first reply is to ASKING.
+    /// Sends the request again as long as the reply names another member. Returns the number of the last member, and
+    /// whether its first reply is the reply to ASKING.
     async fn follow(&mut self, mut at: usize) -> Result<(usize, bool), Failure> {
         let mut asks = false;
         for _ in 0..REDIRECTIONS_MAX {
@@ -102,8 +102,8 @@ impl RedisSession {
         connection.map(Connection::replies).ok_or_else(|| failure::reply_failure(None))
     }
 
-    /// Sends the request to a member. Connects if necessary, and drops a connection that failed: an answer that comes late must
-    /// not be read as the next one's.
+    /// Sends the request to a member. Connects if necessary, and drops a connection that has failed, because a late
+    /// answer must not be read as the answer to the next request.
     #[inline]
     async fn exchange(&mut self, at: usize, asks: bool) -> Result<(), Failure> {
         if at >= self.links.len() {
@@ -117,7 +117,7 @@ impl RedisSession {
             Some(open) if open.is_usable(node, losses) => open,
             connection => {
                 *connection = None;
-                // Without a connection nothing is sent.
+                // Without a connection, nothing was sent.
                 let opened = node.connect(open(settings), settings.timeout).await;
                 *generation = node.generation();
                 match opened {
@@ -170,7 +170,7 @@ impl RedisSession {
             self.hmset(key, row).await?;
             self.request.clear();
             self.request.zadd(key);
-            // The record is there by now.
+            // The record has already been written by now.
             let indexed = match self.ask(INDEX).await {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
@@ -192,7 +192,7 @@ impl RedisSession {
             expect_integer(&mut self.ask(key).await?)?;
             self.request.clear();
             self.request.command(&[b"ZREM", INDEX, key]);
-            // The record was deleted in between.
+            // The record has already been deleted by now.
             let removed = match self.ask(INDEX).await {
                 Ok(mut replies) => expect_integer(&mut replies),
                 Err(failure) => Err(failure),
@@ -213,7 +213,7 @@ impl RedisSession {
         if self.key_ends.is_empty() {
             return Ok(Status::Ok);
         }
-        // Taken, since a request needs the whole session.
+        // The buffers are taken out of the session, because a request needs the whole session.
         let (keys, ends) = (std::mem::take(&mut self.keys), std::mem::take(&mut self.key_ends));
         let read = self.read_all(Found { keys: &keys, ends: &ends }, projection, rows).await;
         (self.keys, self.key_ends) = (keys, ends);
@@ -266,13 +266,13 @@ impl RedisSession {
     }
 }
 
-/// Opens connections for the node's sessions and its background attempts.
+/// Opens connections for the node, at the request of sessions and for its background attempts.
 fn open(settings: &Arc<Settings>) -> impl AsyncFn() -> Result<Connection, Failure> + 'static {
     let settings = Arc::clone(settings);
     async move || Connection::open(&settings, &mut Deadline::new(settings.timeout)).await
 }
 
-/// The keys that a scan found.
+/// The keys that a scan has found.
 #[derive(Clone, Copy)]
 struct Found<'a> {
     keys: &'a [u8],
@@ -295,7 +295,7 @@ fn push_read(request: &mut Request, key: &[u8], projection: Projection<'_>) {
     }
 }
 
-/// Reads the reply to [`push_read`] into `row`; `false` if there is nothing.
+/// Reads the reply to [`push_read`] into `row`; returns `false` if there is no record.
 #[inline]
 fn read_row(replies: &mut Replies<'_>, projection: Projection<'_>, row: &mut Row) -> Result<bool, Failure> {
     row.clear();
@@ -332,7 +332,7 @@ fn read_field(replies: &mut Replies<'_>, name: &[u8], row: &mut Row) -> Result<(
     Ok(())
 }
 
-/// Reads one record of a scan; records deleted during the scan are omitted.
+/// Reads one record of a scan. Records that were deleted during the scan are omitted.
 fn read_into(
     replies: &mut Replies<'_>,
     key: &[u8],
@@ -362,7 +362,8 @@ fn expect_integer(replies: &mut Replies<'_>) -> Result<(), Failure> {
     }
 }
 
-/// How commands that were sent together ended: the first failure, which is a refusal only if each of them was refused.
+/// The combined outcome of commands that were sent together: the first failure. It is a refusal only if every command
+/// was refused.
 fn all_or_in_doubt<const N: usize>(ended: [Result<(), Failure>; N]) -> Result<(), Failure> {
     let refused = ended.iter().all(|outcome| outcome.as_ref().is_err_and(|failure| failure.refused));
     ended.into_iter().collect::<Result<(), Failure>>().map_err(|failure| Failure { refused, ..failure })
@@ -372,7 +373,7 @@ impl session::Connection for RedisSession {
     async fn connect(&mut self) -> Result<(), EngineError> {
         self.request.clear();
         self.request.command(&[b"PING"]);
-        // A server with too many clients accepts the connection and sends this error in place of the first reply.
+        // A server with too many clients accepts the connection, and sends this error in place of the first reply.
         for (at, member) in self.cluster.members().iter().enumerate() {
             let answered = match self.exchange(at, false).await.and_then(|()| self.replies(at)) {
                 Ok(mut replies) => match replies.next() {

@@ -1,4 +1,4 @@
-//! Redis's properties, by the names of YCSB's binding.
+//! Redis's properties, under the names that YCSB's binding uses.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use crate::reconnect::Reconnect;
 use crate::remote::{Server, boolean, milliseconds};
 use crate::tls::{Properties, Request, Tls};
 
-/// Its properties for TLS.
+/// The properties for TLS.
 pub const TLS: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
 const PORT: u16 = 6379;
-/// Jedis's own, for connecting and for each reply.
+/// The default of Jedis, the Java client, for connecting and for each reply.
 const TIMEOUT_MS: u64 = 2_000;
 
-/// Where the server is and how it is spoken to.
+/// Where the server is, and how the client communicates with it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where it is.
+    /// The host and port of the server.
     pub server: Server,
-    /// The arguments of AUTH: a password, perhaps after a user's name. Empty: no AUTH.
+    /// The arguments of AUTH: a password, or a user name and a password; empty if AUTH is not sent.
     pub credentials: Vec<String>,
-    /// For connecting and for each answer.
+    /// Time limit for connecting, and for each answer.
     pub timeout: Duration,
     /// Whether the server is a node of a cluster.
     pub cluster: bool,
-    /// Whether the commands of one operation are sent together.
+    /// Whether the commands of an operation are sent together.
     pub pipeline: bool,
     /// The delays between attempts to connect.
     pub reconnect: Reconnect,
-    /// How connections are encrypted.
+    /// How connections are encrypted; `None` if they are not.
     pub tls: Option<Tls>,
 }
 
@@ -57,7 +57,8 @@ impl Settings {
     }
 }
 
-/// As YCSB's binding: a user's name counts only with its password, and `redis.password` has none.
+/// As in YCSB's binding, a user name is valid only together with its own password, and `redis.password` has no user
+/// name.
 fn credentials(options: &Options) -> Result<Vec<String>, EngineError> {
     let [user, own, password] =
         ["redis.cusername", "redis.cpassword", "redis.password"].map(|name| options.get(name).map(str::to_owned));

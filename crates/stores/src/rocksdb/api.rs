@@ -1,4 +1,4 @@
-//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time: only the functions that a store needs.
+//! RocksDB's C API (`include/rocksdb/c.h`), resolved at run time. It contains only the functions that a store needs.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::path::Path;
@@ -7,9 +7,9 @@ use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
 use crate::error::EngineError;
 
-/// An opaque object of RocksDB.
+/// A pointer to an opaque RocksDB object.
 pub type Ptr = *mut c_void;
-/// The place for a call's error text.
+/// The location to which a call writes its error text.
 pub type Errptr = *mut *mut c_char;
 
 macro_rules! api {
@@ -17,7 +17,7 @@ macro_rules! api {
         required { $($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)* }
         optional { $($opt:ident: fn($($oarg:ty),*) $(-> $oret:ty)?;)* }
     ) => {
-        /// The resolved functions, each by its name without `rocksdb_`, together with their library.
+        /// The resolved functions, under their names without `rocksdb_`, together with their library.
         #[derive(Debug)]
         #[allow(missing_docs, non_snake_case)]
         pub struct Api {
@@ -28,7 +28,7 @@ macro_rules! api {
 
         impl Api {
             fn resolve(library: Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the signatures equal c.h, unchanged since 5.11.
+                // SAFETY: the signatures are those in c.h, which have not changed since 5.11.
                 unsafe {
                     Ok(Self {
                         $($name: *library.get(concat!("rocksdb_", stringify!($name), "\0").as_bytes())?,)*
@@ -93,26 +93,26 @@ api! {
 }
 
 impl Api {
-    /// Loads a shared object. Lazily bound: 5.11.3 has an undefined symbol that is never called.
+    /// Loads a shared object. Symbols are bound lazily, because 5.11.3 has an undefined symbol that is never called.
     pub fn load(path: &Path) -> Result<Self, EngineError> {
-        // SAFETY: loading runs the object's initialisers; the file was named by the user or is in the cache.
+        // SAFETY: loading runs the object's initialisers. The file was named by the user or is in the cache.
         let library = unsafe { Library::open(Some(path), RTLD_LAZY | RTLD_LOCAL) };
         library.and_then(Self::resolve).map_err(|error| {
-            // libloading stores the loader's message one level down.
+            // The source of libloading's error is the loader's message.
             let message = std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
             EngineError::failed(format!("cannot load RocksDB from {}: {message}", path.display()))
                 .hint("it must be a shared object for this processor that exports RocksDB's C API")
         })
     }
 
-    /// Calls a function that reports through an error pointer; its text becomes the `Err`.
+    /// Calls a function that reports errors through an error pointer. The error text becomes the `Err`.
     pub fn call<T>(&self, call: impl FnOnce(Errptr) -> T) -> Result<T, String> {
         let mut error: *mut c_char = std::ptr::null_mut();
         let value = call(&raw mut error);
         if error.is_null() {
             return Ok(value);
         }
-        // SAFETY: RocksDB set it to a NUL-terminated text that it allocated, to be freed by `rocksdb_free`.
+        // SAFETY: RocksDB set the pointer to a NUL-terminated text that it allocated and that `rocksdb_free` must free.
         unsafe {
             let text = CStr::from_ptr(error).to_string_lossy().into_owned();
             (self.free)(error.cast());
@@ -120,12 +120,12 @@ impl Api {
         }
     }
 
-    /// The text of a property of a column family.
+    /// The text of a column family's property.
     ///
     /// # Safety
     /// `db` and `family` must be open.
     pub unsafe fn property(&self, db: Ptr, family: Ptr, name: &CStr) -> Option<String> {
-        // SAFETY: as required of the caller; the text must be freed here.
+        // SAFETY: the caller guarantees the handles. The text must be freed here.
         unsafe {
             let text = (self.property_value_cf)(db, family, name.as_ptr());
             if text.is_null() {
@@ -138,7 +138,7 @@ impl Api {
     }
 }
 
-/// A path or name for C.
+/// Converts a path or name to a C string.
 pub fn c_text(text: impl Into<Vec<u8>>) -> Result<CString, EngineError> {
     CString::new(text).map_err(|_| EngineError::usage("a path or name holds a NUL byte"))
 }

@@ -1,7 +1,7 @@
 //! Finds RocksDB's shared object.
 //!
 //! Every `org.rocksdb:rocksdbjni:<version>:jar:<platform>` on Maven Central contains a shared object that exports the
-//! whole C API and needs no JVM, so the build that a Java service ships is the build that is measured here.
+//! whole C API and needs no JVM. So Loadstone measures the same build that a Java service ships.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,17 +11,17 @@ use crate::cache;
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// The newest pinned version.
+/// The newest version that is pinned.
 pub const NEWEST: &str = "10.10.1";
 /// The version that YCSB 0.17.0's binding uses.
 pub const YCSB: &str = "5.11.3";
 
-/// The classifier of the jars. aarch64 has none: its library is a second member of the same jar.
+/// The classifier of the jars. There is no classifier for aarch64: its library is a second member of the same jar.
 const CLASSIFIER: &str = "linux64";
 /// The platform in the names of a jar's members.
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux-aarch64" } else { "linux64" };
 
-/// A shared object that was found.
+/// A shared object of RocksDB that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
@@ -29,8 +29,9 @@ pub struct Library {
     pub version: Option<String>,
 }
 
-/// Looks a library up: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, the cache, the local Maven
-/// repository. `rocksdb.version` skips the variable, since that names a file and not a version.
+/// Finds a library in this order: the property `rocksdb.library`, the variable `LOADSTONE_ROCKSDB`, the cache, the
+/// local Maven repository. If `rocksdb.version` is set, the variable is skipped, because it names a file and not a
+/// version.
 pub fn find(options: &Options) -> Result<Library, EngineError> {
     let requested = options.get("rocksdb.version");
     if let Some(path) = options.get("rocksdb.library") {
@@ -80,13 +81,14 @@ fn missing(version: &str, cached: &Path, jar: &Path) -> EngineError {
     )
 }
 
-/// Unpacks one member of a jar; the target appears complete or not at all, even if other processes unpack it too.
+/// Unpacks one member of a jar. The target appears either completely or not at all, even if other processes unpack it
+/// at the same time.
 fn unpack(jar: &Path, member: &str, target: &Path) -> io::Result<()> {
     let mut archive = zip::ZipArchive::new(File::open(jar)?).map_err(io::Error::other)?;
     let mut packed = archive.by_name(member).map_err(io::Error::other)?;
     let directory = target.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
-    // The name contains process and thread: any other process or thread writes a different file.
+    // The name contains the process and the thread, so that other processes and threads write to different files.
     let own = format!("{member}.{}.{:?}.partial", std::process::id(), std::thread::current().id());
     let partial = directory.join(own);
     let written = File::create(&partial).and_then(|mut file| io::copy(&mut packed, &mut file));

@@ -1,8 +1,9 @@
 //! RocksDB, loaded at run time through its C API.
 //!
-//! The layout follows YCSB's binding: a column family per table, a file `CF_NAMES` with their names, a record's value
-//! in YCSB's stored form. Options are the binding's too (level-style compaction, parallelism of twice the processors)
-//! unless `rocksdb.optionsfile` or `rocksdb.options` says otherwise, so that comparisons with YCSB are exact.
+//! The layout follows YCSB's binding: a column family for each table, a file `CF_NAMES` with the names of the column
+//! families, and record values in YCSB's stored form. The options are also the binding's (level-style compaction, and
+//! twice as many threads as processors), unless `rocksdb.optionsfile` or `rocksdb.options` changes them, so that
+//! comparisons with YCSB are exact.
 
 mod api;
 mod library;
@@ -36,7 +37,7 @@ pub struct RocksDbEngine {
     api: Api,
     db: Ptr,
     families: Vec<(String, Ptr)>,
-    /// The handle of the table in use, one of `families`.
+    /// The handle of the table in use, which is one of `families`.
     table: Ptr,
     read_options: Ptr,
     write_options: Ptr,
@@ -46,21 +47,21 @@ pub struct RocksDbEngine {
     version: String,
 }
 
-// SAFETY: RocksDB's database, column family, read and write option objects may be used from any thread at once
-// (rocksdb wiki, "Basic Operations: Concurrency"); the other fields are plain data.
+// SAFETY: RocksDB's database, column family, and read and write option objects may be used from any number of threads
+// at the same time (rocksdb wiki, "Basic Operations: Concurrency"). The other fields are plain data.
 unsafe impl Send for RocksDbEngine {}
 // SAFETY: as above.
 unsafe impl Sync for RocksDbEngine {}
 
 impl RocksDbEngine {
-    /// Names of the column families on disk; `default` alone for a new database.
+    /// The names of the column families on disk; only `default` for a new database.
     fn families_on_disk(api: &Api, settings: &Settings, directory: &Path) -> Result<Vec<String>, EngineError> {
         if !directory.join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
         }
         let path = c_text(directory.as_os_str().as_bytes())?;
         let mut len = 0usize;
-        // SAFETY: the options object is alive; the list is read within `len` and given back.
+        // SAFETY: the options object is alive. The list is read up to `len`, and then freed by RocksDB.
         unsafe {
             let list = api
                 .call(|error| (api.list_column_families)(settings.database(), path.as_ptr(), &raw mut len, error))
@@ -71,14 +72,15 @@ impl RocksDbEngine {
         }
     }
 
-    /// Writes `CF_NAMES`, which YCSB's binding needs to open the database, completely or not at all.
+    /// Writes `CF_NAMES`, which YCSB's binding needs to open the database. The file is written either completely or not
+    /// at all.
     fn write_family_names(&self) -> Result<(), EngineError> {
         let mut names: String = self.families.iter().map(|(name, _)| format!("{name}\n")).collect();
         if !names.starts_with("default\n") {
             names.insert_str(0, "default\n");
         }
         let (partial, path) = (self.directory.join("CF_NAMES.partial"), self.directory.join("CF_NAMES"));
-        // An unchanged file is not written, so that it cannot fail on a full device.
+        // An unchanged file is not written again, so this cannot fail on a full device.
         if fs::read_to_string(&path).is_ok_and(|old| old == names) {
             return Ok(());
         }
@@ -91,7 +93,7 @@ impl RocksDbEngine {
         let Some(flush_cf) = self.api.flush_cf else {
             return Ok(());
         };
-        // SAFETY: database and handle are open.
+        // SAFETY: the database and the handle are open.
         unsafe {
             let options = (self.api.flushoptions_create)();
             let flushed = self.api.call(|error| flush_cf(self.db, options, self.table, error));
@@ -101,7 +103,7 @@ impl RocksDbEngine {
     }
 
     fn text(&self, property: &CStr) -> Option<String> {
-        // SAFETY: database and handle are open.
+        // SAFETY: the database and the handle are open.
         unsafe { self.api.property(self.db, self.table, property) }
     }
 
@@ -112,7 +114,7 @@ impl RocksDbEngine {
 
 const ENGINE: Engine = Engine { store: "rocksdb", name: "RocksDB", marker: "CURRENT" };
 
-/// The cause of RocksDB's error. Its C API only returns the text, which ends in the operating system's message.
+/// The cause of an error from RocksDB. The C API returns only a text, which ends in the operating system's message.
 fn cause(text: &str) -> Cause {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if has(&["Permission denied", "Operation not permitted", "Read-only file system"]) {
@@ -149,7 +151,7 @@ impl KeyValue for RocksDbEngine {
     type Client = ();
 
     fn open(options: &Options) -> Result<Self, EngineError> {
-        // Errors in the properties are found before anything is created.
+        // Errors in the properties are detected before anything is created.
         let visit = library::find(options)?;
         let api = Api::load(&visit.path)?;
         let settings = Settings::new(&api, options)?;
@@ -190,7 +192,7 @@ impl KeyValue for RocksDbEngine {
         };
         let families: Vec<(String, Ptr)> = names.into_iter().zip(handles).collect();
         let table = families.iter().find(|(name, _)| *name == options.table).map_or(std::ptr::null_mut(), |f| f.1);
-        // SAFETY: plain constructors and setters.
+        // SAFETY: these are plain constructors and setters.
         let (read_options, write_options) = unsafe {
             let write_options = (api.writeoptions_create)();
             (api.writeoptions_set_sync)(write_options, u8::from(options.durability == Durability::Device));
@@ -214,14 +216,14 @@ impl KeyValue for RocksDbEngine {
         Guarantee::new(self.durability, how)
             .fact("version", self.version.as_str())
             .fact("directory", self.directory.display().to_string())
-            // Versions before 5.17 do not report it.
+            // Versions before 5.17 do not report the capacity.
             .fact("cache_bytes", self.text(c"rocksdb.block-cache-capacity").unwrap_or_else(|| "unknown".into()))
             .fact("compression", settings::compression_on_disk(&self.directory).unwrap_or_else(|| "unknown".into()))
     }
 
     #[inline]
     fn get(&self, (): &mut (), key: &[u8], mut visit: impl FnMut(&[u8])) -> Result<bool, Failure> {
-        // SAFETY: database, handle and options are open; the pinned value is read before it is released.
+        // SAFETY: the database, the handle and the options are open. The pinned value is read before it is released.
         unsafe {
             let slice = self
                 .api
@@ -245,7 +247,7 @@ impl KeyValue for RocksDbEngine {
 
     #[inline]
     fn put(&self, (): &mut (), key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        // SAFETY: as in `get`; RocksDB copies key and value.
+        // SAFETY: as in `get`, and RocksDB copies the key and the value.
         unsafe {
             self.api.call(|error| {
                 let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
@@ -268,7 +270,8 @@ impl KeyValue for RocksDbEngine {
 
     fn scan(&self, (): &mut (), from: &[u8], count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), Failure> {
         let api = &self.api;
-        // SAFETY: key and value of a valid iterator stay until it moves; it is destroyed before the function returns.
+        // SAFETY: the key and the value of a valid iterator stay in place until it moves. The iterator is destroyed
+        // before the function returns.
         unsafe {
             let iterator = (api.create_iterator_cf)(self.db, self.read_options, self.table);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
@@ -297,7 +300,7 @@ impl KeyValue for RocksDbEngine {
             self.api.wait_for_compact_options_create,
             self.api.wait_for_compact_options_destroy,
         ) {
-            // SAFETY: the database is open, the options are owned.
+            // SAFETY: the database is open, and the options are owned.
             return unsafe {
                 let options = create();
                 let waited = self.api.call(|error| wait(self.db, options, error));
@@ -305,7 +308,7 @@ impl KeyValue for RocksDbEngine {
                 waited.map_err(|text| EngineError::failed(format!("RocksDB's compactions ended with: {text}")))
             };
         }
-        // Versions before 8 have no call that waits; their counters are polled until they stay at 0.
+        // Versions before 8 have no call that waits, so their counters are polled until they remain at 0.
         let start = Instant::now();
         while start.elapsed() < SETTLE_MAX {
             let busy = self.number(c"rocksdb.compaction-pending")
@@ -326,7 +329,7 @@ impl KeyValue for RocksDbEngine {
 
 impl Drop for RocksDbEngine {
     fn drop(&mut self) {
-        // SAFETY: nothing uses the objects any more; handles are destroyed before the database.
+        // SAFETY: nothing uses the objects any longer. The handles are destroyed before the database.
         unsafe {
             for (_, handle) in &self.families {
                 (self.api.column_family_handle_destroy)(*handle);

@@ -1,4 +1,4 @@
-//! RocksDB's options: YCSB's by default, then a file, then a string.
+//! RocksDB's options: first YCSB's options, which an options file replaces, and then a string that changes them.
 
 use std::ffi::{CStr, c_char};
 use std::fs;
@@ -9,27 +9,28 @@ use super::api::{Api, Ptr, c_text};
 use crate::error::EngineError;
 use crate::options::Options;
 
-/// RocksDB's info log level INFO, as in YCSB.
+/// The level INFO of RocksDB's info log, as in YCSB.
 const INFO: i32 = 1;
-/// Memtable budget of `OptimizeLevelStyleCompaction`; Java's default argument.
+/// The memtable budget for `OptimizeLevelStyleCompaction`, which is the default argument in Java.
 const MEMTABLE_BUDGET_BYTES: u64 = 512 << 20;
 
-/// Options of the database and of its column families.
+/// The options of the database and its column families.
 #[derive(Debug)]
 pub struct Settings {
     database: Ptr,
-    /// By name, from an options file; a family without an entry gets the database's options.
+    /// The options of column families by name, from an options file. A family without an entry uses the database's
+    /// options.
     families: Vec<(String, Ptr)>,
 }
 
 impl Settings {
-    /// The options in the properties.
+    /// Reads the options from the properties.
     pub fn new(api: &Api, options: &Options) -> Result<Self, EngineError> {
         let mut settings = match options.get("rocksdb.optionsfile") {
             Some(file) => Self::from_file(api, Path::new(file))?,
             None => Self::ycsb(api),
         };
-        // SAFETY: setters on an owned options object.
+        // SAFETY: these are setters on an owned options object.
         unsafe {
             (api.options_set_create_if_missing)(settings.database, u8::from(options.create));
             (api.options_set_create_missing_column_families)(settings.database, 1);
@@ -42,7 +43,7 @@ impl Settings {
 
     fn ycsb(api: &Api) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, usize::from) as i32 * 2;
-        // SAFETY: constructors and setters.
+        // SAFETY: these are constructors and setters.
         let database = unsafe {
             let database = (api.options_create)();
             (api.options_increase_parallelism)(database, threads);
@@ -54,8 +55,8 @@ impl Settings {
         Self { database, families: Vec::new() }
     }
 
-    /// Options in the format of RocksDB's `OPTIONS-nnnnnn` files. The C API reads the newest file of a directory, so
-    /// the file is copied to an empty directory.
+    /// Reads options in the format of RocksDB's `OPTIONS-nnnnnn` files. The C API reads the newest such file in a
+    /// directory, so the file is copied to an empty directory.
     fn from_file(api: &Api, file: &Path) -> Result<Self, EngineError> {
         let broken = |text: String| {
             EngineError::usage(format!("rocksdb.optionsfile {}: {text}", file.display()))
@@ -72,8 +73,8 @@ impl Settings {
         let mut count = 0usize;
         let mut names: *mut *mut c_char = std::ptr::null_mut();
         let mut options: *mut Ptr = std::ptr::null_mut();
-        // SAFETY: the out-pointers are local; the arrays have `count` entries. They are a few hundred bytes that live
-        // as long as the process, since their destructor would also destroy the options that are still used.
+        // SAFETY: the out-pointers are local, and the arrays have `count` entries. The arrays take a few hundred bytes
+        // and are never freed, because their destructor would also destroy the options that are still in use.
         let loaded = unsafe {
             let env = environment();
             api.call(|error| {
@@ -101,7 +102,7 @@ impl Settings {
         Ok(Self { database, families })
     }
 
-    /// Applies `name=value;name=value` in RocksDB's own syntax to the database and every family.
+    /// Applies `name=value;name=value`, in RocksDB's own syntax, to the database and to every family.
     fn apply(&mut self, api: &Api, text: &str) -> Result<(), EngineError> {
         let c = c_text(text)?;
         let apply = |base: Ptr| {
@@ -133,9 +134,9 @@ impl Settings {
         by_name(name).or_else(|| by_name("default")).unwrap_or(self.database)
     }
 
-    /// Frees them.
+    /// Frees the options.
     pub fn destroy(&self, api: &Api) {
-        // SAFETY: called once, when nothing uses the options.
+        // SAFETY: this is called only once, when nothing uses the options any longer.
         unsafe {
             for (_, family) in &self.families {
                 (api.options_destroy)(*family);
@@ -145,7 +146,7 @@ impl Settings {
     }
 }
 
-/// The compression in the newest options file of a database, per level where it differs.
+/// The compression in a database's newest options file; listed by level if the levels differ.
 pub fn compression_on_disk(directory: &Path) -> Option<String> {
     let newest = fs::read_dir(directory)
         .ok()?

@@ -11,19 +11,19 @@ use crate::options::Options;
 /// The names of a store's properties for TLS.
 #[derive(Clone, Copy, Debug)]
 pub struct Properties {
-    /// The prefix of the properties, for example `redis` for `redis.tls.ca`.
+    /// The prefix of the property names: for example, `redis` for `redis.tls.ca`.
     pub prefix: &'static str,
-    /// The property that requests TLS, with its value.
+    /// The property that enables TLS, with its value.
     pub switch: &'static str,
 }
 
 impl Properties {
-    /// The name of a property.
+    /// The full name of a property.
     pub fn property(self, name: &str) -> String {
         format!("{}.tls.{name}", self.prefix)
     }
 
-    /// The next step after a failure.
+    /// A hint for the next step after a failure.
     pub fn hint(self, fault: TlsFault) -> String {
         let property = |name| self.property(name);
         match fault {
@@ -46,19 +46,19 @@ impl Properties {
     }
 }
 
-/// The extent to which a server's certificate is verified.
+/// How much of a server's certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Its signature and its name.
+    /// Its signature and its names.
     Full,
     /// Its signature.
     Ca,
-    /// Nothing: the connection is encrypted, but the server may be anyone.
+    /// Nothing. The connection is encrypted, but the server may be anyone.
     None,
 }
 
 impl Verify {
-    /// The value of the property.
+    /// The value of the property for this level.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -68,10 +68,10 @@ impl Verify {
     }
 }
 
-/// The files and the name for TLS, before they are read.
+/// The files and the name for TLS, before the files are read.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// The PEM file with the certificates of the authorities.
+    /// The PEM file with the certificates of the CAs.
     pub ca: Option<String>,
     /// The PEM file with the client's certificate and its chain.
     pub certificate: Option<String>,
@@ -79,12 +79,12 @@ pub struct Request {
     pub key: Option<String>,
     /// The name that the server's certificate must have.
     pub name: Option<String>,
-    /// The extent of the verification; `None`: everything.
+    /// How much is verified; `None` means everything.
     pub verify: Option<Verify>,
 }
 
 impl Request {
-    /// Reads the properties of a store.
+    /// Reads a store's properties.
     pub fn read(options: &Options, names: Properties) -> Result<Self, EngineError> {
         let get = |name| options.get(&names.property(name)).map(str::to_owned);
         let verify = match get("verify").as_deref() {
@@ -100,7 +100,8 @@ impl Request {
         Ok(Self { ca: get("ca"), certificate: get("certificate"), key: get("key"), name: get("name"), verify })
     }
 
-    /// The configuration, if TLS is requested. A property that has no effect is an error.
+    /// The TLS configuration, if TLS is requested. If it is not, it is an error to set a property that then has no
+    /// effect.
     pub fn configure(self, requested: bool, names: Properties, hosts: &[String]) -> Result<Option<Tls>, EngineError> {
         if requested {
             return Tls::new(&self, names, hosts).map(Some);
@@ -150,7 +151,7 @@ pub fn read_roots(path: &str, names: Properties) -> Result<RootCertStore, Engine
 }
 
 pub fn read_key(path: &str, names: Properties) -> Result<PrivateKeyDer<'static>, EngineError> {
-    // The library's message may contain text of the file.
+    // The library's message is not shown, because it may contain text from the file.
     PrivateKeyDer::from_pem_slice(&read_file(path, names, "key")?).map_err(|_| {
         EngineError::usage(format!("there is no unencrypted PEM key in {path}"))
             .hint(format!("openssl pkey -in {path} -out FILE decrypts one"))

@@ -1,4 +1,4 @@
-//! Connections, encrypted or not.
+//! Connections that are either plain or encrypted.
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -14,7 +14,7 @@ use super::verification::explain;
 use crate::error::Failure;
 use crate::remote;
 
-/// A connection, encrypted or not.
+/// A connection that is either plain or encrypted.
 #[derive(Debug)]
 pub enum Stream {
     /// Not encrypted.
@@ -32,7 +32,7 @@ impl Stream {
         }
     }
 
-    /// The version of the protocol and the cipher suite; `None` without TLS.
+    /// The TLS version and the cipher suite; `None` without TLS.
     pub fn encryption(&self) -> Option<String> {
         match self {
             Self::Plain(_) => None,
@@ -40,15 +40,15 @@ impl Stream {
         }
     }
 
-    /// A line about the end of an encrypted connection, if the error is from TLS: since version 1.3, a server refuses a
-    /// client's certificate after the handshake (RFC 8446, appendix E.1.2).
+    /// A line that explains the end of an encrypted connection, if the error comes from TLS. Since TLS 1.3, a server
+    /// may refuse a client's certificate only after the handshake (RFC 8446, appendix E.1.2).
     pub fn explain(&self, error: &io::Error, place: &str) -> Option<String> {
         let of_tls = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<rustls::Error>);
         (of_tls && matches!(self, Self::Tls(_))).then(|| explain(error, place).1)
     }
 
-    /// Whether the peer has not closed the connection. Without TLS, unread bytes mean a closed connection, as a server
-    /// sends nothing without a request; TLS has messages between requests, such as tickets.
+    /// Whether the connection is still open. Without TLS, unread bytes also count as a closed connection, because a
+    /// server sends nothing without a request. TLS, however, sends messages between requests, such as tickets.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Plain(stream) => remote::is_open(stream),
@@ -57,7 +57,7 @@ impl Stream {
     }
 }
 
-/// The version of the protocol and the cipher suite of a connection.
+/// The TLS version and the cipher suite of a session.
 pub fn encryption(session: &rustls::ClientConnection) -> String {
     let version = session.protocol_version().and_then(|version| version.as_str()).unwrap_or("TLS");
     let suite = session.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());

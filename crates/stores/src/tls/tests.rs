@@ -1,4 +1,4 @@
-//! Tests with servers that use the same library, with certificates created for each test.
+//! Tests with servers that use the same TLS library, and with certificates that are created for each test.
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -14,7 +14,7 @@ use crate::certificates::{Authority, Pair};
 const NAMES: Properties = Properties { prefix: "redis", switch: "redis.tls=true" };
 const LAST_YEAR: i32 = 2049;
 
-/// A server with a pair's certificate. With an authority it requires a client certificate.
+/// A server that uses the certificate of `pair`. With an authority, it requires a client certificate.
 pub fn acceptor(pair: &Pair, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
@@ -32,7 +32,7 @@ pub fn acceptor(pair: &Pair, clients: Option<&Authority>) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(builder.with_single_cert(chain, key).unwrap()))
 }
 
-/// An authority's certificate for hosts.
+/// Issues an authority's certificate for these hosts.
 pub fn issue(authority: &Authority, hosts: &[&str]) -> Pair {
     authority.issue("server", &strings(hosts), LAST_YEAR).unwrap()
 }
@@ -41,7 +41,7 @@ fn strings(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|&text| text.to_owned()).collect()
 }
 
-/// Files of a test.
+/// The files of a test.
 pub struct Files(tempfile::TempDir);
 
 impl Files {
@@ -59,7 +59,7 @@ impl Files {
         Request { ca: Some(self.write("ca.pem", authority.pem())), ..Request::default() }
     }
 
-    /// A client that trusts an authority.
+    /// A client that trusts this authority.
     pub fn trust(&self, authority: &Authority) -> Tls {
         configure(self.request(authority))
     }
@@ -74,7 +74,7 @@ fn run_on_executor<T>(test: impl Future<Output = T>) -> T {
     tokio::task::LocalSet::new().block_on(&runtime, test)
 }
 
-/// Connects as `localhost` to a server, which then echoes, and exchanges a few bytes.
+/// Connects as `localhost` to a server, which echoes, and exchanges a few bytes with it.
 async fn exchange(tls: &Tls, acceptor: TlsAcceptor) -> Result<Stream, Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -124,7 +124,7 @@ fn trusted_servers_are_connected() {
 fn wrong_certificates_have_a_line_each() {
     let (authority, files) = (Authority::new("CA").unwrap(), Files::new());
     let tls = files.trust(&authority);
-    // A CA of the same name has a different key, so the signature is wrong.
+    // A second CA with the same name has a different key, so the signature is wrong.
     for name in ["other CA", "CA"] {
         let other = Authority::new(name).unwrap();
         let (fault, message) = refusal(&tls, acceptor(&issue(&other, &["localhost"]), None));
@@ -154,7 +154,7 @@ fn less_is_verified_on_request() {
     let hosts = strings(&["10.0.0.1", "db.example"]);
     let tls = request().configure(true, NAMES, &hosts).unwrap().unwrap();
     assert!(run_on_executor(exchange(&tls, named.clone())).is_ok(), "a contact point has this name");
-    // Without the CA, a name is useless; an expired certificate is refused whatever its name.
+    // Without the CA, a matching name is useless. An expired certificate is refused whatever its name.
     let other = acceptor(&issue(&Authority::new("CA").unwrap(), &["db.example"]), None);
     assert_eq!(refusal(&configure(Request { verify: Some(Verify::Ca), ..request() }), other).0, TlsFault::Issuer);
     let expired = acceptor(&authority.issue("server", &hosts, 2020).unwrap(), None);
@@ -199,7 +199,7 @@ fn plain_ports_are_recognised() {
             let address = listener.local_addr().unwrap();
             tokio::task::spawn_local(async move {
                 let (mut socket, _) = listener.accept().await.unwrap();
-                // Unread bytes would make the kernel reset the connection, reply included.
+                // Unread bytes would make the kernel reset the connection, and the reply would be lost.
                 let _ = socket.read(&mut [0; 4_096]).await;
                 socket.write_all(reply.as_bytes()).await.unwrap();
             });

@@ -1,4 +1,4 @@
-//! The verification of a server, and the reasons why it fails.
+//! Verifies servers, and explains why a verification failed.
 
 use std::io;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rustls::{AlertDescription, CertificateError, DigitallySignedStruct, Signatur
 use super::properties::Verify;
 use crate::error::{ConnectError, Failure, TlsFault};
 
-/// Verifies a server's certificate by the library's rules, and compares its names with more than one host.
+/// Verifies a server's certificate by the library's rules, but compares the certificate's names with several hosts.
 #[derive(Debug)]
 pub struct Verifier {
-    /// The library's rules; `None`: nothing is verified.
+    /// The library's rules; `None` if nothing is verified.
     pub chain: Option<Arc<WebPkiServerVerifier>>,
     pub verify: Verify,
-    /// Names of which the certificate must have one.
+    /// The certificate must have at least one of these names.
     pub hosts: Vec<ServerName<'static>>,
     pub provider: Arc<CryptoProvider>,
 }
@@ -36,7 +36,7 @@ impl ServerCertVerifier for Verifier {
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
         let verify = |name| chain.verify_server_cert(end_entity, intermediates, name, ocsp_response, now);
         let verified = verify(server_name);
-        // The library compares names last, after signatures and dates.
+        // The library compares names last, after it has verified signatures and dates.
         let named = |result: &Result<_, rustls::Error>| {
             !matches!(
                 result,
@@ -77,14 +77,14 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// The failure of a handshake, or of a connection that the server closed afterwards.
+/// The failure of a handshake, or of a connection that the server closed after the handshake.
 pub fn failure_of(error: &io::Error, place: &str) -> Failure {
     let (fault, message) = explain(error, place);
     let status = if fault == TlsFault::ClientCertificate { Status::Forbidden } else { Status::ServiceUnavailable };
     Failure::new(status, message).connecting(ConnectError::Tls(fault))
 }
 
-/// The cause of a library error, and a line about it.
+/// The cause of an error from the library, and a line that explains it.
 pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
     let certificate = |text: &str| format!("the certificate of {place} {text}");
@@ -144,7 +144,7 @@ pub fn explain(error: &io::Error, place: &str) -> (TlsFault, String) {
     }
 }
 
-/// A name without the notation of the library: `DnsName("a")`, `IpAddress(127.0.0.1)`.
+/// A name without the library's notation, which is `DnsName("a")` or `IpAddress(127.0.0.1)`.
 fn plain_name(text: &str) -> &str {
     text.split_once('(').map_or(text, |(_, name)| name.trim_end_matches(')').trim_matches('"'))
 }

@@ -1,4 +1,4 @@
-//! Cases with a process that is killed while it writes.
+//! Cases in which a process is killed while it writes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ const DURABILITY: &str = "LOADSTONE_TEST_DURABILITY";
 const START: &str = "LOADSTONE_TEST_START";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// Keys alternate between low and high, so that trees split in the middle.
+/// Keys alternate between low and high values, so that trees are split in the middle.
 fn key(n: usize) -> Vec<u8> {
     format!("user{:08}", n.wrapping_mul(48_271) % 99_999_989).into_bytes()
 }
@@ -26,7 +26,7 @@ fn value(n: usize) -> Row {
     row
 }
 
-/// The process that is killed: it inserts from START onwards, and prints each number.
+/// The process that is killed: it inserts from START on, and prints each number.
 pub fn victim<K: KeyValue>(subject: &Subject) {
     let Ok(directory) = std::env::var(DIRECTORY) else {
         return;
@@ -39,7 +39,7 @@ pub fn victim<K: KeyValue>(subject: &Subject) {
     let mut session = store.session().expect("a session");
     for n in start.. {
         assert_eq!(session.put(&key(n), &value(n)), Status::Ok);
-        // Each complete line is written to the pipe, so that it outlives the process, as the write must.
+        // Each complete line is written to the pipe, so that it survives the process, as the record must.
         writeln!(std::io::stdout(), "{ACKNOWLEDGED}{n}").expect("the parent reads it");
     }
 }
@@ -55,9 +55,9 @@ fn kill_victim(subject: &Subject, directory: &str, durability: Durability, start
         .spawn()
         .expect("this test, again");
     let mut next = start;
-    // Lines continue to arrive after the kill: the victim had already written them to the pipe.
+    // Lines still arrive after the kill if the victim had already written them to the pipe.
     for line in BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok) {
-        // The test harness prints before the first line, and the kill may cut a line.
+        // The test harness prints before the first line, and the kill may truncate a line.
         if let Some((_, n)) = line.split_once(ACKNOWLEDGED)
             && n.parse() == Ok(next)
         {
@@ -73,7 +73,7 @@ fn kill_victim(subject: &Subject, directory: &str, durability: Durability, start
     next
 }
 
-/// Three consecutive kills, each on the files left by the previous one.
+/// Kills a process three times in succession, each time on the files that the previous process left.
 fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, counts: [usize; 3]) {
     let mut place = subject.place();
     place.options.durability = durability;
@@ -84,10 +84,11 @@ fn kill_and_reopen<K: KeyValue>(subject: &Subject, durability: Durability, count
         let acknowledged = kill_victim(subject, &directory, durability, next, count);
         let store = open::<K>(&place.options);
         let mut session = store.session().expect("a session");
-        // An unacknowledged write may or may not be there.
+        // A write that was not acknowledged may or may not be in the store.
         let (status, stored) = session.list(b"", acknowledged + 1);
         assert_eq!(status, Status::Ok, "the remaining records are readable");
-        // The store must keep the level that it reports: for `none`, LMDB keeps more than requested, and reports that.
+        // The store must provide the level that it reports. For `none`, LMDB provides more than requested, and reports
+        // this.
         if store.guarantee().durability > Durability::None {
             assert!(stored.len() >= acknowledged);
             for n in 0..acknowledged {

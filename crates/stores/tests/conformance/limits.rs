@@ -1,4 +1,4 @@
-//! Refusals of individual stores, and their messages.
+//! Tests of what individual stores refuse, and with which messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::fjall::FjallEngine;
@@ -45,7 +45,7 @@ fn full_lmdb_map_is_no_space() {
         drop(session);
         store.close().unwrap();
 
-        // A larger map continues after the records of the smaller one.
+        // When the map is enlarged, records can be added after the records that filled the smaller map.
         let place = with(place, "lmdb.mapsize", "2M");
         let store = open::<LmdbEngine>(&place.options);
         let mut session = store.session().unwrap();
@@ -68,7 +68,7 @@ fn lmdb_has_a_reader_slot_for_every_client() {
     let mut place = LMDB.place();
     place.options.clients = 300;
     let store = open::<LmdbEngine>(&place.options);
-    // A thread occupies its slot until it ends, so all slots are in use at the same time.
+    // A thread occupies its slot until the thread ends, so all slots are in use at the same time.
     let together = std::sync::Barrier::new(place.options.clients);
     std::thread::scope(|threads| {
         for _ in 0..place.options.clients {
@@ -104,7 +104,7 @@ fn a_run_needs_its_table<K: KeyValue>(subject: &Subject) {
     let error = try_open::<K>(&place.options).expect_err("a table that was not loaded");
     assert!(error.message.starts_with("no table \"misspelt\" in the "), "{error}");
     assert!(error.hint.unwrap_or_default().starts_with("load one first"));
-    // The attempt did not create it.
+    // The failed attempt did not create the table.
     assert!(try_open::<K>(&place.options).is_err());
     "usertable".clone_into(&mut place.options.table);
     open::<K>(&place.options).close().expect("a clean close");

@@ -1,7 +1,7 @@
-//! Requirements on every embedded store, case by case, on the real engines, each in a separate directory.
+//! Requirements for all embedded stores, case by case, with the real engines, each in a separate directory.
 //!
-//! A new store is one line in the list at the end of this file; a new case is a function in `records.rs`, `opening.rs`
-//! or `kill.rs`, and its name in the list of cases.
+//! To add a store, add one line to the list at the end of this file. To add a case, add a function to `records.rs`,
+//! `opening.rs` or `kill.rs`, and its name to the list of cases.
 
 #[path = "../hse_fake/mod.rs"]
 mod hse_fake;
@@ -11,7 +11,7 @@ mod opening;
 mod records;
 mod subject;
 
-/// Makes a module per store with a test per case.
+/// Generates a module for each store, with a test for each case.
 macro_rules! conformance {
     ($($name:ident: $engine:ty, $directory:literal, [$($property:literal = $value:literal),*];)*) => {
         $(
@@ -37,7 +37,7 @@ macro_rules! conformance {
                         a_second_opening_is_refused, the_guarantee_is_no_weaker_than_asked;
                     kill: none_opens_after_a_kill, os_outlives_a_kill, device_outlives_a_kill;
                 }
-                /// Not a case: the process that the cases of `kill` start, and kill.
+                /// This is not a case but the process that the cases of `kill` start and kill.
                 #[test]
                 #[ignore = "started by the cases that kill it"]
                 fn victim() {
@@ -65,11 +65,12 @@ conformance! {
     lmdb: loadstone_stores::lmdb::LmdbEngine, "lmdb.dir", [];
     fjall: loadstone_stores::fjall::FjallEngine, "fjall.dir", [];
     redb: loadstone_stores::redb::RedbEngine, "redb.dir", [];
-    // With a fake C library, as no package contains HSE. `tests/hse.rs` explains how to run with a real library.
+    // This uses a fake C library, because no package contains HSE. `tests/hse.rs` explains how to run with a real
+    // library.
     hse: loadstone_stores::hse::HseEngine, "hse.kvdb_home", ["hse.library" = "fake"];
 }
 
-/// The versions that guarantees print are constants, which must be updated with the dependencies.
+/// The versions that guarantees print are constants, which must be updated together with the dependencies.
 #[test]
 fn versions_are_those_of_the_lock_file() {
     let lock = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock")).unwrap();

@@ -1,4 +1,4 @@
-//! Cases on opening, closing and reopening.
+//! Cases about opening, closing and reopening.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ pub fn records_outlive_a_clean_close<K: KeyValue>(subject: &Subject) {
     for durability in [Durability::None, Durability::Os, Durability::Device] {
         let mut place = subject.place();
         place.options.durability = durability;
-        // A load, then runs at every level: a level belongs to one opening and not to the files.
+        // A load is followed by runs at every level, because a level belongs to an opening and not to the files.
         for (round, next) in [durability, Durability::Device, Durability::None, Durability::Os].into_iter().enumerate()
         {
             place.options.durability = next;
@@ -77,7 +77,7 @@ pub fn settling_leaves_every_record<K: KeyValue>(subject: &Subject) {
 
 pub fn bytes_that_are_no_row_are_reported<K: KeyValue>(subject: &Subject) {
     let place = subject.place();
-    // Opened once as in the other tests, so that the store's prerequisites exist.
+    // The store is opened once as in the other tests, so that its prerequisites exist.
     open::<K>(&place.options).close().expect("a clean close");
     let engine = K::open(&place.options).expect("the engine below the store");
     engine.put(&mut K::Client::default(), b"foreign", b"not a row").expect("a raw put");

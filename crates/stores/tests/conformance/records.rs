@@ -1,4 +1,4 @@
-//! Cases on one open store.
+//! Cases with one open store.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::key_value::KeyValue;
@@ -33,7 +33,7 @@ pub fn record_is_read_after_insert<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     assert_eq!(opened.session.put(b"user1", &three()), Status::Ok);
     assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
-    // Similar keys are different keys.
+    // Keys that are similar to the key must be different keys.
     for other in [&b"user"[..], b"user10", b"user1\0", b"User1"] {
         assert_eq!(opened.session.get(other, Projection::All).0, Status::NotFound);
     }
@@ -83,7 +83,7 @@ pub fn a_deleted_record_is_gone<K: KeyValue>(subject: &Subject) {
     assert_eq!(opened.session.get(b"user1", Projection::All), (Status::Ok, three()));
 }
 
-/// Keys whose byte order differs from the order of insertion, of numbers and of signed bytes.
+/// Keys whose byte order differs from their order of insertion, from numeric order, and from the order of signed bytes.
 const SORTED: [&[u8]; 7] = [b"a", b"user1", b"user1\0", b"user10", b"user2", b"\xc3\xa9t\xc3\xa9", b"\xff"];
 
 fn keys_from<K: KeyValue>(subject: &Subject, from: &[u8], count: usize) -> Vec<Vec<u8>> {
@@ -132,7 +132,7 @@ pub fn empty_values_and_empty_rows_are_kept<K: KeyValue>(subject: &Subject) {
 
 pub fn large_values_are_kept<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
-    // HSE takes records of up to 1 MiB, names and lengths included.
+    // HSE accepts records of up to 1 MiB, including names and lengths.
     for len in [5_000, (1 << 20) - 100] {
         let mut large = Row::default();
         large.push_with(b"field0", len, |value| {
@@ -173,7 +173,7 @@ pub fn long_keys_are_kept<K: KeyValue>(subject: &Subject) {
     assert_eq!(rows.into_iter().map(|(key, _)| key).collect::<Vec<_>>(), [key(b'a'), key(b'b')]);
 }
 
-/// Engines accept different keys. An unacceptable key is `BadRequest`, and the store continues to work.
+/// Engines accept different keys. An unacceptable key results in `BadRequest`, and the store continues to work.
 pub fn an_impossible_key_is_an_answer_and_no_panic<K: KeyValue>(subject: &Subject) {
     let mut opened = subject.open::<K>();
     for key in [vec![], vec![b'k'; 512], vec![b'k'; 70_000]] {

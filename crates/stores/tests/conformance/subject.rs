@@ -1,4 +1,4 @@
-//! A store under test, in a directory that is deleted with it.
+//! A store under test, in a directory that is deleted after the test.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,9 +14,9 @@ use tempfile::TempDir;
 
 use crate::hse_fake;
 
-/// A line of the list of stores.
+/// An entry in the list of stores.
 pub struct Subject {
-    /// Its module in the list.
+    /// The name of its module in the list.
     pub name: &'static str,
     /// The property that names its directory.
     pub directory: &'static str,
@@ -24,28 +24,28 @@ pub struct Subject {
     pub properties: &'static [(&'static str, &'static str)],
 }
 
-/// The options with which it is opened, in a separate directory that does not exist yet.
+/// The options with which a store is opened, in a separate directory that does not exist yet.
 pub struct Place {
-    /// Options that a test may change before it opens the store.
+    /// Options, which a test may change before it opens the store.
     pub options: Options,
     _temporary: TempDir,
 }
 
 impl Subject {
-    /// A place for a load at `os`.
+    /// Returns a place for a load at level `os`.
     pub fn place(&self) -> Place {
         let temporary = tempfile::tempdir().expect("a temporary directory");
         let directory = temporary.path().join("below/database");
         Place { options: self.options(&directory.display().to_string()), _temporary: temporary }
     }
 
-    /// Options of a load at `os` in this directory.
+    /// Returns the options for a load at level `os` in this directory.
     pub fn options(&self, directory: &str) -> Options {
         let properties = [(self.directory, directory)];
         let properties = properties.iter().chain(self.properties).map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
         let mut properties: BTreeMap<String, String> = properties.collect();
         if properties.get("hse.library").is_some_and(|library| library == "fake") {
-            // One library per test, because HSE opens one KVDB at a time.
+            // Each test has its own library, because HSE can open only one KVDB at a time.
             let root = Path::new(directory).ancestors().find(|path| path.is_dir()).expect("a directory above");
             let library = hse_fake::fake(root, hse_fake::Version::Three);
             properties.insert("hse.library".to_owned(), library.display().to_string());
@@ -53,12 +53,12 @@ impl Subject {
         Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
     }
 
-    /// The directory of these options.
+    /// The directory that these options name.
     pub fn directory(&self, options: &Options) -> PathBuf {
         PathBuf::from(&options.properties[self.directory])
     }
 
-    /// An open store and one session.
+    /// Opens a store and one session.
     pub fn open<K: KeyValue>(&self) -> Opened<K> {
         let place = self.place();
         let store = open::<K>(&place.options);
@@ -66,20 +66,20 @@ impl Subject {
     }
 }
 
-/// Opens a store, which must succeed. The panic message names the missing prerequisite of this machine and its remedy.
+/// Opens a store; this must succeed. The panic message names the prerequisite that this machine lacks, and the remedy.
 pub fn open<K: KeyValue>(options: &Options) -> KeyValueStore<K> {
     try_open::<K>(options).unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint.as_deref().unwrap_or("none")))
 }
 
-/// Opens a store, which may fail.
+/// Opens a store; this may fail.
 pub fn try_open<K: KeyValue>(options: &Options) -> Result<KeyValueStore<K>, EngineError> {
-    // One at a time: the first opening may unpack a shared object that later ones use.
+    // Stores are opened one at a time, because the first may unpack a shared object that the later ones use.
     static OPENING: Mutex<()> = Mutex::new(());
     let _guard = OPENING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     KeyValueStore::open(options)
 }
 
-/// An open store, one client, and blocking calls of a session.
+/// An open store with one client, whose session has blocking calls.
 pub struct Opened<K: KeyValue> {
     pub session: KeyValueSession<K>,
     pub store: KeyValueStore<K>,
@@ -87,7 +87,7 @@ pub struct Opened<K: KeyValue> {
 }
 
 impl<K: KeyValue> Opened<K> {
-    /// Closes it as the engine does: sessions first. Returns the place for another opening.
+    /// Closes the store as the engine does: sessions first. Returns the place, so that the store can be opened again.
     pub fn close(self) -> Place {
         drop(self.session);
         self.store.close().expect("a clean close");
@@ -130,7 +130,7 @@ impl<S: Session> Calls for S {
     }
 }
 
-/// The result of a future that is ready, as an embedded store's futures are.
+/// The result of a future that is ready, as the futures of an embedded store are.
 pub fn now<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -138,7 +138,7 @@ pub fn now<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// A row of these fields.
+/// Creates a row with these fields.
 pub fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {

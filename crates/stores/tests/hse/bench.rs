@@ -1,4 +1,4 @@
-//! A KVDB for one case, and common code of the cases.
+//! A KVDB for one case, and code that the cases share.
 
 use std::future::Future;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::hse_fake::Library;
 
-/// A blocking session's futures are always ready.
+/// The result of a future of a blocking session; such futures are always ready.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
@@ -28,7 +28,7 @@ pub fn row(fields: &[(&str, &[u8])]) -> Row {
     row
 }
 
-/// A KVDB in a separate directory, opened as in a load.
+/// A KVDB in a separate directory, opened as for a load.
 pub struct Bench {
     pub options: Options,
     pub library: Library,
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// The message and the hint, without the paths, which differ between runs.
+    /// The error message and the hint, without paths, because they differ between runs.
     pub fn refusal(&self) -> String {
         let error = self.open_error();
         let text = format!("error: {}\nhint: {}", error.message, error.hint.unwrap_or_default());
@@ -78,7 +78,7 @@ impl Bench {
             .replace(&self.library.path().display().to_string(), "LIBRARY")
     }
 
-    /// The calls so far that `is_selected` selects.
+    /// The calls so far, filtered by `is_selected`.
     pub fn calls(&self, is_selected: impl Fn(&str) -> bool) -> Option<Vec<String>> {
         Some(self.library.calls()?.into_iter().filter(|call| is_selected(call)).collect())
     }

@@ -1,4 +1,4 @@
-//! Refusals and their messages.
+//! Tests of what the store refuses, and with which messages.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, Durability, Session, Store};

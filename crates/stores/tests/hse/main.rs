@@ -1,4 +1,4 @@
-//! The HSE store with a fake libhse, or with a real one (see `hse_fake`).
+//! Tests of the HSE store with a fake libhse, or with a real libhse (see `hse_fake`).
 
 mod bench;
 mod faults;

@@ -1,4 +1,4 @@
-//! Creating, opening and closing a KVDB, and the parameters that HSE receives.
+//! Tests of creating, opening and closing a KVDB, and of the parameters that HSE receives.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Durability, Session, Store};
@@ -56,7 +56,7 @@ fn everything_is_closed_in_its_order() {
             "fini",
         ]
     );
-    // Dropped without closing, as when an error ends a trial. It is not created again.
+    // The store is dropped without being closed, as when an error ends a trial. The KVDB is not created again.
     drop(bench.open());
     assert_eq!(
         bench.library.calls().unwrap()[9..],

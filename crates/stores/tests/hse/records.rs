@@ -1,4 +1,4 @@
-//! Records: written, read, merged, scanned, deleted; their limits and their number.
+//! Tests in which records are written, read, merged, scanned and deleted, and tests of their limits and number.
 
 use std::time::Instant;
 
@@ -109,7 +109,8 @@ fn scan_starts_at_an_overlong_key() {
 
 #[test]
 fn values_of_every_size_come_back_whole() {
-    // Both uncompressed and, for HSE, highly compressible: a truncated value then does not reveal its length.
+    // Values are tested without and with compression. They are highly compressible, so the length that HSE reports for
+    // a truncated value may not reveal its full length.
     for compression in ["off", "on"] {
         let bench = Bench::new().with("hse.kvs.rparams", &format!("value.compression.default={compression}"));
         let store = bench.open();
@@ -118,7 +119,7 @@ fn values_of_every_size_come_back_whole() {
         let sizes =
             [0, 1, 4_095 - overhead, 4_096 - overhead, 4_097 - overhead, 8_192, 70_000, VALUE_LEN_MAX - overhead];
         for round in 0..2 {
-            // Each size with a buffer of the initial size, and with an enlarged buffer.
+            // Each size is read with a buffer of the initial size, and with an enlarged buffer.
             for size in sizes {
                 if round == 0 {
                     session = store.session().unwrap();
@@ -243,7 +244,8 @@ fn only_with_durability_each_write_is_synced() {
     }
 }
 
-/// Not a measurement, but of the same size: with a real library, this many records reach its caches and files.
+/// This is not a measurement, but it has the size of one: with a real library, this many records reach its caches and
+/// files.
 #[test]
 fn many_records_come_back() {
     let on_fake = std::env::var_os(hse_fake::UNDER_TEST).is_none();

@@ -1,8 +1,8 @@
-//! HSE for tests: the store's options with a fake libhse, compiled here.
+//! HSE for tests: options of the store that use a fake libhse, which is compiled here.
 //!
-//! Other tests use the property `hse.library`, set to `hse_fake::fake(directory, Version::Three)`, where `directory`
-//! belongs to the test. With `LOADSTONE_HSE_UNDER_TEST` set to the path of a real libhse, the tests that use
-//! [`Library::new`] run with that library.
+//! Other tests set the property `hse.library` to `hse_fake::fake(directory, Version::Three)`, where `directory` belongs
+//! to the test. If `LOADSTONE_HSE_UNDER_TEST` is set to the path of a real libhse, the tests that use [`Library::new`]
+//! run with that library.
 
 #![allow(dead_code)]
 
@@ -16,20 +16,20 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use loadstone_stores::Options;
 use tempfile::TempDir;
 
-/// A real library, to be tested instead of the fake.
+/// The variable that names a real library to be tested instead of the fake.
 pub const UNDER_TEST: &str = "LOADSTONE_HSE_UNDER_TEST";
 
 /// The HSE version that the fake imitates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// 2.1.
+    /// HSE 2.1.
     Two,
-    /// 3.0.
+    /// HSE 3.0.
     Three,
 }
 
-/// A fake for the tests in one directory: for the dynamic loader, each file is a separate library, and HSE opens one
-/// KVDB at a time. The directory must exist.
+/// A fake for the tests in one directory, which must exist. For the dynamic loader, each file is a separate library,
+/// and each library can open one KVDB at a time.
 pub fn fake(directory: &Path, version: Version) -> PathBuf {
     static COMPILED: [OnceLock<PathBuf>; 2] = [OnceLock::new(), OnceLock::new()];
     let compiled = COMPILED[version as usize].get_or_init(|| compile(version));
@@ -42,7 +42,7 @@ pub fn fake(directory: &Path, version: Version) -> PathBuf {
 
 fn compile(version: Version) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("libhse-fake-{version:?}.so"));
-    // Written completely or not at all, because other tests may create it at the same time.
+    // It is written either completely or not at all, because other tests may create it at the same time.
     let partial = path.with_extension(process::id().to_string());
     let mut compiler = Command::new("cc");
     compiler.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]);
@@ -65,14 +65,14 @@ fn compile(version: Version) -> PathBuf {
 #[derive(Debug)]
 pub struct Library {
     path: PathBuf,
-    /// The directory of a fake.
+    /// The directory of a fake library.
     directory: Option<TempDir>,
     /// All tests share a real library, so they run one at a time.
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
 impl Library {
-    /// The library under test: the fake of HSE 3, or a real one.
+    /// The library under test: the fake of HSE 3, or a real library.
     pub fn new() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         match env::var_os(UNDER_TEST) {
@@ -84,18 +84,18 @@ impl Library {
         }
     }
 
-    /// A fake, even when a real library is under test.
+    /// A fake library, even if a real library is under test.
     pub fn fake(version: Version) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         Self { path: fake(directory.path(), version), directory: Some(directory), _turn: None }
     }
 
-    /// The shared object.
+    /// The path of the shared object.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The calls so far, one per line; `None` with a real library.
+    /// The calls so far, with one call per line; `None` for a real library.
     pub fn calls(&self) -> Option<Vec<String>> {
         self.directory.as_ref()?;
         let text = fs::read_to_string(format!("{}.calls", self.path.display())).unwrap_or_default();

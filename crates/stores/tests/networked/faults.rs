@@ -1,4 +1,4 @@
-//! Cases on connections that break and answers that arrive late, for stores that use only the given address.
+//! Cases in which connections break and answers arrive late, for stores that use only the given address.
 
 use loadstone_load::{Projection, Status};
 use loadstone_stores::RecordStore;
@@ -6,7 +6,7 @@ use loadstone_stores::RecordStore;
 use crate::relay::Relay;
 use crate::subject::{Subject, Sync, row};
 
-/// A client behind a relay, with a limit on every wait, including waits of a new connection.
+/// A client behind a relay, with a limit for every wait, including the waits of a new connection.
 fn behind<S: RecordStore>(subject: &Subject, limit_ms: u32) -> (Relay, Sync<S::Session>) {
     let (host, port) = subject.address();
     let relay = Relay::to(format!("{host}:{port}"));
@@ -27,7 +27,7 @@ pub fn a_broken_connection_is_made_anew<S: RecordStore>(subject: &Subject, case:
     for _ in 0..5 {
         relay.cut();
         let (status, _) = session.get(&key, Projection::One(b"field0"));
-        // A client library that notices the end at once has made a new connection by now.
+        // A client library that notices the broken connection immediately has already made a new connection.
         assert!(matches!(status, Status::ServiceUnavailable | Status::Ok), "{status:?}");
         if status != Status::Ok {
             assert!(!session.message().is_empty());

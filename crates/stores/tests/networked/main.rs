@@ -1,7 +1,8 @@
-//! Requirements on every networked store, case by case, on real servers.
+//! Requirements for all networked stores, case by case, with real servers.
 //!
 //! `tests/servers/test_stores_networked.py` starts each server and runs the cases of its store. To run a case by hand,
-//! set the variable of its line below to the store's properties, separated by spaces. A new store is one line in the list.
+//! set the variable in the store's line below to the store's properties, separated by spaces. To add a store, add one
+//! line to the list.
 
 mod faults;
 mod opening;
@@ -9,7 +10,7 @@ mod records;
 mod relay;
 mod subject;
 
-/// Makes a module per store with a test per case.
+/// Generates a module for each store, with a test for each case.
 macro_rules! conformance {
     ($($name:ident: $store:ty, $variable:literal, [$($ability:ident),*] $({$($property:ident: $value:literal),*})?;)*) => {
         $(

@@ -1,4 +1,4 @@
-//! Cases on opening and closing.
+//! Cases about opening and closing.
 
 use loadstone_load::{Projection, Status};
 use loadstone_stores::{EngineError, RecordStore};
@@ -27,7 +27,7 @@ pub fn records_outlive_the_connection<S: RecordStore>(subject: &Subject, case: &
     assert_eq!(session.get(&key, Projection::One(b"field0")), (Status::Ok, row(&[("field0", "kept")])));
 }
 
-/// Opens it at another address.
+/// Opens the store at a different address.
 fn open_at<S: RecordStore>(subject: &Subject, host: &str, port: &str) -> Result<S, EngineError> {
     let store = S::open(&subject.options_at(host, port))?;
     Sync::connect(&store)?;

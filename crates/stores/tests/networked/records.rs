@@ -1,4 +1,4 @@
-//! Cases on one open store.
+//! Cases with one open store.
 
 use loadstone_load::{Projection, Row, Status};
 use loadstone_stores::{Connection, RecordStore, Session};
@@ -88,8 +88,8 @@ pub fn a_deleted_record_is_gone<S: RecordStore>(subject: &Subject, case: &str) {
     assert_eq!(fields(&opened.session.get(&first, Projection::All).1), pad_record(subject, &THREE));
 }
 
-/// Whatever the order, a scan from an existing record finds it first, and finds the requested number of records if they
-/// exist.
+/// Whatever the order of keys, a scan from an existing record returns this record first, and returns the requested
+/// number of records if there are enough.
 pub fn scans_find_what_is_there<S: RecordStore>(subject: &Subject, case: &str) {
     let mut opened = subject.open::<S>(case);
     let keys: Vec<Vec<u8>> = (0..20).map(|n| opened.key(&format!("{n:02}"))).collect();
@@ -220,7 +220,7 @@ pub fn clients_do_not_disturb_each_other<S: RecordStore>(subject: &Subject, case
     opened.close();
 }
 
-/// As in the engine: many clients on one thread, each with one operation in flight.
+/// As in the engine, many clients share a thread, each with one operation in flight.
 pub fn executor_serves_many_clients<S: RecordStore>(subject: &Subject, case: &str) {
     const CLIENTS: usize = 50;
     let opened = subject.open::<S>(case);

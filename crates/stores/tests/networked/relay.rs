@@ -1,4 +1,4 @@
-//! A relay between a store and its server, which cuts connections and delays answers on command.
+//! A relay between a store and its server, which breaks connections and delays answers on command.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A relay; its threads end with the test's process.
+/// A relay. Its threads end when the test's process ends.
 pub struct Relay {
     pub address: SocketAddr,
     links: Arc<Mutex<Vec<TcpStream>>>,
@@ -14,7 +14,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to a server.
+    /// Starts a relay to a server.
     pub fn to(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address");

@@ -10,34 +10,34 @@ use loadstone_stores::{Durability, EngineError, Options, RecordStore, Rows, Sess
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// A line of the list of stores: its server and its abilities.
+/// An entry in the list of stores: its server and its abilities.
 #[allow(clippy::struct_excessive_bools, reason = "a list of abilities, each with its name")]
 pub struct Subject {
-    /// The environment variable with its properties: `redis.host=127.0.0.1 redis.port=6379`.
+    /// The environment variable that contains its properties, such as `redis.host=127.0.0.1 redis.port=6379`.
     pub variable: &'static str,
-    /// Scans are in byte order of the keys.
+    /// Scans return records in byte order of the keys.
     pub ordered: bool,
     /// It supports scans.
     pub scans: bool,
-    /// Values may be any bytes, not only text.
+    /// Values may consist of any bytes, not only of text.
     pub bytes: bool,
     /// An update of a missing record is detected.
     pub tells_missing: bool,
-    /// An insert over a record is refused, as in SQL.
+    /// An insert of a record that already exists is refused, as in SQL.
     pub refuses_second: bool,
-    /// A record without a value in a field is returned with an empty value.
+    /// If a field of a record has no value, it is returned with an empty value.
     pub pads: bool,
-    /// It has tables, which it does not create.
+    /// The store has tables, which it does not create.
     pub tables: bool,
-    /// The property that limits a wait, ms, if the store uses only the given address: it is then put behind a relay.
-    /// Cassandra does so if its cluster is one node.
+    /// The property that limits a wait, in ms, if the store uses only the given address; it can then be tested behind a
+    /// relay. Cassandra does so if its cluster has a single node.
     pub timeout: &'static str,
-    /// The property of the password.
+    /// The property that contains the password.
     pub password: &'static str,
 }
 
 impl Subject {
-    /// A subject without any ability.
+    /// A subject without any abilities.
     pub const NONE: Self = Self {
         variable: "",
         ordered: false,
@@ -51,7 +51,7 @@ impl Subject {
         password: "",
     };
 
-    /// The options with which it is opened.
+    /// The options with which the store is opened.
     pub fn options(&self) -> Options {
         let text = std::env::var(self.variable).unwrap_or_else(|_| panic!("{} is not set", self.variable));
         let properties: BTreeMap<String, String> = text
@@ -62,7 +62,7 @@ impl Subject {
         Options { properties, durability: Durability::Os, table: "usertable".to_owned(), create: true, clients: 4 }
     }
 
-    /// The options with a different value in every property that contains an address.
+    /// The options, with every property that contains an address changed to this address.
     pub fn options_at(&self, host: &str, port: &str) -> Options {
         let mut options = self.options();
         for (name, value) in &mut options.properties {
@@ -79,7 +79,7 @@ impl Subject {
         options
     }
 
-    /// Host and port in the options.
+    /// The host and the port in the options.
     pub fn address(&self) -> (String, String) {
         let properties = self.options().properties;
         let of = |end: &str| properties.iter().find(|(name, _)| name.ends_with(end)).map(|(_, value)| value.clone());
@@ -93,13 +93,13 @@ impl Subject {
         (host.to_owned(), port.to_owned())
     }
 
-    /// An open store and one connected client.
+    /// Opens a store, and connects one client.
     pub fn open<S: RecordStore>(&self, case: &str) -> Opened<S> {
         Opened::new(S::open(&self.options()).unwrap_or_else(|error| panic!("{error}: {:?}", error.hint)), case)
     }
 }
 
-/// An open store, one client, and keys that no other case uses.
+/// An open store with one client, and keys that no other case uses.
 pub struct Opened<S: RecordStore> {
     pub session: Sync<S::Session>,
     pub store: S,
@@ -114,28 +114,28 @@ impl<S: RecordStore> Opened<S> {
         Self { session: Sync::connect(&store).expect("a session"), store, prefix }
     }
 
-    /// A key of this case.
+    /// A key that belongs to this case.
     pub fn key(&self, name: &str) -> Vec<u8> {
         format!("{}{name}", self.prefix).into_bytes()
     }
 
-    /// Closes it as the engine does: sessions first.
+    /// Closes the store as the engine does: sessions first.
     pub fn close(self) {
         drop(self.session);
         self.store.close().expect("a clean close");
     }
 }
 
-/// A session with a separate executor, and blocking calls.
+/// A session with its own executor, whose calls block.
 pub struct Sync<S> {
-    // Dropped before its runtime.
+    // The session is dropped before its runtime.
     session: S,
     tasks: LocalSet,
     runtime: Runtime,
 }
 
 impl<S: Session> Sync<S> {
-    /// Connects.
+    /// Creates a session and connects it.
     pub fn connect<T: Store<Session = S>>(store: &T) -> Result<Self, EngineError> {
         let runtime = runtime();
         let tasks = LocalSet::new();
@@ -167,7 +167,7 @@ impl<S: Session> Sync<S> {
 
     pub fn remove(&mut self, key: &[u8]) -> Status {
         let status = self.wait(|session| session.delete(key));
-        // In HBase a delete hides writes of the same millisecond (HBASE-2256).
+        // In HBase, a delete also hides writes of the same millisecond (HBASE-2256).
         std::thread::sleep(Duration::from_millis(2));
         status
     }
@@ -185,12 +185,12 @@ impl<S: Session> Sync<S> {
     }
 }
 
-/// A runtime like an engine executor's.
+/// A runtime like the runtime of an engine's executor.
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().expect("an executor")
 }
 
-/// A row of these fields.
+/// Creates a row with these fields.
 pub fn row(fields: &[(&str, &str)]) -> Row {
     let mut row = Row::default();
     for (name, value) in fields {
@@ -199,7 +199,7 @@ pub fn row(fields: &[(&str, &str)]) -> Row {
     row
 }
 
-/// A record as it is returned: all ten fields of the table if the store pads, in the order of their names.
+/// A record as it is returned: if the store pads, it has all ten fields of the table, in order of their names.
 pub fn pad_record(subject: &Subject, fields: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     let mut all: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     if subject.pads {

@@ -1,9 +1,9 @@
 //! Receives the packets of a block from a data node.
 //!
-//! Most of the cost of a read is the kernel's calls. So each call receives as many bytes as the kernel has, and not a
-//! packet of 64 KiB, which takes 0.4 of the CPU. As packets of one size follow each other, data is received directly
-//! into the caller's buffer, and the bytes between packets into a separate buffer. If a packet has a different size,
-//! the bytes are copied to their places.
+//! System calls account for most of the cost of a read. So each call receives as many bytes as the kernel has, rather
+//! than a packet of 64 KiB; this takes only 0.4 times the CPU time. Because consecutive packets have the same size,
+//! data is received directly into the caller's buffer, and the bytes between packets into a separate buffer. If a
+//! packet has a different size, the bytes are copied to their places.
 
 use std::io::{self, IoSliceMut};
 
@@ -17,25 +17,26 @@ use super::messages::{
     read_delimited,
 };
 
-/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.READ_BLOCK`.
+/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, followed by `Op.READ_BLOCK`.
 pub(super) const READ_BLOCK: [u8; 3] = [0, 28, 81];
 
-/// `ClientReadStatusProto` of `CHECKSUM_OK`, after its length.
+/// `ClientReadStatusProto` with the status `CHECKSUM_OK`, preceded by its length.
 pub(super) const CHECKSUM_OK: [u8; 3] = [2, 8, 6];
 /// Maximum number of bytes that one call receives outside the caller's buffer.
 const RECEIVE_BYTES: usize = 1 << 20;
 /// Maximum number of packets that one call receives into the caller's buffer.
 const PACKETS: usize = 32;
-/// Bytes of the two lengths of a packet and its header.
+/// Bytes of the two lengths that precede a packet's header.
 const LENGTHS: usize = 6;
-/// A header has about 25 bytes, and a packet of 64 KiB about 512 bytes of checksums.
+/// Maximum size of a packet's head. A header has about 25 bytes, and a packet of 64 KiB has about 512 bytes of
+/// checksums.
 const PACKET_HEAD_MAX: usize = RECEIVE_BYTES / 2;
 
-/// The bytes of a block after an offset, as a data node sends them.
+/// The bytes of a block from an offset on, as a data node sends them.
 #[derive(Debug)]
 pub(super) struct BlockReader {
     node: DataNode,
-    /// Bytes received outside the caller's buffer; the valid ones are from `start` to `end`.
+    /// Bytes received outside the caller's buffer. The valid bytes are from `start` to `end`.
     received: Vec<u8>,
     start: usize,
     end: usize,
@@ -44,24 +45,24 @@ pub(super) struct BlockReader {
     /// Bytes per checksum.
     chunk: usize,
     sums: Checksums,
-    /// Bytes of the packet whose checksums have not been compared yet.
+    /// Bytes of the packet whose checksums have not been verified yet.
     packet: usize,
     /// The size of the packet; the next packet probably has the same size.
     size: PacketSize,
     /// The heads of packets whose data is received into the caller's buffer.
     heads: Vec<u8>,
-    /// Received bytes that were compared but not returned.
+    /// Received bytes that were verified but not returned.
     ready: usize,
-    /// Bytes of the first chunk before the requested offset.
+    /// Bytes of the first chunk that precede the requested offset.
     skip: usize,
-    /// Bytes still to be returned, to the end of the block.
+    /// Bytes still to be returned, up to the end of the block.
     left: u64,
 }
 
 /// The size of a packet, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PacketSize {
-    /// Lengths, header and checksums.
+    /// Bytes of the lengths, the header and the checksums.
     head: usize,
     data: usize,
 }
@@ -69,10 +70,10 @@ struct PacketSize {
 /// The checksums of a packet.
 #[derive(Debug)]
 struct Checksums {
-    /// `None`: the block has none.
+    /// `None`: the block has no checksums.
     algorithm: Option<CrcAlgorithm>,
     bytes: Vec<u8>,
-    /// Number of bytes already compared.
+    /// Number of bytes of checksums that have been compared.
     compared: usize,
 }
 
@@ -83,7 +84,7 @@ impl Checksums {
         self.compared = 0;
     }
 
-    /// Compares the next checksum with the checksum of a chunk.
+    /// Compares the next checksum with the checksum of this chunk.
     fn compare(&mut self, chunk: &[u8]) -> io::Result<()> {
         let Some(algorithm) = self.algorithm else { return Ok(()) };
         let sum = (crc_fast::checksum(algorithm, chunk) as u32).to_be_bytes();
@@ -96,7 +97,7 @@ impl Checksums {
 }
 
 impl BlockReader {
-    /// Requests a block from an offset in it to its end.
+    /// Requests a block from an offset to the end of the block.
     pub async fn request(mut node: DataNode, block: &LocatedBlock, offset: u64) -> io::Result<Self> {
         let base = BaseHeader { block: block.block.clone(), token: block.token.clone() };
         let header = ClientHeader { base, client: "loadstone".to_owned() };
@@ -111,7 +112,7 @@ impl BlockReader {
         }
     }
 
-    /// Reads the data that a node sends after its answer to a request for `bytes` bytes from an offset.
+    /// Reads the data that a node sends after it has accepted a request for `bytes` bytes from an offset.
     fn new(node: DataNode, answer: &ReadChecksums, offset: u64, bytes: u64) -> io::Result<Self> {
         let algorithm = match answer.checksum.kind {
             0 => None,
@@ -144,12 +145,12 @@ impl BlockReader {
         &self.node.address
     }
 
-    /// Whether all bytes were returned.
+    /// Whether all bytes have been returned.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }
 
-    /// The next bytes of the block; fewer than fit only at its end.
+    /// Reads the next bytes of the block. They fill the buffer except at the end of the block.
     pub async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let fits = self.left.min(into.len() as u64) as usize;
         let mut filled = 0;
@@ -180,8 +181,8 @@ impl BlockReader {
         whole && self.ready == 0 && self.pending().len() < next && !self.has_other_size()
     }
 
-    /// Whether the next packet has begun, with lengths other than this one's. It may already be complete, and shorter
-    /// than a head of this packet.
+    /// Whether the next packet has begun and its lengths differ from the lengths of this packet. It may already be
+    /// complete, and shorter than a head of this packet.
     fn has_other_size(&self) -> bool {
         let pending = self.pending();
         self.packet == 0 && pending.len() >= LENGTHS && {
@@ -191,19 +192,19 @@ impl BlockReader {
         }
     }
 
-    /// Receives into the caller's buffer, and compares the checksums. Expects packets as large as this one; the bytes
-    /// of a packet with another size are copied to `received`. Returns the number of bytes in the buffer: whole chunks,
-    /// or none.
+    /// Receives into the caller's buffer and verifies the checksums. Expects packets of the same size as this one; if a
+    /// packet has a different size, its bytes are copied to `received`. Returns the number of bytes in the buffer,
+    /// which is a multiple of the chunk size.
     async fn receive_into(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let (whole, cut) = into.split_at_mut(into.len() / self.chunk * self.chunk);
-        // The remaining space is less than a chunk. So that chunk is received outside the buffer, with a head that may
-        // precede it.
+        // The remaining space is smaller than a chunk, so the next chunk is received outside the buffer, with a head
+        // that may precede it.
         let beside = if cut.is_empty() { 0 } else { self.size.head + self.chunk };
         let PacketSize { head, data } = self.size;
         let (mut got, mut compared) = (0, 0);
         let mut heads = std::mem::take(&mut self.heads);
         heads.resize(PACKETS * head, 0);
-        // Bytes of the first head that were already received.
+        // Bytes of the first head that have already been received.
         let mut head_bytes = 0;
         let pending = self.pending();
         if self.packet > 0 {
@@ -253,8 +254,8 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Copies to `received`, in the order of arrival, the first `bytes` of the bytes received as heads and data, and
-    /// then the bytes received outside the buffer.
+    /// Copies to `received`, in order of arrival, the first `bytes` of the bytes received as heads and data, and then
+    /// the bytes received outside the buffer.
     fn set_aside<'a>(&mut self, expected: impl Iterator<Item = (&'a [u8], &'a [u8])>, beside: usize, bytes: usize) {
         let mut rest = Vec::new();
         for (head, data) in expected {
@@ -266,7 +267,7 @@ impl BlockReader {
         self.received[..bytes].copy_from_slice(&rest[..bytes]);
     }
 
-    /// Receives at least one more chunk, and compares the checksums of all complete chunks of the packet.
+    /// Receives at least one more chunk, and verifies the checksums of all complete chunks of the packet.
     async fn compare(&mut self) -> io::Result<()> {
         while self.ready == 0 {
             if self.packet == 0 && self.begin_packet().await?.last {
@@ -285,7 +286,8 @@ impl BlockReader {
         Ok(())
     }
 
-    /// Compares the checksums of the complete chunks of the packet at the beginning of these bytes; returns their length.
+    /// Verifies the checksums of the packet's complete chunks at the beginning of these bytes; returns their total
+    /// length.
     fn compare_chunks(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut compared = 0;
         while self.packet > 0 {
@@ -297,7 +299,7 @@ impl BlockReader {
         Ok(compared)
     }
 
-    /// Receives the head of the next packet: lengths, header, checksums.
+    /// Receives the head of the next packet: its lengths, header and checksums.
     async fn begin_packet(&mut self) -> io::Result<PacketHeader> {
         self.receive(LENGTHS, LENGTHS).await?;
         let (_, header) = lengths(self.pending());
@@ -312,7 +314,7 @@ impl BlockReader {
         Ok(decoded)
     }
 
-    /// Begins the next packet, if this is its head and its size equals this packet's.
+    /// Begins the next packet if this is its head and it has the same size as this packet.
     fn begin_alike(&mut self, head: &[u8]) -> bool {
         let first = LENGTHS + lengths(head).1;
         let Some(Ok(header)) = head.get(LENGTHS..first).map(PacketHeader::decode) else { return false };
@@ -330,7 +332,7 @@ impl BlockReader {
         self.size = size;
     }
 
-    /// The size of the next packet, from its lengths and its header.
+    /// The size of the next packet, computed from its lengths and its header.
     fn size_of(&self, head: &[u8], header: &PacketHeader) -> io::Result<PacketSize> {
         let data = usize::try_from(header.data_bytes).map_err(invalid)?;
         if data > 0 && header.offset as u64 != self.at {
@@ -345,7 +347,7 @@ impl BlockReader {
         }
     }
 
-    /// Ends the read of a whole block. Returns the connection, on which the data node accepts further requests.
+    /// Completes the read of a whole block. Returns the connection, on which the data node accepts further requests.
     pub async fn finish(mut self) -> io::Result<DataNode> {
         if self.ready + self.packet > 0 || !self.begin_packet().await?.last {
             return Err(invalid("more bytes than the block has"));
@@ -358,12 +360,12 @@ impl BlockReader {
         &self.received[self.start..self.end]
     }
 
-    /// Receives until this many bytes are available, and no more than `most`.
+    /// Receives until at least `bytes` bytes are available, but no more than `most`.
     async fn receive(&mut self, bytes: usize, most: usize) -> io::Result<()> {
         if self.pending().len() >= bytes {
             return Ok(());
         }
-        // Less than a chunk, or less than a packet's head.
+        // The pending bytes are fewer than a chunk or a packet's head.
         self.received.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         let most = most.min(self.received.len());
@@ -374,7 +376,7 @@ impl BlockReader {
     }
 }
 
-/// The lengths of a packet's payload and of its header, which precede them.
+/// The lengths of a packet's payload and of its header, which precede both.
 fn lengths(head: &[u8]) -> (usize, usize) {
     let payload = u32::from_be_bytes([head[0], head[1], head[2], head[3]]);
     (payload as usize, usize::from(u16::from_be_bytes([head[4], head[5]])))

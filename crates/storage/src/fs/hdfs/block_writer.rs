@@ -1,9 +1,9 @@
-//! Writes a new file to its data nodes: blocks one after the other, each through a pipeline of data nodes.
+//! Writes a new file to its data nodes, block by block; each block goes through a pipeline of data nodes.
 //!
-//! As with reads, most of the cost is the kernel's calls and copies. So packets are sent from the caller's buffers,
+//! As with reads, system calls and copies account for most of the cost. So packets are sent from the caller's buffers,
 //! many at a time, and acknowledgements are received many at a time, by the caller's task. Failures within a block are
 //! repaired as in Hadoop's client (`DataStreamer`), with one difference: a lost data node is not replaced. By default,
-//! Hadoop replaces one when at most half of the copies remain, or after a flush.
+//! Hadoop replaces a data node when at most half of the copies remain, or after a flush.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,19 +25,19 @@ use super::write_messages::{
 };
 use crate::fs::CreateOptions;
 
-/// As in the crate, and in Hadoop with the usual umask.
+/// As in the crate `hdfs-native`, and in Hadoop with the usual umask.
 const FILE_MODE: u32 = 0o644;
-/// Time for which a data node that could not be connected is excluded
+/// Time for which a data node is excluded after a failure to connect to it
 /// (`dfs.client.write.exclude.nodes.cache.expiry.interval.millis`).
 const EXCLUDED: Duration = Duration::from_secs(600);
-/// Added to the limit of silence for each data node of a pipeline (`HdfsConstants.READ_TIMEOUT_EXTENSION`).
+/// Extra timeout for each data node of a pipeline (`HdfsConstants.READ_TIMEOUT_EXTENSION`).
 const TIMEOUT_EXTENSION: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_secs(5) };
-/// Hadoop's first wait for the report of a block (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`); it
-/// doubles each time, …
+/// Hadoop's first wait for a block to be reported (`dfs.client.block.write.locateFollowingBlock.initial.delay.ms`). The
+/// wait doubles each time.
 const REPORT_PAUSE: Duration = Duration::from_millis(400);
-/// … with this number of retries before the next block (`….locateFollowingBlock.retries`), …
+/// Maximum number of retries before the next block (`dfs.client.block.write.locateFollowingBlock.retries`).
 const NEXT_BLOCK_RETRIES: u32 = 5;
-/// … and this number before the file is complete: 100 s in total.
+/// Maximum number of retries when the file is completed: 100 s in total.
 const COMPLETE_RETRIES: u32 = 8;
 
 /// The settings of a write.
@@ -46,12 +46,13 @@ struct Settings {
     layout: Layout,
     /// Maximum number of packets in flight.
     window: usize,
-    /// Maximum number of times that a block is begun again.
+    /// Maximum number of times that a block is restarted.
     retries: u32,
 }
 
 impl Settings {
-    /// The settings with Hadoop's names; `None` if this writer does not support them: without checksums.
+    /// Reads the settings by Hadoop's names; `None` if this writer does not support them, such as a file without
+    /// checksums.
     fn from_hadoop(settings: &BTreeMap<String, String>) -> Option<Self> {
         let number = |name: &str, default| settings.get(name).map_or(Some(default), |value| value.parse().ok());
         let algorithm = match settings.get("dfs.checksum.type").map_or("CRC32C", String::as_str) {
@@ -67,13 +68,13 @@ impl Settings {
     }
 }
 
-/// Writes a file.
+/// Writer of a file.
 #[derive(Debug)]
 pub(super) struct BlockWriter {
     name_node: Arc<NameNode>,
     settings: Settings,
     path: String,
-    /// The number of the file.
+    /// The file's number.
     file: u64,
     block_bytes: u64,
     /// Whether the data nodes sync each complete block (`CreateFlag.SYNC_BLOCK`, which is not sent to the name node).
@@ -81,22 +82,22 @@ pub(super) struct BlockWriter {
     /// Whether the data nodes have synced all bytes of the block.
     synced: bool,
     packets: Packets,
-    /// Size of the caller's buffer, bytes.
+    /// Size of the caller's buffer, in bytes.
     buffer_bytes: usize,
     open: Arc<OpenFile>,
-    /// The block that is being written, with the remaining data nodes.
+    /// The block that is being written, with its remaining data nodes.
     block: Option<LocatedBlock>,
     pipeline: Option<Pipeline>,
-    /// The preceding block, with its length.
+    /// The preceding block, with its final length.
     previous: Option<ExtendedBlock>,
-    /// Whether the name node has the block in its log: only then is it visible to readers.
+    /// Whether the name node has the block in its log; the block is visible to readers only then.
     logged: bool,
-    /// Data nodes that could not be connected, and the times.
+    /// Data nodes to which no connection could be made, with the time of the failure.
     excluded: Vec<(Instant, DataNodeInfo)>,
 }
 
 impl BlockWriter {
-    /// Creates a file. Returns `None`, and leaves no file behind, if the crate must create it.
+    /// Creates a file. Returns `None`, and leaves no file behind, if the crate `hdfs-native` must create it.
     pub async fn create(
         name_node: &Arc<NameNode>,
         settings: &BTreeMap<String, String>,
@@ -105,12 +106,12 @@ impl BlockWriter {
     ) -> Result<Option<Self>, HdfsError> {
         let Some(settings) = Settings::from_hadoop(settings).filter(|_| name_node.is_usable()) else { return Ok(None) };
         let created = match create(name_node, path, options).await {
-            // The crate does not know this failure, or it meets the failure as well and reports it.
+            // Either the crate does not encounter this failure, or it encounters the failure too and reports it.
             Err(HdfsError::IOError(_)) => {
                 name_node.give_up();
                 return Ok(None);
             }
-            // A file in an encryption zone: this client did not announce support for encryption.
+            // The file is in an encryption zone, but this client did not announce support for encryption.
             Err(HdfsError::RPCError(class, _)) if class.ends_with(".UnknownCryptoProtocolVersionException") => {
                 return Ok(None);
             }
@@ -142,7 +143,7 @@ impl BlockWriter {
         }))
     }
 
-    /// The name node, and the number of the file there: the path may later refer to a different file.
+    /// The name node and the file's number there: the path may later refer to a different file.
     pub fn identity(&self) -> (Arc<NameNode>, u64) {
         (Arc::clone(&self.name_node), self.file)
     }
@@ -158,7 +159,7 @@ impl BlockWriter {
         self.packets.last_filled(self.buffer_bytes)
     }
 
-    /// Writes the filled buffer: its complete packets are sent.
+    /// Writes the filled buffer by sending its complete packets.
     pub async fn submit(&mut self) -> Result<(), HdfsError> {
         self.packets.fill(self.buffer_bytes);
         self.synced = false;
@@ -168,10 +169,10 @@ impl BlockWriter {
         self.drive(usize::MAX).await
     }
 
-    /// Waits until all data nodes have all bytes; with `sync`, on their devices.
+    /// Waits until all data nodes have received all bytes; with `sync`, until the bytes are on their devices.
     pub async fn flush(&mut self, sync: bool) -> Result<(), HdfsError> {
         if self.packets.block_bytes() == self.block_bytes {
-            // Hadoop ends a full block first, and does not sync it then.
+            // Hadoop first ends a full block, and then does not sync it.
             self.end_block(sync).await?;
         } else if self.packets.bytes_without_packet() > 0 || (sync && self.packets.block_bytes() > 0) {
             self.packets.cut_rest(sync);
@@ -205,19 +206,19 @@ impl BlockWriter {
                 pause *= 2;
             }
         }
-        // The data nodes have the complete file: it must not be recovered and reopened.
+        // The data nodes have the complete file, so it must not be recovered and reopened.
         Err(HdfsError::OperationFailed("the last block was not reported by enough data nodes".to_owned()))
     }
 
-    /// Ends the block, whose bytes are all in packets.
+    /// Ends the block. All its bytes are already in packets.
     async fn end_block(&mut self, sync: bool) -> Result<(), HdfsError> {
         let sync = sync || self.sync_blocks;
         if sync && !self.synced {
-            // Before its last packet: if a data node fails at that packet, the remaining nodes finalize the block
-            // without a sync.
+            // The sync must precede the block's last packet: if a data node fails at that packet, the remaining nodes
+            // finalize the block without a sync.
             self.packets.cut_sync();
         }
-        // A data node finalizes a block at its last packet, and then accepts no more data.
+        // A data node finalizes a block when it receives the last packet, and accepts no data after that.
         self.drive(0).await?;
         self.packets.cut_last(sync);
         self.drive(0).await?;
@@ -243,12 +244,12 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Makes the name node add a block, and connects to its data nodes.
+    /// Asks the name node to add a block, and connects to the block's data nodes.
     async fn begin_block(&mut self) -> Result<(), HdfsError> {
         let mut failed = None;
         for _ in 0..=self.settings.retries {
             let block = match self.add_block().await {
-                // Excluded nodes cannot be replaced.
+                // No nodes can replace the excluded nodes.
                 Err(HdfsError::RPCError(_, message))
                     if message.contains("could only be written to") && failed.is_some() =>
                 {
@@ -301,7 +302,7 @@ impl BlockWriter {
         }
     }
 
-    /// Sets up the pipeline of a block with this `generation`.
+    /// Sets up a pipeline for a block with this `generation`.
     async fn connect(&self, block: &LocatedBlock, stage: Stage, generation: u64) -> Result<Pipeline, Fault> {
         let layout = self.settings.layout;
         let [first, targets @ ..] = block.nodes.as_slice() else {
@@ -309,7 +310,7 @@ impl BlockWriter {
         };
         let (bytes_min, bytes_max) = if stage == Stage::Create { (0, 0) } else { self.packets.bytes() };
         let kind = if layout.algorithm == CrcAlgorithm::Crc32Iscsi { 2 } else { 1 };
-        // The number of bytes for which the data nodes reserve space.
+        // The number of bytes for which the data nodes reserve space is the block size.
         let sized = ExtendedBlock { bytes: self.block_bytes, ..block.block.clone() };
         let request = WriteBlock {
             header: ClientHeader {
@@ -368,7 +369,7 @@ impl BlockWriter {
             let request = UpdatePipeline { client, before, after, nodes, storages: block.storages.clone() };
             self.name_node.call::<Empty>("updatePipeline", &request).await?;
             if ends {
-                // The data nodes have finalized the block.
+                // The data nodes have already finalized the block.
                 self.packets.forget_last();
                 self.block = Some(block);
             } else {
@@ -394,7 +395,7 @@ impl BlockWriter {
         note_data_node_failure(format!("Failed to write to DataNode {address}: {}", fault.error));
     }
 
-    /// The failure when no data node remains.
+    /// The error when no data node remains.
     fn pipeline_error(&self) -> HdfsError {
         self.name_node.data_nodes_failed();
         HdfsError::DataTransferError("no data node of the block is left".to_owned())

@@ -7,12 +7,12 @@ use tokio::net::TcpStream;
 
 use super::pipeline::REACH;
 
-/// A connection to a data node that accepts requests.
+/// A connection to a data node that is ready for requests.
 #[derive(Debug)]
 pub(super) struct DataNode {
     pub address: String,
     pub stream: TcpStream,
-    /// Limit of the data node's silence.
+    /// Maximum time without a message from the data node.
     pub timeout: Duration,
 }
 
@@ -24,12 +24,13 @@ impl DataNode {
         Ok(Self { address, stream, timeout })
     }
 
-    /// Receives the available bytes, and waits if there are none. Returns the number of bytes, at least 1.
+    /// Receives the available bytes, or waits for some. Returns the number of bytes, at least 1.
     pub async fn receive(&mut self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         loop {
             match self.stream.try_read_vectored(into) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                // Does not wait for more (SO_RCVLOWAT): acknowledgements would be delayed, and with them small packets.
+                // This does not wait for more bytes (SO_RCVLOWAT): acknowledgements would be delayed, and small packets
+                // with them.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::timeout(self.timeout, self.stream.readable()).await??;
                 }

@@ -1,4 +1,4 @@
-//! Conversion of the errors of the crate `hdfs-native`.
+//! Converts the errors of the crate `hdfs-native`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
@@ -8,17 +8,18 @@ use log::{LevelFilter, Log, Metadata, Record};
 
 use crate::fs::error::{ErrorKind, FsError};
 
-/// The prefix of the target of the crate's log records.
+/// The prefix of the targets of the crate's log records.
 const CRATE: &str = "hdfs_native";
-/// The modules that talk to data nodes: each of their warnings is a failed attempt.
+/// The modules that talk to data nodes. Each of their warnings reports a failed attempt.
 const DATA_NODES: [&str; 2] = ["hdfs_native::hdfs::block_reader", "hdfs_native::hdfs::block_writer"];
-/// Text of the warning about a block with wrong checksums, the crate's only report of it.
+/// Text of the warning about a block with wrong checksums: the crate reports them in no other way.
 const CHECKSUM: &str = "ChecksumError";
-/// The crate's records contain the whole description of a data node, about 600 characters.
+/// The crate's records contain full descriptions of data nodes, of about 600 characters each.
 const WARNING_CHARS: usize = 300;
 
-/// Stores the crate's last warning: `All DataNodes failed` does not state the reason, only the log does. Counts
-/// warnings about data nodes: a read or write that succeeds with another node returns no other sign of them.
+/// Stores the crate's last warning, because the error `All DataNodes failed` does not state the reason; only the log
+/// does. Also counts warnings about data nodes, because a read or write that then succeeds with another node gives no
+/// other sign of them.
 struct Warnings {
     last: Mutex<String>,
     data_nodes: AtomicU64,
@@ -26,13 +27,13 @@ struct Warnings {
 
 static WARNINGS: Warnings = Warnings { last: Mutex::new(String::new()), data_nodes: AtomicU64::new(0) };
 
-/// Number of failed attempts to read from or write to a data node in this process, whatever the outcome of the read or
+/// Number of failed attempts in this process to read from or write to a data node, whatever the outcome of the read or
 /// write.
 pub fn data_node_failures() -> u64 {
     WARNINGS.data_nodes.load(Ordering::Relaxed)
 }
 
-/// The last warning of the client; empty: none.
+/// The client's last warning; empty if there was none.
 pub fn last_warning() -> String {
     WARNINGS.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
@@ -44,7 +45,7 @@ impl Warnings {
     }
 }
 
-/// Notes a failure to read from a data node without the crate.
+/// Records a failure to read from a data node that occurred outside the crate.
 pub(super) fn note_data_node_failure(text: String) {
     WARNINGS.keep(text, true);
 }
@@ -57,8 +58,7 @@ impl Log for Warnings {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let text = with_addresses(&record.args().to_string());
-            // The client then opens a new connection: its cache may contain the connection of an executor that has
-            // ended.
+            // The client then opens a new connection: its cache may contain a connection of an executor that has ended.
             if text.starts_with("Failed to use cached connection") {
                 return;
             }
@@ -79,7 +79,7 @@ pub(super) fn keep_warnings() {
     });
 }
 
-/// A text of the crate with addresses instead of its descriptions of data nodes, shortened to one line.
+/// A text from the crate, with each description of a data node replaced by its address, shortened to one line.
 fn with_addresses(text: &str) -> String {
     let mut shortened = String::new();
     let mut rest = text;
@@ -96,7 +96,7 @@ fn with_addresses(text: &str) -> String {
     shortened.lines().next().unwrap_or_default().chars().take(WARNING_CHARS).collect()
 }
 
-/// An error of the crate, with the action that failed.
+/// Converts an error of the crate, and adds the action that failed.
 pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) -> FsError {
     let mut kind = match error {
         HdfsError::IOError(error) => return FsError::io(action, path, error),
@@ -121,7 +121,7 @@ pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) 
         );
     }
     let text = error.to_string();
-    // "All DataNodes failed: [DatanodeInfoProto { … }]": about 600 characters for each node.
+    // "All DataNodes failed: [DatanodeInfoProto { … }]" has about 600 characters for each node.
     let mut message =
         text.lines().next().and_then(|line| line.split(": [DatanodeInfoProto").next()).unwrap_or_default().to_owned();
     if matches!(error, HdfsError::DataTransferError(_)) {
@@ -140,7 +140,7 @@ pub(super) fn action_error(action: &'static str, path: &str, error: &HdfsError) 
     failed
 }
 
-/// The type of an exception of the name node.
+/// The error type for an exception of the name node.
 fn kind_of_class(class: &str, message: &str) -> ErrorKind {
     match class.rsplit('.').next().unwrap_or(class) {
         "FileNotFoundException" => ErrorKind::NotFound,
@@ -149,10 +149,11 @@ fn kind_of_class(class: &str, message: &str) -> ErrorKind {
         "DSQuotaExceededException" | "NSQuotaExceededException" => ErrorKind::NoSpace,
         "SafeModeException" | "StandbyException" | "RetriableException" => ErrorKind::Unavailable,
         "InvalidPathException" | "IllegalArgumentException" | "HadoopIllegalArgumentException" => ErrorKind::Invalid,
-        // BlockManager.chooseTarget4NewBlock: too few data nodes, or none with free space.
+        // From BlockManager.chooseTarget4NewBlock: there are too few data nodes, or none with free space.
         _ if message.contains("There are 0 datanode(s) running") => ErrorKind::Unavailable,
         _ if message.contains("could only be written to") => ErrorKind::NoSpace,
-        // FSNamesystem: a block size below dfs.namenode.fs-limits.min-block-size, a replication beyond the limits.
+        // From FSNamesystem: the block size is below dfs.namenode.fs-limits.min-block-size, or the replication is out
+        // of range.
         _ if message.contains("fs-limits") || message.contains("eplication") => ErrorKind::Invalid,
         _ => ErrorKind::Other,
     }

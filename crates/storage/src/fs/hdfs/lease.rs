@@ -1,8 +1,8 @@
 //! Keeps files that are being written open while their clients are idle.
 //!
-//! A name node lets another client take over a file when its client was silent for 60 s
-//! (`HdfsConstants.LEASE_SOFTLIMIT_PERIOD`), and a data node closes a connection on which nothing arrived for as long
-//! (`dfs.client.socket-timeout`).
+//! A name node lets another client take over a file when the file's client has been silent for 60 s
+//! (`HdfsConstants.LEASE_SOFTLIMIT_PERIOD`). A data node closes a connection on which nothing has arrived for the same
+//! time (`dfs.client.socket-timeout`).
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -12,30 +12,30 @@ use tokio::time::Instant;
 
 use super::pipeline::Socket;
 
-/// As in Hadoop (`LeaseRenewer`): half of the time after which a lease may be lost.
+/// As in Hadoop (`LeaseRenewer`): half of the time after which a lease can be lost.
 const RENEWAL: Duration = Duration::from_secs(30);
 /// Maximum interval between checks of connections and leases.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The client that holds the leases of files being written.
+/// The client that holds the leases of the files being written.
 pub(super) trait LeaseHolder: Send + Sync + 'static {
     fn open_files(&self) -> &OpenFiles;
 
-    /// Limit of a server's silence.
+    /// Maximum time without a message from a server.
     fn timeout(&self) -> Duration;
 
-    /// Renews the leases. Returns whether the name node has agreed.
+    /// Renews the leases. Returns whether the name node agreed.
     fn renew_leases(&self) -> impl Future<Output = bool> + Send;
 }
 
-/// The files of a client that are being written.
+/// A client's files that are being written.
 #[derive(Debug, Default)]
 pub(super) struct OpenFiles(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
     files: Vec<Weak<OpenFile>>,
-    /// Present while there are files; its runtime may have ended.
+    /// Present while there are open files; its runtime may have ended.
     task: Option<JoinHandle<()>>,
 }
 
@@ -44,7 +44,7 @@ struct Open {
 pub(super) struct OpenFile(Mutex<Weak<Socket>>);
 
 impl OpenFile {
-    /// Sets the connection to keep; `None`: no connection.
+    /// Sets the connection to keep alive; `None` if there is no connection.
     pub fn set(&self, socket: Option<&Arc<Socket>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = socket.map_or_else(Weak::new, Arc::downgrade);
     }
@@ -67,7 +67,7 @@ impl OpenFiles {
         file
     }
 
-    /// The open files; `None` if there are none, and the task ends.
+    /// The open files; `None` if there are none, in which case the task ends.
     fn list(&self) -> Option<Vec<Arc<OpenFile>>> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let files: Vec<_> = open.files.iter().filter_map(Weak::upgrade).collect();
@@ -90,7 +90,7 @@ async fn keep_open(holder: Arc<impl LeaseHolder>) {
         }
         drop(files);
         if renewed.elapsed() >= RENEWAL {
-            // Limited to less than the timeout of a name node, so that heartbeats are not late.
+            // The renewal is limited to less than a name node's timeout, so that heartbeats are not late.
             if tokio::time::timeout(pause, holder.renew_leases()).await == Ok(true) {
                 renewed = Instant::now();
             }

@@ -1,5 +1,5 @@
 //! The few messages of Hadoop's IPC and data transfer protocols that a read needs (RpcHeader.proto,
-//! ClientNamenodeProtocol.proto, hdfs.proto and datatransfer.proto of Hadoop 3.4). Messages that are passed on unread
+//! ClientNamenodeProtocol.proto, hdfs.proto and datatransfer.proto in Hadoop 3.4). Messages that are passed on unparsed
 //! are represented as bytes.
 
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest message lists the blocks of a file: about 300 bytes per replica.
+/// The longest message lists the blocks of a file, with about 300 bytes per replica.
 const MESSAGE_BYTES_MAX: u64 = 128 << 20;
 
 #[derive(Clone, PartialEq, Message)]
@@ -98,7 +98,7 @@ pub(super) struct LocatedBlock {
     pub block: ExtendedBlock,
     #[prost(uint64, required, tag = "2")]
     pub offset: u64,
-    /// The nearest data node first.
+    /// The nearest data node comes first.
     #[prost(message, repeated, tag = "3")]
     pub nodes: Vec<DataNodeInfo>,
     #[prost(bytes = "vec", required, tag = "5")]
@@ -125,7 +125,7 @@ pub(super) struct ExtendedBlock {
 pub(super) struct DataNodeInfo {
     #[prost(message, required, tag = "1")]
     pub id: DataNodeId,
-    /// Its rack, without which a name node refuses the data node in a request.
+    /// Its rack. A name node refuses a request whose data node has none.
     #[prost(string, optional, tag = "8")]
     pub location: Option<String>,
     #[prost(string, optional, tag = "14")]
@@ -191,7 +191,7 @@ pub(super) struct BlockResponse {
 pub(super) struct ReadChecksums {
     #[prost(message, required, tag = "1")]
     pub checksum: Checksum,
-    /// The offset of the first packet in the block: the requested offset or the start of its chunk.
+    /// The offset of the first packet in the block: the requested offset, or the start of its chunk.
     #[prost(uint64, required, tag = "2")]
     pub offset: u64,
 }
@@ -230,7 +230,7 @@ pub(super) async fn read_delimited<M: Message + Default>(stream: &mut (impl Asyn
     Ok(M::decode(message.as_slice())?)
 }
 
-/// A length sent by a server, if it is plausible.
+/// A length sent by a server, after a check that it is plausible.
 pub(super) fn check_length(bytes: u64) -> io::Result<usize> {
     if bytes > MESSAGE_BYTES_MAX {
         return Err(invalid(format!("a message of {bytes} bytes")));
@@ -238,7 +238,7 @@ pub(super) fn check_length(bytes: u64) -> io::Result<usize> {
     Ok(bytes as usize)
 }
 
-/// An answer that violates the protocol.
+/// An error for a message that violates the protocol.
 pub(super) fn invalid(message: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, message)
 }

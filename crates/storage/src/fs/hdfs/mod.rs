@@ -1,7 +1,7 @@
-//! HDFS without a JVM: through the crate `hdfs-native`, and directly for plain files that are read from start to end or
-//! newly written. Replication and block size can be set per file.
+//! HDFS without a JVM. Plain files that are newly written, or read from start to end, are accessed directly; everything
+//! else goes through the crate `hdfs-native`. Replication and block size can be set per file.
 //!
-//! The crate lacks hflush (its flush is an hsync, which guarantees more) and truncate.
+//! The crate lacks truncate and hflush (its flush is an hsync, which guarantees more).
 
 #![expect(clippy::large_futures, reason = "the client's futures; they stay within the executor's")]
 
@@ -43,10 +43,10 @@ use super::error::{ErrorKind, FsError};
 use super::{CreateOptions, FileKind, FileStat, FileSystem, OpenOptions};
 
 const BEST_EFFORT: &str = "dfs.client.block.write.replace-datanode-on-failure.best-effort";
-/// The mode of new directories.
+/// The mode in which new directories are created.
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// A name node.
+/// The file system of a name node.
 #[derive(Clone, Debug)]
 pub struct Hdfs {
     client: Client,
@@ -56,15 +56,15 @@ pub struct Hdfs {
 
 impl Hdfs {
     /// The file system of a name node (`host:port`), with Hadoop's settings. Must be created within the tokio runtime
-    /// that drives it; nothing is sent before the first call.
+    /// that drives it. Nothing is sent before the first call.
     pub fn new(authority: &str, settings: &BTreeMap<String, String>) -> Result<Self, FsError> {
         error::keep_warnings();
         let url = format!("hdfs://{authority}");
         let mut settings = settings.clone();
-        // For a block of 3 copies, Hadoop's client replaces a lost node only after an append or a flush; this one does
-        // so for any block with bytes, and fails without a fourth node.
+        // Hadoop's client replaces a lost node of a block with 3 copies only after an append or a flush. The crate does
+        // so for any block that contains bytes, and fails if there is no fourth node.
         settings.entry(BEST_EFFORT.to_owned()).or_insert_with(|| "true".to_owned());
-        // As in the crate (`get_simple_user`) and Hadoop.
+        // As in the crate (`get_simple_user`) and in Hadoop.
         let user = std::env::var("HADOOP_USER_NAME").or_else(|_| whoami::username());
         let name_node = Arc::new(NameNode::new(authority, user.unwrap_or_else(|_| "unknown".to_owned()), &settings));
         let built = ClientBuilder::new()
@@ -77,8 +77,8 @@ impl Hdfs {
     }
 }
 
-/// Checks that a name node accepts connections, as the client itself retries for minutes. An address without a port may
-/// be a name service, whose hosts are only in the client's settings.
+/// Checks that a name node accepts connections, because the client itself retries for minutes. An address without a
+/// port may be a name service, whose hosts are known only from the client's settings.
 pub fn reach(authority: &str) -> Result<(), FsError> {
     let url = format!("hdfs://{authority}");
     if !authority.contains(':') {

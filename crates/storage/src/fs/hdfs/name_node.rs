@@ -1,7 +1,7 @@
-//! Calls a name node, for the location of a file's blocks and for its writer.
+//! Calls a name node to locate a file's blocks and to write files.
 //!
-//! Hadoop's IPC without authentication: a name node that requires it closes the connection, and files are then read and
-//! written through the crate `hdfs-native`.
+//! Hadoop's IPC is used without authentication. A name node that requires authentication closes the connection; files
+//! are then read and written through the crate `hdfs-native`.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -30,35 +30,35 @@ pub(super) const GREETING: &[u8] = b"hrpc\x09\x00\x00";
 /// The call id of the connection's context (`RpcConstants.CONNECTION_CONTEXT_CALL_ID`).
 pub(super) const CONTEXT_CALL: i32 = -3;
 const PROTOCOL_BUFFERS: i32 = 2;
-/// Settings that require authentication or encryption, with the values that do not.
+/// Settings that may require authentication or encryption, with the values that require neither.
 const PROTECTED: [(&str, &str); 3] = [
     ("hadoop.security.authentication", "simple"),
     ("dfs.encrypt.data.transfer", "false"),
     ("dfs.data.transfer.protection", ""),
 ];
-/// As in Hadoop (`dfs.client.socket-timeout`), ms.
+/// Default timeout, as in Hadoop (`dfs.client.socket-timeout`), ms.
 const TIMEOUT_MS: u64 = 60_000;
 const NO_LIMIT: Duration = Duration::from_secs(30 * 86_400);
-/// Maximum number of idle connections: one for the client, one for the renewal of its leases.
+/// Maximum number of idle connections: one for the client, one for renewing its leases.
 const IDLE_MAX: usize = 2;
 
-/// A name node, and its idle connections.
+/// A name node and the idle connections to it.
 #[derive(Debug)]
 pub(super) struct NameNode {
     authority: String,
     user: String,
-    /// The name that holds the leases of files being written.
+    /// The client name under which leases of files being written are held.
     pub client: String,
-    /// Identifies the client, together with the number of a call, in the name node's cache of answers.
+    /// Identifies the client in the name node's cache of responses, together with the number of the call.
     client_id: Vec<u8>,
     calls: AtomicI32,
-    /// Limit of a server's silence.
+    /// Maximum time without a message from a server.
     pub timeout: Duration,
-    /// Whether data nodes are addressed by their host names.
+    /// Whether data nodes are addressed by host name.
     by_host_name: bool,
-    /// Whether the name node and the data nodes answer this client.
+    /// Whether the name node and the data nodes respond to this client.
     usable: AtomicBool,
-    /// Whether a data node has answered.
+    /// Whether a data node has responded.
     answered: AtomicBool,
     idle: Mutex<Vec<Connection>>,
     defaults: OnceCell<ServerDefaults>,
@@ -73,7 +73,7 @@ struct Call<'a> {
     request: Vec<u8>,
 }
 
-/// The answer of a name node to a call: a message, or an exception's class and text.
+/// A name node's response to a call: a message, or the class and text of an exception.
 type Answer = Result<Vec<u8>, (String, String)>;
 
 impl LeaseHolder for NameNode {
@@ -92,12 +92,12 @@ impl LeaseHolder for NameNode {
 }
 
 impl NameNode {
-    /// The name node at an authority, `host:port`, which must not be a name service.
+    /// The name node at `authority` (`host:port`), which must not be a name service.
     pub fn new(authority: &str, user: String, settings: &BTreeMap<String, String>) -> Self {
         let get = |name: &str| settings.get(name).map(String::as_str);
         let plain = PROTECTED.iter().all(|(name, plain)| get(name).is_none_or(|value| value == *plain));
         let timeout = get("dfs.client.socket-timeout").and_then(|value| value.parse().ok()).unwrap_or(TIMEOUT_MS);
-        // Seeded by the operating system.
+        // The numbers are seeded by the operating system.
         let random = [(); 2].map(|()| RandomState::new().build_hasher().finish());
         Self {
             authority: authority.to_owned(),
@@ -122,18 +122,19 @@ impl NameNode {
         self.usable.load(Ordering::Relaxed)
     }
 
-    /// Notes that it does not answer this client.
+    /// Records that the name node does not respond to this client.
     pub fn give_up(&self) {
         self.usable.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that a data node has answered.
+    /// Records that a data node has responded.
     pub fn data_node_answered(&self) {
         self.answered.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that all data nodes of a block have failed. If none has ever answered, the addresses may be unreachable
-    /// from here, or reachable only with settings of a site file, which the crate reads: then no further file is tried.
+    /// Records that all data nodes of a block have failed. If no data node has ever responded, the addresses may be
+    /// unreachable from here, or reachable only with settings from a site file, which the crate reads. In that case no
+    /// further file is accessed directly.
     pub fn data_nodes_failed(&self) {
         self.usable.fetch_and(self.answered.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -144,8 +145,8 @@ impl NameNode {
         format!("{host}:{}", node.id.port)
     }
 
-    /// The blocks of a file; `None` if they cannot be read directly: striped, encrypted, or still being written. `None`
-    /// also for any failure, which the crate then meets too, and reports.
+    /// The blocks of a file; `None` if they cannot be read directly because the file is striped, encrypted or still
+    /// being written. Also `None` after any failure, which the crate then encounters too and reports.
     pub async fn locate(&self, path: &str) -> Option<LocatedFile> {
         if !self.is_usable() {
             return None;
@@ -164,7 +165,7 @@ impl NameNode {
         }
     }
 
-    /// The defaults for settings of a file that are not specified.
+    /// The server's defaults for unspecified file settings.
     pub async fn defaults(&self) -> Result<ServerDefaults, HdfsError> {
         let ask = async || {
             let answer = self.call::<ServerDefaultsAnswer>("getServerDefaults", &Empty {}).await;
@@ -173,17 +174,17 @@ impl NameNode {
         self.defaults.get_or_try_init(ask).await.cloned()
     }
 
-    /// Calls a method of the name node. An exception is an [`HdfsError::RPCError`], as in the crate; any other failure
-    /// is an [`HdfsError::IOError`].
+    /// Calls a method of the name node. An exception becomes an [`HdfsError::RPCError`], as in the crate; any other
+    /// failure becomes an [`HdfsError::IOError`].
     ///
-    /// A call whose answer was lost is repeated over a new connection with the same number: a name node executes it
-    /// once (`RetryCache`).
+    /// A call whose response was lost is repeated with the same number over a new connection. The name node executes it
+    /// only once (`RetryCache`).
     pub async fn call<A: Message + Default>(&self, method: &str, request: &impl Message) -> Result<A, HdfsError> {
         let id = self.calls.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let call = Call { id, method, request: request.encode_length_delimited_to_vec() };
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let answered = match idle {
-            // The connection may have been closed: name nodes close idle ones.
+            // The connection may have been closed, because name nodes close idle connections.
             Some(mut connection) => match self.limit_time(connection.ask(&call, 0)).await {
                 Ok(answer) => Ok((connection, answer)),
                 Err(_) => self.connect_and_ask(&call, 1).await,
@@ -271,8 +272,8 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A name node that answers each question on its first connection with this file, and on later connections that the
-    /// file does not exist. Returns its address.
+    /// A name node that returns this file in answer to every request on its first connection, and replies on later
+    /// connections that the file does not exist. Returns its address.
     pub async fn serve(file: Option<LocatedFile>) -> String {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap().to_string();
@@ -316,7 +317,7 @@ pub(super) mod tests {
         let whole = LocatedFile { bytes: 9, ..LocatedFile::default() };
         let name_node = connect_to(&serve(Some(whole.clone())).await, &[]);
         assert_eq!(name_node.locate("/a").await, Some(whole.clone()));
-        // On the same connection, which is the only one.
+        // Uses the same connection, because only the first connection returns the file.
         assert_eq!(name_node.locate("/b").await, Some(whole.clone()));
         for other in [
             LocatedFile { under_construction: true, ..whole.clone() },

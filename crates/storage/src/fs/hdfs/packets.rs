@@ -1,7 +1,7 @@
-//! The bytes of a file that is written, as packets.
+//! The bytes of a file that is being written, divided into packets.
 //!
-//! Data stays where the caller put it: a packet is a part of a segment of memory, which is reused when its packets are
-//! acknowledged. Only the bytes that do not fill a packet are copied, when a segment is full.
+//! Data stays where the caller put it. A packet is a part of a memory segment, which is reused when all its packets are
+//! acknowledged. When a segment is full, only the bytes that do not fill a packet are copied.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -13,21 +13,21 @@ use prost::Message;
 use super::messages::invalid;
 use super::write_messages::SentHeader;
 
-/// Maximum number of packets sent by one call.
+/// Maximum number of packets that one call sends.
 pub(super) const BATCH: usize = 32;
-/// Size of a segment, which fits into a processor's cache: it is filled, summed and sent.
+/// Size of a segment: small enough to stay in a processor's cache while it is filled, checksummed and sent.
 const SEGMENT_BYTES: usize = 1 << 20;
-/// Maximum free memory that is retained: more than is in flight.
+/// Maximum amount of free memory that is retained: more than is in flight.
 const FREE_BYTES_MAX: usize = 16 << 20;
-/// `PacketHeader.PKT_MAX_HEADER_LEN` of Hadoop: two lengths, and a header with all its fields.
+/// Hadoop's `PacketHeader.PKT_MAX_HEADER_LEN`: two lengths, and a header with all its fields.
 const HEADER_BYTES_MAX: usize = 33;
 
-/// Segments that are not in use. Allocating new memory costs as much as sending it.
+/// Segments that are not in use. Allocating new memory costs as much as sending its contents.
 #[derive(Debug, Default)]
 pub(super) struct Memory(Mutex<Vec<Vec<u8>>>);
 
 impl Memory {
-    /// A segment of at least this many bytes; the most recently used one, if any.
+    /// Returns a segment of at least this many bytes: the most recently used free segment, or a new segment.
     fn take(&self, bytes: usize) -> Vec<u8> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let last = free.iter().rposition(|segment| segment.len() >= bytes);
@@ -42,19 +42,20 @@ impl Memory {
     }
 }
 
-/// The form of packets.
+/// The format of packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Layout {
     /// Bytes per checksum.
     pub chunk: usize,
-    /// Bytes of data per packet, a multiple of the chunk.
+    /// Bytes of data per packet: a multiple of `chunk`.
     pub data: usize,
-    /// CRC-32C, or CRC-32.
+    /// CRC-32C or CRC-32.
     pub algorithm: CrcAlgorithm,
 }
 
 impl Layout {
-    /// Packets of at most this many bytes in total, computed as in Hadoop (`DFSOutputStream.computePacketChunkSize`).
+    /// A layout for packets of at most `packet` bytes in total, computed as in Hadoop
+    /// (`DFSOutputStream.computePacketChunkSize`).
     pub fn new(packet: usize, chunk: usize, algorithm: CrcAlgorithm) -> Self {
         let chunks = packet.saturating_sub(HEADER_BYTES_MAX) / (chunk + size_of::<u32>());
         Self { chunk, data: chunks.max(1) * chunk, algorithm }
@@ -68,7 +69,7 @@ struct Packet {
     segment: u64,
     start: usize,
     bytes: usize,
-    /// The offset of its data in the block.
+    /// The offset of the packet's data in the block.
     offset: u64,
     last: bool,
     sync: bool,
@@ -87,19 +88,20 @@ pub(super) struct Packets {
     memory: Arc<Memory>,
     /// The last segment is being filled.
     segments: VecDeque<Segment>,
-    /// The start of the next packet in the last segment, and in the block.
+    /// The start of the next packet: in the last segment (`start`), and in the block (`offset`).
     start: usize,
     offset: u64,
     filled: usize,
-    /// Bytes from `start` that are already in a packet: the last chunk, if it was flushed before it was full. The next
-    /// packet contains them again, as it begins with a chunk (`DFSOutputStream.flushOrSync`).
+    /// Number of bytes from `start` on that are already in a packet: the last chunk, if it was flushed before it was
+    /// full. The next packet contains these bytes again, because a packet must begin with a chunk
+    /// (`DFSOutputStream.flushOrSync`).
     repeated: usize,
-    /// Unacknowledged packets, the oldest first.
+    /// Unacknowledged packets, oldest first.
     waiting: VecDeque<Packet>,
-    /// Number of these that were sent.
+    /// Number of unacknowledged packets that were sent.
     sent: usize,
     number: i64,
-    /// Number of bytes of the block that were acknowledged, and that were ever sent.
+    /// Numbers of bytes of the block: acknowledged so far, and sent at least once.
     acknowledged_bytes: u64,
     sent_bytes: u64,
     /// The heads of the packets that are being sent.
@@ -143,12 +145,12 @@ impl Packets {
         }
     }
 
-    /// The last bytes that the caller has filled.
+    /// The last bytes that the caller filled.
     pub fn last_filled(&self, bytes: usize) -> &[u8] {
         self.segments.back().map_or(&[], |last| &last.data[self.filled - bytes..self.filled])
     }
 
-    /// Takes over the bytes that the caller has filled.
+    /// Accepts the bytes that the caller has filled.
     pub fn fill(&mut self, bytes: usize) {
         self.filled += bytes;
     }
@@ -158,13 +160,13 @@ impl Packets {
         self.offset + self.repeated as u64
     }
 
-    /// Number of bytes that are in no packet.
+    /// Number of bytes that are not in a packet yet.
     pub fn bytes_without_packet(&self) -> usize {
         self.filled - self.start - self.repeated
     }
 
-    /// Makes as many full packets as the bytes allow, up to the end of the block. Returns whether bytes of a further
-    /// block follow.
+    /// Forms as many full packets as the bytes allow, up to the end of the block. Returns whether more bytes follow,
+    /// which belong to another block.
     pub fn cut(&mut self, block_bytes: u64) -> bool {
         while self.block_bytes() < block_bytes {
             let bytes = (block_bytes - self.offset).min(self.layout.data as u64) as usize;
@@ -179,7 +181,7 @@ impl Packets {
         self.bytes_without_packet() > 0
     }
 
-    /// Makes a packet of the remaining bytes, or an empty one if the block must be synced.
+    /// Forms a packet from the remaining bytes; if there are none but the block must be synced, forms an empty packet.
     pub fn cut_rest(&mut self, sync: bool) {
         if self.bytes_without_packet() > 0 {
             let bytes = self.filled - self.start;
@@ -192,12 +194,12 @@ impl Packets {
         }
     }
 
-    /// Makes a packet without bytes that syncs the block.
+    /// Forms an empty packet that syncs the block.
     pub fn cut_sync(&mut self) {
         self.push(0, false, true);
     }
 
-    /// Makes the packet that ends the block.
+    /// Forms the packet that ends the block.
     pub fn cut_last(&mut self, sync: bool) {
         self.push(0, true, sync);
     }
@@ -226,22 +228,23 @@ impl Packets {
         self.waiting.len() - self.sent
     }
 
-    /// Whether only the packet that ends the block is unacknowledged.
+    /// Whether the packet that ends the block is the only unacknowledged packet.
     pub fn ends(&self) -> bool {
         self.waiting.front().is_some_and(|packet| packet.last)
     }
 
-    /// Number of bytes of the block that were acknowledged, and that were ever sent.
+    /// Numbers of bytes of the block: acknowledged so far, and sent at least once.
     pub fn bytes(&self) -> (u64, u64) {
         (self.acknowledged_bytes, self.sent_bytes)
     }
 
-    /// Notes that all packets must be sent again.
+    /// Marks all packets to be sent again.
     pub fn send_again(&mut self) {
         self.sent = 0;
     }
 
-    /// Returns the next packets for sending: their heads and data. There must be this many, at most [`BATCH`].
+    /// Returns the heads and the data of the next `count` packets, for sending. At least `count` packets must be
+    /// unsent, and `count` must not exceed [`BATCH`].
     pub fn batch(&mut self, count: usize) -> ([IoSlice<'_>; 2 * BATCH], usize) {
         let next = self.sent..self.sent + count;
         self.sent = next.end;
@@ -267,7 +270,7 @@ impl Packets {
         (slices, 2 * count)
     }
 
-    /// Notes that a packet was acknowledged; it must be the oldest.
+    /// Records that a packet was acknowledged. It must be the oldest packet.
     pub fn acknowledge(&mut self, number: i64) -> io::Result<()> {
         match self.waiting.front() {
             Some(oldest) if self.sent > 0 && oldest.number == number => {
@@ -281,13 +284,13 @@ impl Packets {
         Ok(())
     }
 
-    /// Notes that the last packet is no longer needed.
+    /// Drops the last packet, which is no longer needed.
     pub fn forget_last(&mut self) {
         self.waiting.clear();
         self.sent = 0;
     }
 
-    /// Releases the segments before the segment of the oldest packet.
+    /// Releases the segments that precede the segment of the oldest packet.
     fn release(&mut self) {
         let needed = self.waiting.front().map(|oldest| oldest.segment);
         while self.segments.len() > 1
@@ -304,7 +307,7 @@ impl Drop for Packets {
     }
 }
 
-/// Appends the head of a packet: lengths, header, checksums.
+/// Appends the head of a packet: its lengths, header and checksums.
 fn head(packet: &Packet, data: &[u8], layout: Layout, into: &mut Vec<u8>) {
     let header = SentHeader {
         offset: packet.offset as i64,
@@ -328,7 +331,7 @@ fn append_header(header: &SentHeader, sums: usize, into: &mut Vec<u8>) {
     let _ = header.encode(into);
 }
 
-/// A packet that only shows that the client is alive.
+/// A packet whose only purpose is to show that the client is alive.
 pub(super) fn heartbeat() -> Vec<u8> {
     let mut packet = Vec::new();
     append_header(&SentHeader { number: -1, ..SentHeader::default() }, 0, &mut packet);

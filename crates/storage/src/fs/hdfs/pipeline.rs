@@ -1,4 +1,4 @@
-//! The connection to the data nodes of a block that is written: the first node forwards everything to the next.
+//! The connection to the data nodes of a block that is being written. Each node forwards everything to the next node.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsRawFd;
@@ -15,21 +15,21 @@ use super::messages::{invalid, read_delimited};
 use super::packets::{BATCH, Packets, heartbeat};
 use super::write_messages::{Acknowledgement, PipelineAnswer, WriteBlock};
 
-/// Time that a server has to accept a connection.
+/// Maximum time that a server may take to accept a connection.
 pub(super) const REACH: Duration = Duration::from_secs(5);
 
-/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, and `Op.WRITE_BLOCK`.
+/// `DataTransferProtocol.DATA_TRANSFER_VERSION`, followed by `Op.WRITE_BLOCK`.
 pub(super) const WRITE_BLOCK: [u8; 3] = [0, 28, 80];
-/// About two hundred acknowledgements.
+/// Space for about two hundred acknowledgements.
 const RECEIVE_BYTES: usize = 4 << 10;
 /// Time to wait for acknowledgements after a failure.
 const RECEIVE_PAUSE: Duration = Duration::from_millis(20);
-/// Minimum size of an acknowledgement: its length and the number of the packet, and the reply of each data node; after
-/// a failure, the replies of two.
+/// Minimum size of an acknowledgement: its length and the number of the packet, and the replies of all data nodes;
+/// after a failure, the replies of only two data nodes.
 const LENGTH_AND_NUMBER: usize = 3;
 const REPLY: usize = 2;
 
-/// A failure of a pipeline, and the position of the data node that is assumed to have caused it.
+/// A failure of a pipeline, with the position of the data node that is assumed to have caused it.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub node: usize,
@@ -37,7 +37,7 @@ pub(super) struct Fault {
 }
 
 impl From<io::Error> for Fault {
-    /// A failure of the connection, of which only the first node is known.
+    /// A failure of the connection. Only its first node is known, so the fault is attributed to this node.
     fn from(error: io::Error) -> Self {
         Self { node: 0, error }
     }
@@ -52,7 +52,7 @@ pub(super) struct Socket {
 
 #[derive(Debug)]
 struct Sending {
-    /// Whether a packet was sent partially, or the last packet was sent: nothing may be sent in between or afterwards.
+    /// Whether a packet was sent partially, or the last packet was sent. Nothing may then interrupt or follow it.
     closed: bool,
     /// Time of the last send.
     at: Instant,
@@ -68,7 +68,7 @@ impl Socket {
         Ok(sent)
     }
 
-    /// Sends a heartbeat if nothing was sent for this long: a data node drops a silent client.
+    /// Sends a heartbeat if nothing has been sent for this long, because a data node drops a silent client.
     pub fn keep_alive(&self, silence: Duration) {
         let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
         if sending.closed || sending.at.elapsed() < silence {
@@ -77,8 +77,8 @@ impl Socket {
         let packet = heartbeat();
         // A full socket buffer means that data is being sent; a failed connection is reported to the writer.
         if let Ok(sent) = self.stream.try_write(&packet) {
-            // The remainder of a truncated packet cannot be sent: the writer then gets no more acknowledgements, and
-            // recovers.
+            // The remainder of a partially sent packet cannot be sent. The writer then receives no more
+            // acknowledgements, and recovers.
             *sending = Sending { closed: sent < packet.len(), at: Instant::now() };
         }
     }
@@ -93,21 +93,21 @@ pub(super) struct Pipeline {
     nodes: usize,
     /// Maximum number of packets in flight.
     window: usize,
-    /// Limit of the pipeline's silence.
+    /// Maximum time without a message from the pipeline.
     timeout: Duration,
     received: Vec<u8>,
-    /// The end of the received bytes, which is not complete.
+    /// The end of the received bytes, which do not yet form a complete acknowledgement.
     end: usize,
     acknowledgement: Acknowledgement,
-    /// Size of the last acknowledgement, bytes.
+    /// Size of the last acknowledgement, in bytes.
     acknowledgement_bytes: usize,
-    /// Number of bytes for which the kernel waits before it reports them.
+    /// Minimum number of received bytes for which the kernel wakes the reader.
     awaited: usize,
 }
 
 impl Pipeline {
-    /// Connects to the first data node, and asks it to set up the pipeline. `addresses` are the addresses under which
-    /// data nodes know each other.
+    /// Connects to the first data node and asks it to set up the pipeline. `addresses` are the addresses under which
+    /// the data nodes know each other.
     pub async fn connect(
         address: &str,
         addresses: &[String],
@@ -145,7 +145,7 @@ impl Pipeline {
         })
     }
 
-    /// Its connection.
+    /// The socket of the pipeline.
     pub fn socket(&self) -> &Arc<Socket> {
         &self.socket
     }
@@ -170,7 +170,7 @@ impl Pipeline {
         }
     }
 
-    /// The fault that caused a failure: an acknowledgement that was not received yet may name the node.
+    /// Finds the fault that caused a failure: an acknowledgement that has not been received yet may name the node.
     async fn fault_behind(&mut self, error: io::Error, packets: &mut Packets) -> Fault {
         if self.wait_for(1).is_err() {
             return error.into();
@@ -187,7 +187,7 @@ impl Pipeline {
         }
     }
 
-    /// Sends the next packets. Returns 0, as no acknowledgement is received.
+    /// Sends the next packets. Returns 0, the number of received bytes.
     async fn send(&mut self, packets: &mut Packets, batch: usize) -> io::Result<usize> {
         let last = packets.ends();
         let (mut slices, used) = packets.batch(batch);
@@ -196,7 +196,7 @@ impl Pipeline {
             match self.socket.send(rest, last) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // So that acknowledgements do not wake the task.
+                    // Prevents acknowledgements from waking the task.
                     self.wait_for(RECEIVE_BYTES)?;
                     tokio::time::timeout(self.timeout, self.socket.stream.writable()).await??;
                 }
@@ -206,9 +206,9 @@ impl Pipeline {
         Ok(0)
     }
 
-    /// Receives acknowledgements, of which this number is needed. Returns the number of bytes.
+    /// Receives acknowledgements, of which `needed` are required. Returns the number of bytes.
     async fn receive(&mut self, in_flight: usize, needed: usize) -> io::Result<usize> {
-        // Waits for several acknowledgements at once, but never for more than must arrive.
+        // Waits for several acknowledgements at once, but never for more bytes than are certain to arrive.
         let at_least = in_flight * (LENGTH_AND_NUMBER + REPLY * self.nodes.min(2));
         self.wait_for((needed * self.acknowledgement_bytes).min(at_least).saturating_sub(self.end))?;
         let free = &mut self.received[self.end..];
@@ -219,7 +219,7 @@ impl Pipeline {
         }
     }
 
-    /// Makes the kernel wait until this many bytes have arrived.
+    /// Makes the kernel wait until this many bytes have arrived before it reports them.
     fn wait_for(&mut self, bytes: usize) -> io::Result<()> {
         let bytes = bytes.clamp(1, RECEIVE_BYTES / 2);
         if bytes == self.awaited {
@@ -227,7 +227,7 @@ impl Pipeline {
         }
         let value = bytes as libc::c_int;
         let descriptor = self.acknowledgements.as_ref().as_raw_fd();
-        // SAFETY: an open socket, and an option whose value is an int.
+        // SAFETY: the socket is open, and the option's value is an int.
         let set = unsafe {
             let length = size_of::<libc::c_int>() as libc::socklen_t;
             libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_RCVLOWAT, (&raw const value).cast(), length)
@@ -250,7 +250,7 @@ impl Pipeline {
             if let Some((node, status)) = acknowledgement.find_failure() {
                 return Err(Fault { node, error: invalid(format!("it acknowledged with status {status}")) });
             }
-            // Acknowledgements of heartbeats carry no information.
+            // Acknowledgements of heartbeats contain no information.
             if acknowledgement.number != -1 {
                 packets.acknowledge(acknowledgement.number)?;
                 self.acknowledgement_bytes = end;
@@ -263,7 +263,7 @@ impl Pipeline {
     }
 }
 
-/// The start and end of the first message after its length; `None` if it is incomplete.
+/// The start and end of the first message, without its length prefix; `None` if it is incomplete.
 fn message(received: &[u8]) -> io::Result<Option<(usize, usize)>> {
     let Some(last) = received.iter().position(|byte| *byte < 0x80) else {
         return if received.len() < 10 { Ok(None) } else { Err(invalid("an acknowledgement without a length")) };

@@ -1,8 +1,8 @@
-//! Reads of a file of HDFS.
+//! Reads files from HDFS.
 //!
-//! From start to end, blocks are read from their data nodes directly ([`BlockReader`]). The crate `hdfs-native` reads
-//! everything else (striped or encrypted files, protected clusters), files with a block that has lost all its data
-//! nodes, and parts of a file in any order: it has the retries and the errors.
+//! When a file is read from start to end, its blocks are read directly from their data nodes ([`BlockReader`]). The
+//! crate `hdfs-native` handles everything else: striped or encrypted files, protected clusters, files with a block that
+//! has lost all its data nodes, and reads in any other order. It has its own retries and errors.
 
 use std::io;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::name_node::NameNode;
 use crate::fs::error::{ErrorKind, FsError};
 use crate::fs::{Access, OpenOptions, Reader};
 
-/// Waits before each new request to the name node for the location of a block, after all of the block's data nodes
+/// Waits before new requests to the name node for the location of a block, after all of the block's data nodes have
 /// failed. Hadoop's client makes three such requests (`dfs.client.max.block.acquire.failures`) with the same mean wait
 /// (`DFSInputStream.refetchLocations`); the crate makes none.
 const READ_RETRY_WAITS: [Duration; 3] =
     [Duration::from_millis(1500), Duration::from_secs(6), Duration::from_millis(10_500)];
 
-/// Maximum number of idle connections of a reader, in addition to the one it reads from ([`crate::store`] counts them).
+/// Maximum number of idle connections of a reader, in addition to the connection in use ([`crate::store`] counts both).
 const IDLE_MAX: usize = 2;
 
-/// Reads a file of HDFS.
+/// Reader of a file on HDFS.
 pub struct HdfsReader {
     client: Client,
     path: String,
@@ -40,11 +40,11 @@ pub struct HdfsReader {
     /// The offset of the next byte to receive.
     at: u64,
     direct: Option<Direct>,
-    /// The crate's reader of the file, once it is needed.
+    /// The crate's reader of the file, once it has been needed.
     file: Option<FileReader>,
-    /// The packets that follow `rest`, to the end of the file.
+    /// The packets that follow `rest`, up to the end of the file.
     stream: Option<BoxStream<'static, Result<Bytes, HdfsError>>>,
-    /// Bytes received from the crate and not requested yet.
+    /// Bytes received from the crate but not requested yet.
     rest: Bytes,
     buffer: Vec<u8>,
     /// Number of repeated requests to the name node.
@@ -91,12 +91,12 @@ impl HdfsReader {
         Ok(reader)
     }
 
-    /// Requests the blocks from the name node.
+    /// Opens the file through the crate, which requests its blocks from the name node.
     async fn open_by_crate(&mut self) -> Result<FileReader, FsError> {
         self.client.read(&self.path).await.map_err(|error| self.action_error("open", &error))
     }
 
-    /// Reopens a file whose length is known.
+    /// Reopens a file whose length is already known.
     async fn reopen(&mut self) -> Result<FileReader, FsError> {
         let file = self.open_by_crate().await?;
         let (before, now) = (self.bytes, file.file_length() as u64);
@@ -107,7 +107,7 @@ impl HdfsReader {
         Ok(file)
     }
 
-    /// The next packet of the stream that ends before `end`. After an error of the data nodes, requests their locations
+    /// The next packet of the stream, which ends before `end`. After a data node error, the locations are requested
     /// again.
     async fn next_packet(&mut self, end: u64) -> Result<Option<Bytes>, FsError> {
         let mut waits = READ_RETRY_WAITS.into_iter();
@@ -130,7 +130,7 @@ impl HdfsReader {
             let Some(wait) = waits.next().filter(|_| error.kind == ErrorKind::Unavailable) else { return Err(error) };
             self.retries += 1;
             tokio::time::sleep(wait).await;
-            // Failed data nodes are also tried again.
+            // Failed data nodes are tried again as well.
             self.file = None;
         }
     }
@@ -200,14 +200,14 @@ struct Direct {
     name_node: Arc<NameNode>,
     file: LocatedFile,
     reading: Option<BlockReader>,
-    /// Connections that accept requests, the last used at the end.
+    /// Connections that are ready for requests, the most recently used last.
     idle: Vec<DataNode>,
-    /// The addresses of data nodes that failed; they are not tried again.
+    /// The addresses of data nodes that failed. They are not tried again.
     failed: Vec<String>,
 }
 
 impl Direct {
-    /// Fills a buffer with the bytes after an offset, and counts them in `filled`. After a failure continues with
+    /// Fills a buffer with the bytes after an offset, and counts them in `filled`. After a failure, continues with
     /// another data node of the block; fails if there is none.
     async fn read(&mut self, at: u64, into: &mut [u8], filled: &mut usize) -> io::Result<()> {
         while *filled < into.len() {
@@ -225,7 +225,7 @@ impl Direct {
             if !reading.is_done() {
                 self.reading = Some(reading);
             } else if let Ok(idle) = reading.finish().await {
-                // A connection that cannot be reused is not a failure: all bytes were read.
+                // It is not a failure if the connection cannot be reused: all bytes were read.
                 self.idle.push(idle);
                 if self.idle.len() > IDLE_MAX {
                     self.idle.remove(0);
@@ -235,7 +235,7 @@ impl Direct {
         Ok(())
     }
 
-    /// Requests the remainder of the block that contains an offset.
+    /// Requests the part of a block from `at` to the block's end.
     async fn begin(&mut self, at: u64) -> io::Result<BlockReader> {
         let holds = |block: &&LocatedBlock| (block.offset..block.offset + block.block.bytes).contains(&at);
         let Some(block) = self.file.blocks.iter().find(holds) else { return Err(invalid("no block holds the offset")) };
@@ -278,7 +278,7 @@ mod tests {
     use crate::fs::hdfs::name_node::tests::serve;
     use crate::fs::hdfs::scripted_data_node::Script;
 
-    /// Two blocks on scripted servers, which tell the crate that the file does not exist.
+    /// A file of two blocks on scripted servers, which reply to the crate that the file does not exist.
     async fn file(first: Script, second: Script) -> (Vec<u8>, HdfsReader) {
         let content = [first.content.clone(), second.content.clone()].concat();
         let end_of_first = first.content.len() as u64;
@@ -322,7 +322,7 @@ mod tests {
             }
             assert!(reader.direct.as_ref().is_some_and(|direct| direct.failed.len() == 1) && reader.file.is_none());
             assert!(crate::fs::hdfs::data_node_failures() > before);
-            // Not again from the failed node.
+            // The failed node is not tried again.
             assert!(reader.fetch(0, 300_001).await.unwrap() == content);
         }
     }

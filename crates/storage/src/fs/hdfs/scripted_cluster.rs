@@ -1,6 +1,6 @@
-//! A name node and data nodes for tests of writes, with scripted failures. They check everything that they receive.
+//! A name node and data nodes for tests of writes, with scripted failures. They check everything they receive.
 //!
-//! A client is connected only to the first data node of a pipeline, which stores the copies of all nodes.
+//! A client connects only to the first data node of a pipeline, which stores the copies for all nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -23,23 +23,23 @@ use super::write_messages::{
     PipelineAnswer, SentHeader, ServerDefaults, ServerDefaultsAnswer, Stage, UpdateBlock, UpdatePipeline, WriteBlock,
 };
 
-/// The fault of a pipeline.
+/// A fault of a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Wrong {
     Nothing,
-    /// It cannot be set up, because of this node.
+    /// It cannot be set up because of this node.
     Refused {
         node: usize,
     },
-    /// It closes the connection at this packet.
+    /// It closes the connection when it receives this packet.
     Closed {
         packet: usize,
     },
-    /// It closes the connection after it has stored the packet.
+    /// It closes the connection after it has stored this packet.
     Unacknowledged {
         packet: usize,
     },
-    /// It acknowledges this packet with an error of this node.
+    /// It acknowledges this packet with an error from this node.
     Failed {
         packet: usize,
         node: usize,
@@ -49,7 +49,7 @@ pub enum Wrong {
         packet: usize,
         node: usize,
     },
-    /// It does not answer from this packet on.
+    /// It stops responding at this packet.
     Silent {
         packet: usize,
     },
@@ -64,10 +64,10 @@ pub struct Replica {
     pub syncs: usize,
 }
 
-/// A message, or an exception's class and text.
+/// A message, or the class and text of an exception.
 pub type Answer = Result<Vec<u8>, (String, String)>;
 
-/// The answer to an append.
+/// The response to `append`.
 #[derive(Clone, PartialEq, Message)]
 struct Appended {
     #[prost(message, required, tag = "2")]
@@ -86,25 +86,25 @@ pub struct State {
     pub blocks: Vec<LocatedBlock>,
     pub complete: bool,
     pub erasure_coding: bool,
-    /// The fault of each pipeline, in the order in which they are set up.
+    /// The fault of each pipeline, in the order in which the pipelines are set up.
     pub wrong: VecDeque<Wrong>,
-    /// Number of bytes of acknowledgements sent at a time.
+    /// Number of bytes of acknowledgements per send.
     pub piece: usize,
-    /// How often a file is reported as incomplete, and a block as not yet reported.
+    /// How many times the file is reported as incomplete, and how many times a block as not yet reported.
     pub not_complete: usize,
     pub not_reported: usize,
-    /// The exception of each method, as class and text.
+    /// The exception that each method throws, as class and text.
     pub refused: BTreeMap<&'static str, (&'static str, &'static str)>,
-    /// Executed calls, in order.
+    /// The executed calls, in order.
     pub calls: Vec<String>,
-    /// Number of calls that each connection to the name node answers before it is closed …
+    /// Number of calls that each connection to the name node answers before it is closed.
     pub calls_per_connection: usize,
-    /// … and whether the name node then executes one more without answering it.
+    /// Whether the name node then executes one more call without answering it.
     pub answers_lost: bool,
     pub answers: BTreeMap<(Vec<u8>, i32), Answer>,
     pub heartbeats: usize,
     pub next_block: u64,
-    /// The number of the file at the path.
+    /// The number of the file that the path refers to.
     pub file: u64,
 }
 
@@ -116,7 +116,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A name node, and this number of data nodes.
+    /// Starts a name node and this number of data nodes.
     pub async fn start(nodes: usize, state: State) -> Self {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let authority = server.local_addr().unwrap().to_string();
@@ -147,7 +147,7 @@ impl Cluster {
         self.state.lock().unwrap()
     }
 
-    /// Fails this task, and the test: the lock is poisoned.
+    /// Fails this task. The poisoned lock then fails the test.
     fn check(&self, holds: bool) {
         let _state = self.state();
         assert!(holds);
@@ -174,7 +174,7 @@ impl Cluster {
             let answer = {
                 let mut state = self.state();
                 let key = (header.client_id, header.call_id);
-                // `RetryCache`: a call is executed once.
+                // As in Hadoop's `RetryCache`, a call is executed only once.
                 let known = state.answers.get(&key).cloned();
                 assert!(known.is_none() || header.retry_count > 0);
                 let answer = known.unwrap_or_else(|| state.answer(&method, rest));
@@ -198,7 +198,7 @@ impl Cluster {
     }
 
     async fn serve_pipeline(self, first: usize, mut client: TcpStream) -> io::Result<()> {
-        // As in data nodes (`dfs.data.transfer.server.tcpnodelay`).
+        // Data nodes do the same (`dfs.data.transfer.server.tcpnodelay`).
         client.set_nodelay(true)?;
         let mut operation = [0; 3];
         client.read_exact(&mut operation).await?;
@@ -253,8 +253,8 @@ impl Cluster {
             if wrong == (Wrong::Unacknowledged { packet }) {
                 break;
             }
-            // A data node finalizes the block at its last packet, which must not arrive before all earlier ones are
-            // acknowledged.
+            // A data node finalizes the block when it receives the last packet, which must not arrive before all
+            // earlier packets are acknowledged.
             let mut next = [0; 31];
             if let Ok(Ok(31)) = tokio::time::timeout(Duration::ZERO, client.peek(&mut next)).await {
                 self.check(!SentHeader::decode(&next[6..])?.last);
@@ -295,7 +295,7 @@ async fn receive(client: &mut TcpStream) -> io::Result<(SentHeader, Vec<u8>, Vec
 }
 
 impl Replica {
-    /// Checks a packet as in a data node (`BlockReceiver.receivePacket`).
+    /// Checks a packet as a data node does (`BlockReceiver.receivePacket`).
     fn receive(&mut self, header: &SentHeader, sums: &[u8], data: &[u8], request: &WriteBlock) {
         assert!(!self.last);
         let chunk = request.checksum.chunk_bytes as usize;
@@ -319,13 +319,13 @@ impl Replica {
 }
 
 impl State {
-    /// Servers with only these faults.
+    /// Servers with these faults and no others.
     pub fn new(wrong: &[Wrong]) -> Self {
         let wrong = wrong.iter().copied().collect();
         Self { wrong, piece: usize::MAX, calls_per_connection: usize::MAX, file: FILE, ..Self::default() }
     }
 
-    /// Sets up the copies of a block, as in data nodes (`DataXceiver.writeBlock`, `FsDatasetImpl.recoverRbw`).
+    /// Sets up the copies of a block as data nodes do (`DataXceiver.writeBlock`, `FsDatasetImpl.recoverRbw`).
     fn set_up(&mut self, request: &WriteBlock, nodes: &[usize]) {
         let block = &request.header.base.block;
         for node in nodes {
@@ -376,7 +376,7 @@ impl State {
                     let class = "org.apache.hadoop.hdfs.server.namenode.NotReplicatedYetException";
                     return Err((class.to_owned(), "Not replicated yet: /a".to_owned()));
                 }
-                // With their racks, as in the name node.
+                // The excluded nodes must include their racks, as the name node requires.
                 assert!(request.excluded.iter().all(|node| self.nodes.contains(node)));
                 let block = self.add(&request.excluded)?;
                 BlockAnswer { block }.encode_length_delimited_to_vec()
@@ -411,7 +411,7 @@ impl State {
                 self.complete = done;
                 Completed { done }.encode_length_delimited_to_vec()
             }
-            // The crate finds an empty file.
+            // The crate sees an empty file.
             "getFileInfo" => {
                 let status = FileStatus { id: Some(self.file), ..FileStatus::default() };
                 Created { status: Some(status) }.encode_length_delimited_to_vec()
@@ -438,7 +438,7 @@ impl State {
         Ok(block)
     }
 
-    /// Checks that the last block has ended on the data nodes that the name node knows, as its writer claims.
+    /// Checks that the last block is complete on the data nodes that the name node knows, as its writer claims.
     fn check_last(&mut self, last: Option<&ExtendedBlock>) {
         let Some(known) = self.blocks.last_mut() else { return assert_eq!(last, None) };
         let last = last.unwrap();
@@ -452,7 +452,7 @@ impl State {
         }
     }
 
-    /// The copies of the file on the data nodes that the name node knows; none if they differ.
+    /// The content of the file on the data nodes that the name node knows; `None` if the copies differ.
     pub fn content(&self) -> Option<Vec<u8>> {
         let mut content = Vec::new();
         for block in &self.blocks {

@@ -1,4 +1,4 @@
-//! A data node for tests, which sends a block according to a script.
+//! A data node for tests that sends a block according to a script.
 
 use crc_fast::CrcAlgorithm;
 use prost::Message;
@@ -15,19 +15,19 @@ use crate::content::Content;
 /// Bytes per checksum.
 pub const CHUNK: usize = 512;
 
-/// The form in which a scripted data node sends a block.
+/// How a scripted data node sends a block.
 #[derive(Clone, Debug)]
 pub struct Script {
     pub content: Vec<u8>,
     /// Chunks per packet.
     pub chunks: usize,
-    /// Chunks of every third packet.
+    /// Chunks in every third packet.
     pub chunks_of_third: usize,
-    /// Number of bytes sent at a time.
+    /// Number of bytes per send.
     pub piece: usize,
     /// 0: none, 1: CRC-32, 2: CRC-32C.
     pub kind: i32,
-    /// The byte of the block that differs from its checksum's input.
+    /// The position of a byte that is altered after its checksum was computed.
     pub flipped: Option<usize>,
     /// Number of bytes sent before the connection is closed.
     pub sent: usize,
@@ -41,14 +41,14 @@ impl Script {
         Self { content, chunks: 128, chunks_of_third: 128, piece: usize::MAX, kind: 2, flipped: None, sent: usize::MAX }
     }
 
-    /// The answer to a request, before the packets.
+    /// The response to a request, which precedes the packets.
     pub fn answer(&self, offset: usize) -> Vec<u8> {
         let checksum = Checksum { kind: self.kind, chunk_bytes: CHUNK as u32 };
         let read = Some(ReadChecksums { checksum, offset: (offset / CHUNK * CHUNK) as u64 });
         BlockResponse { status: 0, read, message: None }.encode_length_delimited_to_vec()
     }
 
-    /// The answer, and the packets from the chunk that contains an offset.
+    /// The response, and the packets from the chunk that contains an offset onward.
     pub fn response(&self, offset: usize) -> Vec<u8> {
         let first = offset / CHUNK * CHUNK;
         let mut sent = self.answer(offset);
@@ -85,7 +85,7 @@ impl Script {
         }
     }
 
-    /// Serves requests for the block, any number on a connection, and returns its location.
+    /// Serves any number of requests for the block on each connection. Returns the block's location.
     pub async fn serve(self, offset_in_file: u64) -> LocatedBlock {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = u32::from(server.local_addr().unwrap().port());
@@ -95,14 +95,14 @@ impl Script {
         tokio::spawn(async move {
             loop {
                 let (mut client, _) = server.accept().await.unwrap();
-                // Otherwise each small piece may wait for a delayed acknowledgement.
+                // Without this, each small piece may wait for a delayed acknowledgement.
                 client.set_nodelay(true).unwrap();
                 let mut version = [0; 3];
                 while client.read_exact(&mut version).await.is_ok() {
                     assert_eq!(version, READ_BLOCK);
                     let request: ReadBlock = read_delimited(&mut client).await.unwrap();
                     assert_eq!(request.offset + request.bytes, self.content.len() as u64);
-                    // The client may leave before the end.
+                    // The client may close the connection before the end.
                     let mut sent = Ok(());
                     for piece in self.response(request.offset as usize).chunks(self.piece) {
                         sent = sent.and(client.write_all(piece).await);

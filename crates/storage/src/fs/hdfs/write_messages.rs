@@ -1,11 +1,11 @@
 //! The messages that a write needs in addition to [`super::messages`] (ClientNamenodeProtocol.proto, hdfs.proto and
-//! datatransfer.proto of Hadoop 3.4). Messages that are passed on unread are represented as bytes.
+//! datatransfer.proto in Hadoop 3.4). Messages that are passed on unparsed are represented as bytes.
 
 use prost::Message;
 
 use super::messages::{Checksum, ClientHeader, DataNodeId, DataNodeInfo, ExtendedBlock, LocatedBlock};
 
-/// A request without fields, or an answer whose fields do not matter.
+/// A request without fields, or a response whose fields do not matter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Empty {}
 
@@ -56,7 +56,7 @@ pub(super) struct GetFileInfo {
     pub path: String,
 }
 
-/// The answer to `create`, and to `getFileInfo`.
+/// The response to `create` and to `getFileInfo`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Created {
     #[prost(message, optional, tag = "1")]
@@ -97,7 +97,7 @@ pub(super) struct AddBlock {
     pub file: u64,
 }
 
-/// The answer to `addBlock` and `updateBlockForPipeline`.
+/// The response to `addBlock` and to `updateBlockForPipeline`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct BlockAnswer {
     #[prost(message, required, tag = "1")]
@@ -122,7 +122,7 @@ pub(super) struct Complete {
     pub path: String,
     #[prost(string, required, tag = "2")]
     pub client: String,
-    /// Absent: the file has no block.
+    /// Absent if the file has no blocks.
     #[prost(message, optional, tag = "3")]
     pub last: Option<ExtendedBlock>,
     #[prost(uint64, required, tag = "4")]
@@ -131,7 +131,7 @@ pub(super) struct Complete {
 
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct Completed {
-    /// `false`: the last block has not been reported by enough data nodes.
+    /// `false` if too few data nodes have reported the last block.
     #[prost(bool, required, tag = "1")]
     pub done: bool,
 }
@@ -142,7 +142,7 @@ pub(super) struct Fsync {
     pub path: String,
     #[prost(string, required, tag = "2")]
     pub client: String,
-    /// -1: keep the length of the last block.
+    /// -1 keeps the length of the last block.
     #[prost(sint64, required, tag = "3")]
     pub last_block_bytes: i64,
     #[prost(uint64, required, tag = "4")]
@@ -180,11 +180,11 @@ pub(super) struct UpdatePipeline {
 /// The reason for setting up a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
 pub(super) enum Stage {
-    /// The encoding requires a zero; this client never appends.
+    /// This client never appends, but the encoding requires a value of zero.
     Append = 0,
-    /// Packets of a block whose pipeline failed are sent again.
+    /// The pipeline of a block failed, and packets are sent again.
     StreamingRecovery = 3,
-    /// All data of a block whose pipeline failed were acknowledged.
+    /// The pipeline of a block failed after all of the block's data was acknowledged.
     CloseRecovery = 5,
     Create = 6,
 }
@@ -193,7 +193,7 @@ pub(super) enum Stage {
 pub(super) struct WriteBlock {
     #[prost(message, required, tag = "1")]
     pub header: ClientHeader,
-    /// The nodes after the receiver of this message.
+    /// The nodes that follow the receiver of this message.
     #[prost(message, repeated, tag = "2")]
     pub targets: Vec<DataNodeInfo>,
     #[prost(enumeration = "Stage", required, tag = "4")]
@@ -222,22 +222,22 @@ pub(super) struct WriteBlock {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PipelineAnswer {
-    /// 0: success.
+    /// 0 means success.
     #[prost(int32, required, tag = "1")]
     pub status: i32,
-    /// The address of the node that could not be connected; empty if the first one failed.
+    /// The address of the node to which no connection could be made; empty if it was the first node.
     #[prost(string, optional, tag = "2")]
     pub first_bad: Option<String>,
     #[prost(string, optional, tag = "5")]
     pub message: Option<String>,
 }
 
-/// The header of a packet that is sent. All fields are written, whatever their values, as all have a fixed size.
+/// The header of a packet to be sent. All fields are written, whatever their values, because all have a fixed size.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct SentHeader {
     #[prost(sfixed64, required, tag = "1")]
     pub offset: i64,
-    /// -1: a heartbeat.
+    /// -1 marks a heartbeat.
     #[prost(sfixed64, required, tag = "2")]
     pub number: i64,
     #[prost(bool, required, tag = "3")]
@@ -250,20 +250,20 @@ pub(super) struct SentHeader {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Acknowledgement {
-    /// -1: a heartbeat's; -2: a node reports about itself.
+    /// -1 acknowledges a heartbeat; -2 means that a node reports about itself.
     #[prost(sint64, required, tag = "1")]
     pub number: i64,
-    /// The status of each node, the first one first; 0: success.
+    /// The status of each node, first node first; 0 means success.
     #[prost(int32, repeated, packed = "false", tag = "2")]
     pub replies: Vec<i32>,
-    /// The status in the low 4 bits, with the node's report of its load (`PipelineAck`).
+    /// The status in the low 4 bits, and a report of the node's load (`PipelineAck`).
     #[prost(uint32, repeated, packed = "true", tag = "4")]
     pub flags: Vec<u32>,
 }
 
 impl Acknowledgement {
-    /// The last node whose status is not a success, and that status. As in Hadoop, from the end (`DataStreamer`): a
-    /// node that reports a fault of the next node may be at fault itself.
+    /// The last node whose status is not success, with that status. As in Hadoop (`DataStreamer`), the search begins at
+    /// the end: a node that reports a fault of the next node may be at fault itself.
     pub fn find_failure(&self) -> Option<(usize, i32)> {
         let status = |node: usize| self.flags.get(node).map_or(self.replies[node], |flag| (flag & 15) as i32);
         (0..self.replies.len()).rev().map(|node| (node, status(node))).find(|(_, status)| *status != 0)

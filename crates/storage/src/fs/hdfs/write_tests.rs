@@ -1,4 +1,4 @@
-//! Tests of writes on scripted servers.
+//! Tests of writes to scripted servers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::content::Content;
 use crate::fs::error::{ErrorKind, FsError};
 use crate::fs::{CreateOptions, FileSystem, Writer};
 
-/// Settings of a client.
+/// The settings of a client.
 fn settings(pairs: &[(&str, usize)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
 }
@@ -29,7 +29,7 @@ async fn create(cluster: &Cluster, block_bytes: u64) -> (Hdfs, Result<HdfsWriter
     (hdfs, created)
 }
 
-/// Writes content in buffers of this size, and closes the file.
+/// Writes content in buffers of this size and closes the file.
 async fn write(writer: &mut HdfsWriter, content: &[u8], buffer: usize) -> Result<(), FsError> {
     for part in content.chunks(buffer) {
         writer.write(part).await?;
@@ -174,13 +174,13 @@ async fn sync_reaches_all_copies_and_readers() {
 
 #[tokio::test]
 async fn durable_file_syncs_each_complete_block() {
-    // The data is synced, and then the directory with the block.
+    // The data is synced, and then the directory of the block.
     for (sync_blocks, syncs) in [(true, 2), (false, 0)] {
         let cluster = Cluster::start(2, State::new(&[])).await;
         let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
         let options = CreateOptions { block_bytes: Some(100_000), sync_blocks, ..CreateOptions::default() };
         let mut writer = hdfs.create("/a", &options).await.unwrap();
-        // The second block is complete within a buffer, the third when the file is.
+        // The second block is completed within a buffer, and the third when the file is completed.
         write(&mut writer, &bytes_of(250_000), 50_000 + 70_000).await.unwrap();
         let state = cluster.state();
         assert_eq!(state.replicas.len(), 6);
@@ -272,7 +272,7 @@ async fn crate_writes_striped_and_encrypted_files() {
         let calls = cluster.state().calls.clone();
         let expected: &[&str] = if striped { &["create", "delete"] } else { &["create"] };
         assert_eq!(calls[1..=expected.len()], *expected);
-        // The crate's.
+        // The remaining calls are made by the crate.
         assert!(calls[1 + expected.len()..].contains(&"create".to_owned()), "{calls:?}");
     }
 }
@@ -285,7 +285,7 @@ async fn loss_of_all_data_nodes_fails_the_file() {
     let content = bytes_of(400_000);
     let mut writer = create(&cluster, 100_000).await.1.unwrap();
     let error = write(&mut writer, &content, 150_000).await.unwrap_err();
-    // For the crate, the servers have an empty file.
+    // The crate finds an empty file on the servers.
     assert_eq!((error.kind, writer.position(), writer.retries()), (ErrorKind::Rewound, 0, 1), "{error}");
     assert!(super::data_node_failures() >= before + 2);
     let state = cluster.state();
@@ -321,7 +321,7 @@ async fn file_with_unreported_block_is_not_reopened() {
 
 #[tokio::test]
 async fn durable_block_syncs_before_its_last_packet() {
-    // Two packets with data, one for the sync, and the last one.
+    // There are two packets with data, a packet for the sync, and the last packet.
     let cluster = Cluster::start(2, State::new(&[Wrong::Closed { packet: 3 }])).await;
     let hdfs = Hdfs::new(&cluster.authority, &BTreeMap::new()).unwrap();
     let mut writer = hdfs.create("/a", &CreateOptions { sync_blocks: true, ..CreateOptions::default() }).await.unwrap();

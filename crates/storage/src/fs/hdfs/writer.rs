@@ -1,7 +1,7 @@
-//! Writes of a file of HDFS.
+//! Writes files to HDFS.
 //!
-//! A new plain file is written directly to its data nodes ([`BlockWriter`]). The crate `hdfs-native` writes everything
-//! else (appends, striped or encrypted files, protected clusters), and the remainder of a file with a block that has
+//! A new plain file is written directly to its data nodes ([`BlockWriter`]). The crate `hdfs-native` handles everything
+//! else: appends, striped or encrypted files, protected clusters, and the remainder of a file with a block that has
 //! lost all its data nodes.
 
 use std::collections::VecDeque;
@@ -19,16 +19,16 @@ use super::write_messages::{Created, GetFileInfo};
 use crate::fs::Writer;
 use crate::fs::error::{ErrorKind, FsError};
 
-/// Time limit of retries when a block cannot be begun: if a name node asked a dead data node to recover a block, it
-/// tries another one after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), 90 s by default …
+/// Time limit for retries when a block cannot be started. If a name node asked a dead data node to recover a block, it
+/// tries another data node after 30 heartbeats (`BlockManager.getBlockRecoveryTimeout`), which is 90 s by default.
 const RESUME: Duration = Duration::from_secs(150);
-/// … and the pause between retries.
+/// The pause between these retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Bytes of sent buffers kept to reuse their memory: more than the client has in flight.
+/// Bytes of sent buffers that are kept to reuse their memory: more than the client has in flight.
 const SENT_BYTES: usize = 16 << 20;
 
 /// Whether a file can be continued after this error: its data nodes were lost, or have not yet reported an earlier
-/// block. The crate retries neither at the beginning of a block; Hadoop's client waits for the report.
+/// block. When a block is started, the crate retries in neither case; Hadoop's client waits for the report.
 fn resumable(error: &HdfsError) -> bool {
     match error {
         HdfsError::IOError(_) | HdfsError::DataTransferError(_) => true,
@@ -37,13 +37,13 @@ fn resumable(error: &HdfsError) -> bool {
     }
 }
 
-/// Writes a file of HDFS.
+/// Writer of a file on HDFS.
 pub struct HdfsWriter {
     client: Client,
     direct: Option<BlockWriter>,
-    /// For a file that was written directly: its name node, and its number there.
+    /// The name node of a file that was written directly, and the file's number there.
     identity: Option<(Arc<NameNode>, u64)>,
-    /// The crate's writer of the file. Without either writer, the file could not be recovered from a failure.
+    /// The crate's writer of the file. A file without any writer cannot be recovered from a failure.
     file: Option<FileWriter>,
     path: String,
     at: u64,
@@ -69,7 +69,7 @@ impl HdfsWriter {
         writer
     }
 
-    /// The writer of a new file that is written directly.
+    /// A writer for a new file that is written directly.
     pub(super) fn direct(client: &Client, direct: BlockWriter, path: &str) -> Self {
         let mut writer = Self::for_file(client, path, 0);
         writer.identity = Some(direct.identity());
@@ -103,7 +103,7 @@ impl HdfsWriter {
         })
     }
 
-    /// Hands a file whose data nodes were lost over to the crate, with the missing part of a buffer.
+    /// Hands a file whose data nodes were lost over to the crate, together with the unwritten part of a buffer.
     async fn hand_over(&mut self, action: &'static str, buffer: &Bytes, error: HdfsError) -> Result<(), FsError> {
         self.direct = None;
         if resumable(&error) { self.resume(buffer, error).await } else { Err(self.action_error(action, &error)) }
@@ -116,9 +116,10 @@ impl HdfsWriter {
         }
     }
 
-    /// Continues a file whose data nodes were lost, or an earlier block of which has not been reported.
+    /// Continues a file whose data nodes were lost, or with an earlier block that has not been reported.
     ///
-    /// It is closed at its current length and opened for append, until the name node assigns nodes to the next block.
+    /// Closes the file at its current length and opens it for append, until the name node assigns nodes to the next
+    /// block.
     async fn resume(&mut self, buffer: &Bytes, first: HdfsError) -> Result<(), FsError> {
         let start = Instant::now();
         let mut last = self.action_error("write", &first);
@@ -148,9 +149,9 @@ impl HdfsWriter {
         Err(FsError::new(ErrorKind::NotFound, "write", &self.path, message).with_offset(self.at))
     }
 
-    /// Reopens the file, and writes the missing part of a buffer.
+    /// Reopens the file and writes the unwritten part of a buffer.
     async fn reopen(&mut self, buffer: &Bytes, start: Instant) -> Result<(), FsError> {
-        // Dropped before the next writer is created, which ends the lease of the file.
+        // The old writer is dropped before the next writer is created, because dropping it ends the lease of the file.
         self.file = None;
         self.retries += 1;
         self.check_identity().await?;
@@ -182,7 +183,8 @@ impl Writer for HdfsWriter {
             return Ok(direct.buffer(bytes));
         }
         if self.buffer.capacity() < bytes {
-            // Reuses an acknowledged buffer, if any: new memory costs as much as sending it.
+            // Reuses an acknowledged buffer if there is one: allocating new memory costs as much as sending its
+            // contents.
             let free = self.sent.iter().position(Bytes::is_unique).and_then(|first| self.sent.swap_remove_back(first));
             self.buffer = free.and_then(|old| old.try_into_mut().ok()).unwrap_or_default();
         }
@@ -208,7 +210,7 @@ impl Writer for HdfsWriter {
             Err(error) if resumable(&error) => self.resume(&buffer, error).await,
             other => other.map_err(|error| self.action_error("write", &error)),
         };
-        // The client keeps a reference until the buffer is acknowledged.
+        // The client holds a reference until the buffer is acknowledged.
         self.sent.push_back(buffer);
         if self.sent.len() > 1 + SENT_BYTES / bytes.max(1) {
             self.sent.pop_front();
@@ -241,7 +243,7 @@ impl Writer for HdfsWriter {
             let Err(error) = direct.flush(false).await else { return Ok(()) };
             self.hand_over("flush", &Bytes::new(), error).await?;
         }
-        // The crate has no hflush. Bytes handed over to it are synced, which guarantees more.
+        // The crate has no hflush. Bytes that were handed over to it are synced instead, which guarantees more.
         if self.retries > 0 {
             return self.sync().await;
         }

@@ -1,4 +1,4 @@
-//! An open local file, and the engine that moves its bytes.
+//! An open local file, and the engine that transfers its bytes.
 
 use std::fs::File;
 use std::io;
@@ -22,16 +22,16 @@ pub enum Direct {
     Required,
 }
 
-/// The mechanism that moves the bytes of one file.
+/// The mechanism that transfers the bytes of one file.
 #[derive(Debug)]
 pub enum Engine {
-    /// Blocking calls, with one buffer, which is allocated on first use.
+    /// Blocking calls, with one buffer that is allocated on first use.
     Calls(Option<AlignedBuffer>),
     /// io_uring, with several buffers.
     Uring(Box<Ring>),
 }
 
-/// Engines of closed files, for reuse.
+/// The engines of closed files, for reuse.
 pub type Pool = Arc<Mutex<Vec<Engine>>>;
 
 /// An engine that returns to the pool when its file is closed.
@@ -72,7 +72,7 @@ impl DerefMut for Pooled {
     }
 }
 
-/// The first `bytes` of a buffer; a buffer that is too small is replaced.
+/// The first `bytes` bytes of a buffer, which is replaced if it is too small.
 pub fn resize_buffer(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result<&mut [u8], FsError> {
     let own = match buffer.take() {
         Some(own) if own.len() >= bytes => own,
@@ -86,7 +86,7 @@ pub fn resize_buffer(buffer: &mut Option<AlignedBuffer>, bytes: usize) -> Result
 pub struct LocalFile {
     pub file: File,
     pub path: String,
-    /// The present mode: `Off` once the file uses the page cache.
+    /// The current mode: `Off` once the file uses the page cache.
     pub direct: Direct,
 }
 
@@ -96,8 +96,8 @@ impl LocalFile {
         self.direct != Direct::Off
     }
 
-    /// Whether the kernel can access this memory at this offset. If O_DIRECT is not required, the file uses the page
-    /// cache after the first unaligned access.
+    /// Whether the kernel can access this memory at this offset. If O_DIRECT is not required, the first unaligned
+    /// access switches the file to the page cache.
     pub fn suits(&mut self, memory: *const u8, offset: u64, bytes: usize) -> Result<bool, FsError> {
         let aligned = [memory.addr(), offset as usize, bytes].iter().all(|number| number.is_multiple_of(ALIGNMENT));
         match self.direct {
@@ -105,7 +105,8 @@ impl LocalFile {
             Direct::Off => Ok(true),
             Direct::Required => Ok(false),
             Direct::IfPossible => {
-                // SAFETY: plain numbers and an owned descriptor. No other flag of it can be set.
+                // SAFETY: the arguments are plain numbers and an owned descriptor. The descriptor can have no other
+                // flag.
                 if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_SETFL, 0) } != 0 {
                     return Err(FsError::io("clear O_DIRECT of", &self.path, &io::Error::last_os_error()));
                 }
@@ -123,7 +124,7 @@ impl LocalFile {
                 Ok(0) => break,
                 Ok(read) => done += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // O_DIRECT does not read from an unaligned offset: the file ended before this offset.
+                // O_DIRECT does not read from an unaligned offset, so the file ended before this offset.
                 Err(error) if done % ALIGNMENT != 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
                 Err(error) => return Err(self.error_at("read", offset + done as u64, &error)),
             }
@@ -131,7 +132,7 @@ impl LocalFile {
         Ok(done)
     }
 
-    /// A failure at an offset of the file.
+    /// An error at an offset of the file.
     pub fn error_at(&self, action: &'static str, offset: u64, error: &io::Error) -> FsError {
         FsError::io(action, &self.path, error).with_offset(offset)
     }

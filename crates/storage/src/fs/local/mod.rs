@@ -1,4 +1,4 @@
-//! Local files: buffered or with O_DIRECT, by `pread`/`pwrite` on the caller's thread or by io_uring.
+//! Local files, buffered or with O_DIRECT, through `pread`/`pwrite` on the caller's thread or through io_uring.
 
 mod file;
 mod reader;
@@ -27,7 +27,7 @@ use super::{ALIGNMENT, Access, CreateOptions, FileKind, FileStat, FileSystem, Op
 pub struct LocalOptions {
     /// Whether files bypass the page cache.
     pub direct: Direct,
-    /// io_uring with this many buffers per file; `None`: blocking calls.
+    /// Number of io_uring buffers per file; `None`: blocking calls.
     pub uring_depth: Option<usize>,
 }
 
@@ -36,14 +36,14 @@ pub struct LocalOptions {
 pub struct Local {
     options: LocalOptions,
     pool: Pool,
-    /// The reason why io_uring is not available.
+    /// The reason why io_uring is not available; `None` if it is, or is not needed.
     forbidden: Option<String>,
 }
 
 impl Local {
     /// Local files with these options.
     ///
-    /// If io_uring is forbidden (containers, `kernel.io_uring_disabled`), blocking calls are used.
+    /// If io_uring is forbidden (in containers, or by `kernel.io_uring_disabled`), blocking calls are used.
     pub fn new(mut options: LocalOptions) -> Self {
         let forbidden = options.uring_depth.and_then(|_| Ring::forbidden());
         if forbidden.is_some() {
@@ -52,12 +52,12 @@ impl Local {
         Self { options, pool: Pool::default(), forbidden: forbidden.map(|error| error.to_string()) }
     }
 
-    /// Drops the pages of a file from the page cache if they are clean and not mapped by another process.
+    /// Drops a file's pages from the page cache if they are clean and not mapped by another process.
     pub fn drop_cache(path: &str) -> Result<(), FsError> {
         let file = File::open(path).map_err(|error| FsError::io("open", path, &error))?;
-        // Dirty pages stay (posix_fadvise(2)).
+        // Dirty pages would stay in the cache (posix_fadvise(2)).
         file.sync_data().map_err(|error| FsError::io("sync", path, &error))?;
-        // SAFETY: an open descriptor and plain numbers.
+        // SAFETY: the descriptor is open, and the other arguments are plain numbers.
         let failed = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
         match failed {
             0 => Ok(()),
@@ -70,7 +70,8 @@ impl Local {
         self.forbidden.as_deref()
     }
 
-    /// An engine for a file. With O_DIRECT the size of its buffers must be a multiple of [`ALIGNMENT`].
+    /// Creates or reuses an engine for a file. With O_DIRECT, the size of its buffers must be a multiple of
+    /// [`ALIGNMENT`].
     fn engine(&self, path: &str, bytes: usize) -> Result<Pooled, FsError> {
         if self.options.direct == Direct::Required && !bytes.is_multiple_of(ALIGNMENT) {
             return Err(FsError::new(
@@ -108,14 +109,14 @@ impl Local {
                 .hint("delete it, or use another directory"));
         }
         let mut file = options.open(path);
-        // open(2): the file system lacks O_DIRECT.
+        // According to open(2), the file system does not support O_DIRECT.
         if direct != Direct::Off && matches!(&file, Err(error) if error.raw_os_error() == Some(libc::EINVAL)) {
             if direct == Direct::Required {
                 return Err(FsError::new(ErrorKind::Unsupported, action, path, "this file system lacks O_DIRECT")
                     .hint("leave O_DIRECT out, or use a directory on a disk"));
             }
             direct = Direct::Off;
-            // Linux has already created a new file before it checks for O_DIRECT.
+            // By the time Linux checks for O_DIRECT, it has already created a new file.
             file = options.custom_flags(0).create_new(false).open(path);
         }
         let file = file.map_err(|error| FsError::io(action, path, &error))?;
@@ -144,7 +145,7 @@ impl FileSystem for Local {
             other => other,
         }?;
         if let Some(bytes) = options.file_bytes.filter(|&bytes| file.is_direct() && bytes > 0) {
-            // O_DIRECT writes that extend a file are serialised. On a file system without fallocate, this is skipped.
+            // O_DIRECT writes that extend a file are serialised, so space is allocated first if fallocate is supported.
             // SAFETY: an open descriptor and plain numbers.
             let failed = unsafe { libc::fallocate(file.file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0;
             let error = io::Error::last_os_error();
@@ -180,7 +181,7 @@ impl FileSystem for Local {
         }
         if options.access == Access::Random {
             // Read-ahead would fetch bytes that are not needed. This is only advice, so an error is ignored.
-            // SAFETY: an open descriptor and plain numbers.
+            // SAFETY: the descriptor is open, and the other arguments are plain numbers.
             unsafe { libc::posix_fadvise(file.file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
         }
         Ok(LocalReader { engine, file, len: facts.len() })
@@ -196,7 +197,7 @@ impl FileSystem for Local {
         let mut entries = Vec::new();
         for entry in fs::read_dir(path).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            // Follows symbolic links. Only the second call finds a dangling link.
+            // This follows symbolic links. Only the second call finds a dangling link.
             match fs::metadata(&path).or_else(|_| fs::symlink_metadata(&path)) {
                 Ok(facts) => entries.push(stat(&path.to_string_lossy(), &facts)),
                 // The file was deleted just after its name was read.
@@ -245,19 +246,19 @@ impl FileSystem for Local {
     }
 }
 
-/// Renames a file or directory to a name that must not exist.
+/// Renames a file or directory; the new name must not exist.
 fn rename_exclusively(from: &str, to: &str) -> io::Result<()> {
     let [old, new] = [CString::new(from)?, CString::new(to)?];
     let (here, flags) = (libc::AT_FDCWD, libc::RENAME_NOREPLACE);
-    // Called by its number, as older libraries lack the function.
-    // SAFETY: the paths end with NUL.
+    // The system call is made by its number, because older libraries lack the function. SAFETY: both paths end with
+    // NUL.
     if unsafe { libc::syscall(libc::SYS_renameat2, here, old.as_ptr(), here, new.as_ptr(), flags) } == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // rename(2): the kernel or the file system lacks the flag. Another process may then create the name between the
-        // two calls.
+        // According to rename(2), the kernel or the file system does not support the flag. Another process can then
+        // create the name between the two calls.
         Some(libc::ENOSYS | libc::EINVAL) if fs::symlink_metadata(to).is_ok() => {
             Err(io::ErrorKind::AlreadyExists.into())
         }

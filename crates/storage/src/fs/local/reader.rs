@@ -3,17 +3,18 @@
 use super::file::{Engine, LocalFile, Pooled, resize_buffer};
 use crate::fs::{ALIGNMENT, FsError, Reader};
 
-/// Reads a local file.
+/// Reader of a local file.
 #[derive(Debug)]
 pub struct LocalReader {
-    // Before the file: I/O in flight must end before the file is closed.
+    // This field must precede the file, because I/O in flight must finish before the file is closed.
     pub(super) engine: Pooled,
     pub(super) file: LocalFile,
     pub(super) len: u64,
 }
 
 impl LocalReader {
-    /// The aligned range to read for `bytes` at an offset: its start, its length, and its length before the offset.
+    /// The aligned range to read for `bytes` bytes at an offset: its start, its length, and the number of bytes before
+    /// the offset.
     fn span(&self, offset: u64, bytes: usize) -> (u64, usize, usize) {
         if !self.file.is_direct() {
             return (offset, bytes, 0);
@@ -39,7 +40,7 @@ impl Reader for LocalReader {
         let (from, whole, _) = self.span(offset, bytes);
         if let Engine::Uring(ring) = &mut *self.engine {
             ring.release(None);
-            // A read that cannot be queued is executed in `fetch`.
+            // A read that cannot be queued is executed by `fetch`.
             let _ = ring.read(&self.file.file, from, whole);
         }
     }
@@ -63,7 +64,7 @@ impl Reader for LocalReader {
     }
 
     async fn read_at(&mut self, offset: u64, into: &mut [u8]) -> Result<usize, FsError> {
-        // Without a copy, unless io_uring may have read it ahead.
+        // Reads without a copy, unless io_uring may have read the range ahead.
         if self.depth() == 0 && self.file.suits(into.as_ptr(), offset, into.len())? {
             return self.file.read_full(offset, into);
         }

@@ -1,7 +1,7 @@
 //! io_uring for local files: several buffers in flight per file, one system call per buffer.
 //!
 //! A write returns when its buffer is queued; a read-ahead is queued when it is announced. The next call submits the
-//! queue to the kernel, together with the wait that it needs.
+//! queue to the kernel, and waits in the same system call if it must.
 
 use std::fs::File;
 use std::io;
@@ -11,43 +11,43 @@ use io_uring::{IoUring, opcode, types};
 
 use crate::fs::{ALIGNMENT, AlignedBuffer};
 
-/// A huge page.
+/// The size of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// The use of a buffer.
+/// The state of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     Free,
-    /// Its owner fills or reads it.
+    /// Its owner is filling or reading it.
     Held,
-    /// In flight: its range of the file, and the length already done.
+    /// It is in flight, with its range of the file and the number of bytes already transferred.
     Busy {
         write: bool,
         offset: u64,
         bytes: usize,
         done: usize,
     },
-    /// Read: its range of the file.
+    /// It was read from this range of the file.
     Read {
         offset: u64,
         bytes: usize,
     },
 }
 
-/// A ring with its buffers.
+/// A ring and its buffers.
 pub struct Ring {
     uring: IoUring,
     slots: Vec<Slot>,
-    /// The buffers of the slots, one after the other.
+    /// The buffers of all slots, one after the other.
     memory: AlignedBuffer,
     /// Bytes per slot.
     slot_bytes: usize,
     /// Whether the buffers are registered with the kernel.
     registered: bool,
     busy: usize,
-    /// Number of queued operations that were not yet submitted to the kernel.
+    /// Number of queued operations that have not been submitted to the kernel yet.
     queued: usize,
-    /// The first failure that was not yet returned, with its offset.
+    /// The first failure that has not been returned yet, with its offset.
     failed: Option<(u64, io::Error)>,
 }
 
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Ring {
     }
 }
 
-/// An error at an offset.
+/// An error and its offset.
 pub type Failed = (u64, io::Error);
 
 impl Ring {
@@ -70,10 +70,10 @@ impl Ring {
     pub fn new(depth: usize, bytes: usize) -> io::Result<Self> {
         let slots = vec![Slot::Free; depth.max(1)];
         let entries = slots.len().next_power_of_two() as u32;
-        // Completions are processed when this thread enters the kernel anyway (Linux 5.19).
+        // Completions are processed when this thread enters the kernel for another reason (Linux 5.19).
         let cooperative = IoUring::builder().setup_coop_taskrun().build(entries);
         let uring = cooperative.or_else(|_| IoUring::new(entries))?;
-        // A read past a page boundary needs a page before and a page after.
+        // A read that crosses a page boundary needs an additional page.
         let slot_bytes = bytes.next_multiple_of(ALIGNMENT) + ALIGNMENT;
         let room = slots.len() * slot_bytes;
         let room = if room > HUGE { room.next_multiple_of(HUGE) } else { room };
@@ -83,7 +83,7 @@ impl Ring {
             .take(slots.len())
             .map(|buffer| libc::iovec { iov_base: buffer.as_ptr().cast_mut().cast(), iov_len: buffer.len() })
             .collect();
-        // SAFETY: the buffers live as long as the ring, see `Drop`.
+        // SAFETY: the buffers live as long as the ring; see `Drop`.
         let registered = unsafe { uring.submitter().register_buffers(&vectors) }.is_ok();
         Ok(Self { uring, slots, memory, slot_bytes, registered, busy: 0, queued: 0, failed: None })
     }
@@ -98,7 +98,7 @@ impl Ring {
         self.slots.len()
     }
 
-    /// Takes a free buffer, waiting for one if necessary.
+    /// Takes a free buffer; waits for one if necessary.
     pub fn take(&mut self, file: &File) -> Result<usize, Failed> {
         loop {
             if let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) {
@@ -120,11 +120,11 @@ impl Ring {
         self.slots[slot] = Slot::Busy { write: true, offset, bytes, done: 0 };
         self.busy += 1;
         self.push(file, slot).map_err(|error| (offset, error))?;
-        // With one buffer there is nothing to overlap.
+        // A single buffer leaves nothing to overlap.
         if self.depth() == 1 { self.wait(file) } else { Ok(()) }
     }
 
-    /// Queues a read if a buffer is free; returns whether a read was queued.
+    /// Queues a read if a buffer is free. Returns whether it was queued.
     pub fn read(&mut self, file: &File, offset: u64, bytes: usize) -> Result<bool, Failed> {
         let Some(slot) = self.slots.iter().position(|slot| *slot == Slot::Free) else { return Ok(false) };
         self.slots[slot] = Slot::Busy { write: false, offset, bytes, done: 0 };
@@ -133,7 +133,7 @@ impl Ring {
         Ok(true)
     }
 
-    /// Frees every held buffer, and with `expected` every buffer that was read at a different offset.
+    /// Frees every held buffer; with `expected`, also every buffer that was read at a different offset.
     pub fn release(&mut self, expected: Option<u64>) {
         for slot in &mut self.slots {
             match *slot {
@@ -144,7 +144,7 @@ impl Ring {
         }
     }
 
-    /// Waits for the read at an offset, after queueing it if necessary; returns its buffer and the number of bytes
+    /// Waits for the read at an offset, and first queues it if necessary. Returns its buffer and the number of bytes
     /// read.
     pub fn fetch(&mut self, file: &File, offset: u64, bytes: usize) -> Result<(usize, usize), Failed> {
         let known = |slot: &Slot| match *slot {
@@ -154,7 +154,7 @@ impl Ring {
         };
         if !self.slots.iter().any(known) {
             while !self.read(file, offset, bytes)? {
-                // Announced reads that were not fetched are dropped in favour of this one.
+                // Announced reads that were not fetched are dropped in favour of this read.
                 self.release(Some(offset));
                 if !self.slots.contains(&Slot::Free) {
                     self.wait(file)?;
@@ -182,7 +182,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Waits until an operation in flight is done.
+    /// Waits until an operation in flight completes.
     fn wait(&mut self, file: &File) -> Result<(), Failed> {
         if self.busy > 0 {
             self.enter(1).map_err(|error| (0, error))?;
@@ -191,7 +191,7 @@ impl Ring {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Submits the queue, and waits for this many completions.
+    /// Submits the queue and waits for this many completions.
     fn enter(&mut self, wait: usize) -> io::Result<()> {
         if self.queued == 0 && wait == 0 {
             return Ok(());
@@ -218,7 +218,7 @@ impl Ring {
             (false, true) => opcode::ReadFixed::new(fd, start, left, slot as u16).offset(at).build(),
             (false, false) => opcode::Read::new(fd, start, left).offset(at).build(),
         };
-        // SAFETY: the ring owns the buffer, which is not accessed until its completion is reaped; the file outlives the
+        // SAFETY: the ring owns the buffer, which is not accessed until its completion is reaped. The file outlives the
         // wait, because each owner waits before it closes the file.
         let pushed = unsafe { self.uring.submission().push(&entry.user_data(slot as u64)) };
         pushed.map_err(|_| io::Error::other("the submission queue is full"))?;
@@ -226,10 +226,10 @@ impl Ring {
         Ok(())
     }
 
-    /// Processes completions; partial operations are continued.
+    /// Processes completions, and continues partial operations.
     fn reap(&mut self, file: &File) {
         loop {
-            // The completion queue is borrowed again each time: continuing an entry needs the ring.
+            // The completion queue is borrowed again for each entry, because continuing an entry needs the ring.
             let next = self.uring.completion().next();
             let Some(done) = next else { break };
             let slot = done.user_data() as usize;
@@ -238,7 +238,7 @@ impl Ring {
             let transferred = usize::try_from(result).unwrap_or(0);
             let all = before + transferred;
             let retry = result == -libc::EINTR || result == -libc::EAGAIN;
-            // O_DIRECT cannot continue at an unaligned offset: the file ended there.
+            // O_DIRECT cannot continue at an unaligned offset, so the file ended there.
             let ended = !write && (transferred == 0 || all % ALIGNMENT != 0);
             if retry || (result > 0 && all < bytes && !ended) {
                 self.slots[slot] = Slot::Busy { write, offset, bytes, done: all };
@@ -261,7 +261,7 @@ impl Ring {
         }
     }
 
-    /// Waits for all operations in flight; without a file, partial operations are not continued.
+    /// Waits for all operations in flight. Partial operations are not continued, because no file is given.
     fn abandon(&mut self) {
         while self.busy > 0 {
             if self.enter(1).is_err() {
@@ -275,7 +275,7 @@ impl Ring {
         self.failed = None;
     }
 
-    /// Prepares the ring for another file.
+    /// Prepares the ring for a new file.
     pub fn reset(&mut self) {
         self.abandon();
     }

@@ -7,27 +7,27 @@ use std::os::unix::fs::FileExt;
 use super::file::{Engine, LocalFile, Pooled, resize_buffer};
 use crate::fs::{ALIGNMENT, ErrorKind, FsError, Writer};
 
-/// Writes a local file.
+/// Writer of a local file.
 #[derive(Debug)]
 pub struct LocalWriter {
-    // Before the file: I/O in flight must end before the file is closed.
+    // This field must precede the file, because I/O in flight must finish before the file is closed.
     engine: Pooled,
     file: LocalFile,
     at: u64,
     filled: usize,
     /// The io_uring buffer that is being filled.
     slot: usize,
-    /// Set if the last block of the file was padded for O_DIRECT: the file must be truncated to this length.
+    /// The length to which the file must be truncated, if its last block was padded for O_DIRECT.
     cut: Option<u64>,
 }
 
 impl LocalWriter {
-    /// Writes from this offset.
+    /// A writer that starts at this offset.
     pub(super) fn new(engine: Pooled, file: LocalFile, at: u64) -> Self {
         Self { engine, file, at, filled: 0, slot: 0, cut: None }
     }
 
-    /// Waits for I/O in flight, then truncates the file if its last block was padded.
+    /// Waits for I/O in flight, and then truncates the file if its last block was padded.
     fn drain(&mut self, action: &'static str) -> Result<(), FsError> {
         let drained = match &mut *self.engine {
             Engine::Uring(ring) => ring.drain(&self.file.file),
@@ -115,7 +115,7 @@ impl Writer for LocalWriter {
     }
 
     async fn flush(&mut self) -> Result<(), FsError> {
-        // Writes that are not in flight were already passed to the kernel by write(2).
+        // Writes that are not in flight have already been passed to the kernel by write(2).
         self.drain("write")
     }
 
@@ -127,8 +127,8 @@ impl Writer for LocalWriter {
     async fn close(mut self) -> Result<(), FsError> {
         self.drain("write")?;
         let Self { file: LocalFile { file, path, .. }, at, .. } = self;
-        // `File` ignores the result of close(2), with which NFS and quotas report failed writes.
-        // SAFETY: the descriptor is owned here, and closed once.
+        // `File` ignores the result of close(2), through which NFS and quotas report failed writes.
+        // SAFETY: the descriptor is owned here and closed only once.
         match unsafe { libc::close(file.into_raw_fd()) } {
             0 => Ok(()),
             _ => Err(FsError::io("close", &path, &io::Error::last_os_error()).with_offset(at)),

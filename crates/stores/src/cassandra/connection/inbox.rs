@@ -1,6 +1,6 @@
-//! The bytes of a connection that were read but not yet used.
+//! The bytes that were read from a connection but not yet processed.
 
-/// Bytes that were read but not yet used, in a reused buffer.
+/// Bytes that were read but not yet processed, in a reused buffer.
 #[derive(Default)]
 pub struct Inbox {
     pub bytes: Vec<u8>,
@@ -18,7 +18,7 @@ impl Inbox {
         &self.bytes[self.from..self.to]
     }
 
-    /// Makes room for bytes to come, so that `size` bytes are contiguous.
+    /// Makes room for more bytes, so that the first `size` bytes will be contiguous.
     #[inline]
     pub fn make_room(&mut self, size: usize) {
         if self.from == self.to {

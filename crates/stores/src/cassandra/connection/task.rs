@@ -1,4 +1,4 @@
-//! The task of a connection: it sends the queued requests and hands out the answers.
+//! The task of a connection, which sends the queued requests and passes on the answers.
 
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,21 +12,21 @@ use crate::cassandra::segments::{self, Segment};
 use crate::cassandra::wire::{Body, COMPRESSED, HEADER, Header, opcode};
 use crate::tls::Stream;
 
-/// The task that reads and writes.
+/// The task that reads from and writes to a connection.
 pub struct Task {
     pub shared: Rc<Shared>,
     stream: Stream,
     inbox: Inbox,
-    /// The frames of segments.
+    /// The frames that were unwrapped from segments.
     frames: Inbox,
     sending: Vec<u8>,
-    /// Frames to be put into segments.
+    /// Frames that are to be wrapped in segments.
     wrapping: Vec<u8>,
     sent: usize,
 }
 
 impl Task {
-    /// With a buffer of `room` bytes, which grows with the answers.
+    /// Creates the task with a buffer of `room` bytes, which grows with the answers.
     pub fn new(shared: Rc<Shared>, stream: Stream, room: usize) -> Self {
         Self {
             shared,
@@ -39,7 +39,7 @@ impl Task {
         }
     }
 
-    /// Ends with the reason of the loss.
+    /// Completes when the connection is lost, with the reason.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
         let mut task = self.shared.task.borrow_mut();
         if !task.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
@@ -85,7 +85,7 @@ impl Task {
         }
     }
 
-    /// Passes on the complete frames in the inbox, and makes room for the next frame.
+    /// Passes on the complete frames in the inbox and makes room for the next frame.
     fn understand(&mut self) -> Result<(), String> {
         if !self.shared.segmented.get() {
             return hand_out(&self.shared, &mut self.inbox);
@@ -125,7 +125,7 @@ impl Task {
                     std::mem::swap(&mut self.sending, &mut self.shared.out.borrow_mut());
                 }
                 if self.sending.is_empty() {
-                    // TLS may still hold the last bytes.
+                    // TLS may still hold the last bytes in its buffer.
                     return Pin::new(&mut self.stream).poll_flush(context);
                 }
             }
@@ -134,7 +134,7 @@ impl Task {
     }
 }
 
-/// Passes on the complete frames, and makes room for the next frame.
+/// Passes on the complete frames and makes room for the next frame.
 fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
     let mut size = HEADER;
     while let Some(bytes) = frames.as_bytes().first_chunk::<HEADER>() {
@@ -153,7 +153,7 @@ fn hand_out(shared: &Shared, frames: &mut Inbox) -> Result<(), String> {
         {
             Body::behind(header.flags, body).map(events).map_err(|_| "an event that ends early")?;
         }
-        // Streams below 0 are events.
+        // Events have negative stream numbers.
         if let Ok(stream) = u16::try_from(header.stream)
             && let Some(Entry { slot, serial, .. }) = shared.streams.borrow_mut().give_back(stream)
         {

@@ -1,4 +1,4 @@
-//! Tests with a fake server, whose answers and times the test determines.
+//! Tests with a fake server. Each test determines when and what the server answers.
 
 use std::pin::pin;
 use std::task::Poll;
@@ -59,7 +59,7 @@ fn run_on_executor(test: impl AsyncFnOnce(Connection, Server)) {
     });
 }
 
-/// Runs both futures to their ends.
+/// Runs both futures to completion.
 async fn both<A: Future, B: Future>(left: A, right: B) -> (A::Output, B::Output) {
     let (mut left, mut right) = (pin!(left), pin!(right));
     let (mut first, mut second) = (None, None);
@@ -156,7 +156,7 @@ fn the_answer_to_an_abandoned_request_is_dropped() {
         };
         let (failed, late) = both(ask(&connection, b"slow"), late).await;
         assert_eq!(failed.unwrap_err().status, Status::Timeout);
-        // The client sends another request, and the late answer arrives before the answer to it.
+        // The client sends another request, and the late answer arrives before this request's answer.
         let serve = async {
             let next = server.request().await;
             assert_ne!(next.0, late, "the stream is still taken");
@@ -212,7 +212,7 @@ fn a_silent_connection_is_probed_until_it_answers() {
             assert!(connection.admit(), "the time-out has not passed");
             sweep();
             assert!(!connection.admit() && connection.is_open());
-            // One probe at a time.
+            // Only one probe is sent at a time.
             (0..SWEEPS / 2).for_each(|_| sweep());
             let (code, stream, _) = server.any_request().await;
             assert_eq!(code, opcode::OPTIONS);
@@ -289,7 +289,7 @@ fn server_without_executions_gets_single_requests() {
             }
             assert!(!connection.admit(), "one request decides, in round {round}");
             if round == 2 {
-                // An answer to any request of a client ends the silence, even a late one.
+                // An answer to any request of a client ends the silence, even if the answer is late.
                 server.answer(lost, &[]).await;
                 while !connection.admit() {
                     tokio::task::yield_now().await;

@@ -35,7 +35,7 @@ fn cluster(contact: std::net::SocketAddr) -> Arc<Cluster> {
     })
 }
 
-/// Serves a connection: each EXECUTE gets the next of `answers`. Returns the bodies of the executions.
+/// Serves a connection: each EXECUTE receives the next element of `answers`. Returns the bodies of the executions.
 async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>> {
     let prepared = b"\0\0\0\x04\0\x02id\0\0\0\x01\0\0\0\x01\0\0\0\x00\0\x01k\0\x01t\0\x04y_id\0\x0D\
         \0\0\0\x01\0\0\0\x01\0\x01k\0\x01t\0\x04y_id\0\x0D";
@@ -62,7 +62,7 @@ async fn serve(stream: &mut TcpStream, answers: &[(u8, Vec<u8>)]) -> Vec<Vec<u8>
     executed
 }
 
-/// Rows of one column, without metadata; `more` to come.
+/// A page of rows with one column and without metadata. With `more`, further pages follow.
 fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
     let mut out = b"\0\0\0\x02\0\0\0".to_vec();
     out.push(if more.is_some() { 0x06 } else { 0x04 });
@@ -77,7 +77,8 @@ fn page(keys: &[&str], more: Option<&str>) -> Vec<u8> {
     out
 }
 
-/// A scan of `count` rows with these answers: status, keys, last message, and the executions.
+/// Scans `count` rows with these answers. Returns the status, the keys, the last message and the bodies of the
+/// executions.
 fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>, Vec<Vec<u8>>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let pages: Vec<_> = pages.iter().map(|page| (opcode::RESULT, page.clone())).collect();
@@ -90,7 +91,7 @@ fn scan(count: usize, pages: &[Vec<u8>]) -> (Status, Vec<String>, Option<String>
         let mut rows = Rows::default();
         let status = client.scan(b"a", count, Projection::All, &mut rows).await;
         let keys = rows.iter().map(|(key, _)| String::from_utf8(key.to_vec()).unwrap()).collect();
-        // A client that does not request every page keeps the server waiting.
+        // If the client does not request every page, the server waits for the missing request.
         let executed = tokio::time::timeout(Duration::from_secs(10), serving).await.expect("every page").unwrap();
         (status, keys, client.last_error(), executed)
     })
@@ -101,7 +102,7 @@ fn a_scan_reads_all_pages_of_the_server() {
     let pages = [page(&["a", "b"], Some("first")), page(&[], Some("second")), page(&["c", "d"], None)];
     let (status, keys, _, executed) = scan(10, &pages);
     assert_eq!((status, keys.join("")), (Status::Ok, "abcd".to_owned()));
-    // id, consistency, flags, values; then the number of rows and the paging state.
+    // The id, consistency, flags and values are followed by the number of rows and the paging state.
     let values = b"\0\x02\0\0\0\x01a\0\0\0\x04\0\0\0\x0A";
     let body = |flags: u8, rest: &[u8]| [b"\0\x02id\0\x01", &[flags][..], values, rest].concat();
     assert_eq!(executed[0], body(0x03, b""));
@@ -130,7 +131,7 @@ fn result_without_rows_is_a_protocol_error() {
     assert!(message.unwrap().contains("without rows"));
 }
 
-/// An error of a node.
+/// An error from a node.
 fn error(code: i32) -> (u8, Vec<u8>) {
     let mut body = code.to_be_bytes().to_vec();
     body.extend_from_slice(b"\0\x05words");
@@ -145,7 +146,7 @@ fn a_write_is_refused_only_before_it_begins() {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Client::new(cluster(listener.local_addr().unwrap()));
-        // An unprepared statement is prepared and sent again, once.
+        // An unprepared statement is prepared and sent again, but only once.
         let answers = [UNAVAILABLE, WRITE_TIMEOUT, UNPREPARED, UNPREPARED].map(error);
         let serving =
             tokio::task::spawn_local(
@@ -160,7 +161,7 @@ fn a_write_is_refused_only_before_it_begins() {
         let expected = [(Status::ServiceUnavailable, true), (Status::Timeout, false), (Status::Error, true)];
         assert_eq!(ended, expected, "{:?}", client.last_error());
         assert_eq!(serving.await.unwrap(), 4);
-        // The server has closed the connection and no longer listens: once the client notices, nothing is sent.
+        // The server has closed the connection and no longer listens. Once the client notices this, it sends nothing.
         let mut ended = (Status::Ok, false);
         for _ in 0..2 {
             let status = client.delete(b"key").await;
@@ -176,7 +177,7 @@ fn writes_on_broken_connections_are_in_doubt() {
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Client::new(cluster(listener.local_addr().unwrap()));
-        // The second EXECUTE is read but not answered.
+        // The server reads the second EXECUTE but does not answer it.
         let serving = tokio::task::spawn_local(async move {
             let mut stream = listener.accept().await.unwrap().0;
             serve(&mut stream, &[error(0x2200)]).await;

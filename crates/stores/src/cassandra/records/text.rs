@@ -1,23 +1,23 @@
-//! The statements of YCSB 0.17.0's binding, one for each set of columns read or written.
+//! The statements of YCSB 0.17.0's binding. Each set of columns that is read or written has its own statement.
 
 use super::super::settings::{KEY, is_plain};
 
-/// The action of a statement.
+/// What a statement does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Reads a record.
     Read,
-    /// Reads records from a token onwards.
+    /// Reads records from a token on.
     Scan,
     /// Writes a record.
     Insert,
-    /// Writes columns of a record.
+    /// Writes some columns of a record.
     Update,
     /// Removes a record.
     Delete,
 }
 
-/// The text of a statement.
+/// Returns the text of a statement.
 pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>) -> String {
     let names: Vec<String> = columns.map(quote).collect();
     let list = names.join(", ");
@@ -25,7 +25,7 @@ pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>
         Verb::Read if names.is_empty() => format!("SELECT * FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Read => format!("SELECT {list} FROM {table} WHERE {KEY} = ? LIMIT 1"),
         Verb::Scan if names.is_empty() => format!("SELECT * FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
-        // The binding omits the key here, but the records of a scan need a key.
+        // YCSB's binding omits the key here, but a scan must return the key of each record.
         Verb::Scan => format!("SELECT {KEY}, {list} FROM {table} WHERE token({KEY}) >= token(?) LIMIT ?"),
         Verb::Insert => {
             let marks = ", ?".repeat(names.len());
@@ -40,7 +40,7 @@ pub fn text<'a>(verb: Verb, table: &str, columns: impl Iterator<Item = &'a [u8]>
     }
 }
 
-/// A column's name in CQL.
+/// The name of a column, quoted for CQL if necessary.
 fn quote(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     if is_plain(&name) { name.into_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }

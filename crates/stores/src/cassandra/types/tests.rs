@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A type with a value of it.
+/// A type and a value of that type.
 fn draw_value() -> impl Strategy<Value = (Type, Value)> {
     let simple = prop_oneof![
         ".{0,9}".prop_map(|text| (Type::Text, Value::Text(text))),
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// Examples of `native_protocol_v5.spec`, 6.10 (`decimal`, `varint`), 6.7 (`date`) and 3 (`[vint]`).
+/// Examples from `native_protocol_v5.spec`, 6.10 (`decimal`, `varint`), 6.7 (`date`) and 3 (`[vint]`).
 #[test]
 fn bytes_are_those_of_the_specification() {
     let bytes = |value: Value, kind: Type| {
@@ -77,9 +77,9 @@ fn bytes_are_those_of_the_specification() {
     };
     assert_eq!(bytes(Value::Date(0), Type::Date), [0x80, 0, 0, 0]);
     assert_eq!(bytes(Value::Date(-1), Type::Date), [0x7F, 0xFF, 0xFF, 0xFF]);
-    // 3 months, 4 days, 5 ns: zig-zag gives 6, 8 and 10.
+    // 3 months, 4 days and 5 ns become 6, 8 and 10 in zig-zag encoding.
     assert_eq!(bytes(Value::Duration(3, 4, 5), Type::Duration), [6, 8, 10]);
-    // 256000 has 18 bits: two more bytes.
+    // 256000 has 18 bits, so two more bytes are needed.
     let mut out = Vec::new();
     put_unsigned_vint(256_000, &mut out);
     assert_eq!(out, [0xC3, 0xE8, 0x00]);
@@ -95,7 +95,7 @@ fn vectors_are_known_by_their_class() {
     option.extend_from_slice(&(class.len() as u16).to_be_bytes());
     option.extend_from_slice(class.as_bytes());
     assert_eq!(Type::read(&mut Body(&option), 0), Ok(Type::Vector(Box::new(Type::Float), 3)));
-    // The answer of a broken server may nest lists without end.
+    // The answer of a broken server may contain lists nested without end.
     assert_eq!(Type::read(&mut Body(&[0, 0x20].repeat(100_000)), 0), Err(Short));
 }
 

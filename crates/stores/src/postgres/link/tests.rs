@@ -1,4 +1,4 @@
-//! Which of several servers is used, against servers that answer by a script.
+//! Tests of the choice between several servers. The servers respond according to a script.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use super::super::layout::Layout;
 use super::*;
 use crate::options::Options;
 
-/// A server, and the queries that it answered.
+/// A server, and the number of queries that it has answered.
 struct Scripted {
     port: u16,
     queries: Arc<AtomicUsize>,
@@ -20,7 +20,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
 }
 
-/// Accepts any login and answers `SHOW transaction_read_only`.
+/// Starts a server that accepts any login and answers `SHOW transaction_read_only`.
 fn serve(read_only: &'static str) -> Scripted {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -34,7 +34,7 @@ fn serve(read_only: &'static str) -> Scripted {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
             let mut request = [0; 4_096];
-            // The first message, without a kind, starts the session.
+            // The first message, which has no type, starts the session.
             while let Ok(read @ 1..) = stream.read(&mut request) {
                 let reply = match request[0] {
                     0 => [message(b'R', &[0; 4]), ready.clone()].concat(),
@@ -52,7 +52,7 @@ fn serve(read_only: &'static str) -> Scripted {
     Scripted { port, queries }
 }
 
-/// Connects to the first of these ports that has a role.
+/// Connects to the first server on these ports that has this role.
 fn connect(ports: &[u16], role: &str) -> Result<(), Failure> {
     let hosts: Vec<String> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
     let url = format!("jdbc:postgresql://{}/d?user=u&targetServerType={role}", hosts.join(","));

@@ -1,4 +1,4 @@
-//! Slots and redirections, against nodes that answer by a script.
+//! Tests of slots and redirections, with nodes that answer according to a script.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -12,7 +12,7 @@ use super::*;
 use crate::options::Options;
 use crate::session::{Connection as _, Session as _};
 
-/// The check value of the CRC, and slots as `CLUSTER KEYSLOT` of Redis 7.0 gives them.
+/// The check value of the CRC, and slots as reported by `CLUSTER KEYSLOT` of Redis 7.0.
 #[test]
 fn slots_equal_those_of_redis() {
     assert_eq!(slot_of(b"123456789"), 0x31C3);
@@ -44,13 +44,13 @@ fn slots_are_read_with_replicas() {
     assert!(read_slots(Replies::new(b"-ERR This instance has cluster support disabled\r\n"), "").is_err());
 }
 
-/// A node on a port.
+/// A node that listens on a port.
 struct Scripted {
     port: u16,
     requests: Arc<AtomicUsize>,
 }
 
-/// Answers each request of every connection; `answer` gets the text of the request and its number.
+/// Answers each request on every connection. `answer` receives the text of the request and its number.
 fn serve(listener: TcpListener, answer: impl Fn(&str, usize) -> String + Clone + Send + 'static) -> Scripted {
     let port = listener.local_addr().unwrap().port();
     let requests = Arc::new(AtomicUsize::new(0));
@@ -59,7 +59,7 @@ fn serve(listener: TcpListener, answer: impl Fn(&str, usize) -> String + Clone +
         for stream in listener.incoming() {
             let (mut stream, answer, count) = (stream.unwrap(), answer.clone(), Arc::clone(&count));
             thread::spawn(move || {
-                // Longer than any request here.
+                // The buffer is longer than any request here.
                 let mut request = [0; 4_096];
                 while let Ok(read @ 1..) = stream.read(&mut request) {
                     let number = count.fetch_add(1, Ordering::Relaxed);
@@ -80,7 +80,7 @@ fn bind() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// A cluster in which this port has all slots.
+/// A cluster in which all slots belong to the node on this port.
 fn cluster_at(port: u16) -> Arc<Cluster> {
     let properties = [("redis.port", port.to_string()), ("redis.cluster", "true".to_owned())];
     let properties = properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -114,7 +114,7 @@ fn moved_slots_are_cached_and_asked_ones_not() {
         _ => format!("-ERR got {}\r\n", request.escape_debug()),
     });
     let other = serve(other, move |_, number| match number {
-        // No host: the host of this node.
+        // If the host is missing, the host of this node is meant.
         1 => format!("-ASK 866 :{own_port}\r\n"),
         _ => done(),
     });

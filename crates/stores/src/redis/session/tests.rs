@@ -1,4 +1,4 @@
-//! Which writes are refused for certain, against a server that answers by a script.
+//! Tests which writes are certainly refused, with a server that answers according to a script.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,13 +10,13 @@ use crate::options::Options;
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const DONE: &str = ":1\r\n";
 
-/// A server that answers each request with the next of these and then closes the connection.
+/// A server that answers each request with the next of these answers, and then closes the connection.
 fn server(answers: &'static [&'static str]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Far longer than any request here.
+        // The buffer is far longer than any request here.
         let mut request = [0; 4096];
         for answer in answers {
             let read = stream.read(&mut request).unwrap();
@@ -27,7 +27,7 @@ fn server(answers: &'static [&'static str]) -> u16 {
     port
 }
 
-/// How an operation ends on a server that answers like this, and whether that is a refusal.
+/// The outcome of an operation on a server that sends these answers, and whether it is a refusal.
 fn end_operation(
     pipeline: bool,
     answers: &'static [&'static str],
@@ -99,7 +99,7 @@ fn what_was_never_sent_was_not_done() {
     let mut session = RedisSession::new(Cluster::new(&settings, &[]).unwrap(), &settings);
     let status = tokio::task::LocalSet::new().block_on(&runtime, insert(&mut session));
     assert_eq!((status, session.is_refusal(status)), (Status::ServiceUnavailable, true));
-    // The record is there; there is no connection for the second command.
+    // The record has been written, but there is no connection for the second command.
     let closing = end_operation(false, &["+OK\r\n"], &insert);
     assert_eq!(closing, (Status::ServiceUnavailable, false));
 }

@@ -17,7 +17,7 @@ async fn request(block: &LocatedBlock, offset: u64) -> BlockReader {
     BlockReader::request(node, block, offset).await.unwrap()
 }
 
-/// Reads to the end in buffers of this size.
+/// Reads to the end, with a buffer of this size.
 async fn read_all(reader: &mut BlockReader, buffer: usize) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let mut into = vec![0; buffer];
@@ -72,7 +72,7 @@ proptest! {
             let script = Script::new(bytes);
             let (answer, mut last) = (script.answer(0).len(), Vec::new());
             script.packet(&mut last, bytes, &[], true);
-            // After the answer to the request, and before the last byte of data.
+            // The connection ends after the response to the request and before the last byte of data.
             let sent = answer + (sent * (script.response(0).len() - last.len() - answer) as f64) as usize;
             let block = Script { sent, ..Script::new(bytes) }.serve(0).await;
             assert!(read_all(&mut request(&block, 0).await, 10_000).await.is_err());
@@ -107,7 +107,7 @@ fn missing_and_repeated_packets_are_refused() {
 #[test]
 fn short_last_packet_is_read_without_waiting() {
     runtime().block_on(async {
-        // The last packet has one chunk, and is shorter than the head of the packet before it.
+        // The last packet has one chunk and is shorter than the head of the packet before it.
         let script = Script { chunks: 139, chunks_of_third: 196, piece: 297, kind: 1, ..Script::new(296_448) };
         let expected = script.content[53_673..].to_vec();
         let block = script.serve(0).await;
