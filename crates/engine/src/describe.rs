@@ -1,6 +1,7 @@
-//! `loadstone-engine describe`: the capabilities of this engine, as JSON, from the tables that it uses itself.
+//! `loadstone-engine describe` prints the capabilities of this engine as JSON, from the tables that the engine itself
+//! uses.
 //!
-//! The lab, the schemas and the reference pages read it, so that nothing about a store is listed twice.
+//! The lab, the schemas and the reference pages read this output, so nothing about a store is listed twice.
 
 use loadstone_stores::{About, Role};
 use schemars::JsonSchema;
@@ -11,7 +12,7 @@ use loadstone_wire::error::EngineError;
 use loadstone_wire::output::out;
 use loadstone_ycsb::known::{KNOWN, Source};
 
-/// The help.
+/// The help text.
 pub const USAGE: &str = "\
 usage: loadstone describe
 
@@ -39,7 +40,7 @@ pub struct Description {
 /// A store.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StoreDescription {
-    /// Its name.
+    /// The store's name.
     pub name: String,
     /// A description in one line.
     pub about: String,
@@ -51,7 +52,7 @@ pub struct StoreDescription {
     pub properties: Vec<String>,
     /// Properties that are passwords: never printed or stored.
     pub secrets: Vec<String>,
-    /// Properties that are the directories of its files; empty if it has no files.
+    /// Properties that name the directories of its files; empty if the store has no files.
     pub directories: Vec<String>,
     /// The property that names the hosts of its servers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,9 +65,9 @@ pub struct StoreDescription {
 /// A property of the YCSB front end.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PropertyDescription {
-    /// Its name.
+    /// The property's name.
     pub name: String,
-    /// Its default, as text.
+    /// Its default value, as text.
     pub default: String,
     /// Its meaning.
     pub meaning: String,

@@ -1,7 +1,7 @@
-//! The only place that prints: data to stdout, messages to stderr.
+//! The only module that prints: data to stdout, messages to stderr.
 //!
-//! A failed write to stdout is recorded, so that a script whose figures are lost gets an error. A reader that closed
-//! its end of the pipe needs no more output, which is not a failure.
+//! A failed write to stdout is recorded, so that a script whose figures were not written gets an error. A reader that
+//! closed its end of the pipe wants no more output, so this is not a failure.
 
 use std::io::{ErrorKind, Write};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub fn out(text: &str) {
     }
 }
 
-/// The reason why output was lost, if any was.
+/// The reason why output could not be written; `None` if all of it was.
 pub fn loss_reason() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

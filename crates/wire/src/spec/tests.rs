@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 const SPEC: &str = include_str!("../../fixtures/trial-spec-1.json");
 
-/// Every released version remains readable.
+/// Every released version must remain readable.
 #[test]
 fn a_spec_of_version_1_is_read() {
     let spec = TrialSpec::parse(SPEC).unwrap();
