@@ -21,7 +21,7 @@ const LEVELS: Check =
     Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE|SERIAL|LOCAL_SERIAL");
 const LEVELS_3: Check = Check::Words("ONE|QUORUM|LOCAL_QUORUM|EACH_QUORUM|ALL|ANY|TWO|THREE|LOCAL_ONE");
 
-/// The options for the length of a command: until the rate is known, a count, a time.
+/// The options for the length of a command: until the rate is known, a count, or a time.
 fn length_forms(compat: Compat) -> [Vec<Opt>; 3] {
     let (duration, units) = if compat >= Compat::V4 {
         (DURATION, "Time to run in (in seconds, minutes, hours or days)")
@@ -69,7 +69,7 @@ fn basic_options() -> Vec<Opt> {
     ]
 }
 
-/// Required options first, as in `GroupedOptions.merge`.
+/// Merges two lists of options, required options first, as `GroupedOptions.merge` does.
 fn merge(first: Vec<Opt>, second: Vec<Opt>, prefix: &str) -> Vec<Opt> {
     let (mut head, tail): (Vec<Opt>, Vec<Opt>) = second.into_iter().partition(|option| option.prefix == prefix);
     head.extend(first);
@@ -152,8 +152,8 @@ pub(super) fn print_forms() -> Vec<Form> {
     vec![Form::new(vec![distribution("dist=", None, true, "A mathematical distribution")])]
 }
 
-/// `-rate`: a number of threads, or steps. The tool's help has the forms in this order, but tries them in reverse
-/// order.
+/// `-rate`: a number of threads, or steps. The tool's help lists the forms in this order, but the tool tries them in
+/// reverse order.
 pub(super) fn rate_forms(compat: Compat) -> Vec<Form> {
     let mut threads = vec![require("threads=", DIGITS, "run this many clients concurrently")];
     let limit = optional("limit=", RATE, Some("0/s"), "limit operations per second across all clients");

@@ -1,4 +1,4 @@
-//! The single lines of a run.
+//! The single-line messages of a run.
 
 use crate::compat::Compat;
 use crate::number::format_double;
@@ -54,8 +54,8 @@ pub fn render_steps_header(threads: u32) -> String {
 
 /// `Operation x10 on key(s) [306b]: Error executing: (Exception): text`, then an empty line.
 ///
-/// `tries` counts the tries that failed with an error, so 0 means wrong data at the first try. `error` is the error's
-/// class and text; `None` means that the data differed from the data written.
+/// `tries` is the number of tries that failed with an error, so 0 means that the first try returned wrong data. `error`
+/// has the class and the text of the error; `None` means that the values read differ from the values written.
 #[must_use]
 pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str)>) -> String {
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -66,14 +66,14 @@ pub fn render_failed_operation(tries: u32, key: &[u8], error: Option<(&str, &str
     format!("Operation x{tries} on key(s) [{key}]: {reason}\n\n")
 }
 
-/// The latency in a histogram of the HDR log.
+/// The type of latency in a histogram of the HDR log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// From the send to the answer.
+    /// From sending the operation to its answer.
     Service,
-    /// From the due time to the answer; only with a rate.
+    /// From its due time to its answer; only with a rate.
     Response,
-    /// From the due time to the send; only with a rate.
+    /// From its due time to sending it; only with a rate.
     Wait,
 }
 
@@ -88,7 +88,7 @@ pub fn histogram_tag(name: &str, timing: Timing) -> String {
     format!("{name}-{suffix}")
 }
 
-/// Whether a generation prints the settings block.
+/// Whether the tool of this generation prints the settings block.
 pub(super) const fn has_settings_block(compat: Compat) -> bool {
     !matches!(compat, Compat::V3_0)
 }

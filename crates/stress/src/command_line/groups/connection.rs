@@ -1,4 +1,4 @@
-//! The groups of servers and connections.
+//! The option groups for servers and connections.
 
 use crate::command_line::option::{Form, multi, optional, require};
 use crate::command_line::pattern::{ANY, Check, DIGITS, FLAG, HOSTS, PROTOCOL, PROTOCOL_5, SOME};
@@ -97,7 +97,7 @@ pub(in crate::command_line) fn schema_forms() -> Vec<Form> {
     ])]
 }
 
-/// The full name of a class in Cassandra or `ScyllaDB`.
+/// The full name of a replication class in Cassandra or `ScyllaDB`.
 fn complete_replication(name: &str) -> Result<String, String> {
     const CLASSES: [&str; 6] = [
         "SimpleStrategy",
@@ -108,7 +108,7 @@ fn complete_replication(name: &str) -> Result<String, String> {
         "EverywhereStrategy",
     ];
     let class = name.strip_prefix(LOCATOR).unwrap_or(name);
-    // Apache's tool does not know EverywhereStrategy; a class of another package cannot be looked up here.
+    // Apache's tool does not know EverywhereStrategy. A class in another package cannot be looked up here.
     if CLASSES[..5].contains(&class) {
         Ok(format!("{LOCATOR}{class}"))
     } else {
@@ -117,7 +117,7 @@ fn complete_replication(name: &str) -> Result<String, String> {
 }
 
 fn check_compaction(name: &str) -> Result<String, String> {
-    // The last one is ScyllaDB's.
+    // The last class is ScyllaDB's.
     const CLASSES: [&str; 6] = [
         "SizeTieredCompactionStrategy",
         "LeveledCompactionStrategy",
