@@ -1,4 +1,4 @@
-//! The log: everything printed, on standard output and in the file of `-log file=`.
+//! The log contains everything that is printed, on standard output and in the file of `-log file=`.
 
 use std::fs::File;
 use std::io::Write;
