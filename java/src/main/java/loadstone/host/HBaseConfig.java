@@ -5,8 +5,7 @@ import java.util.Properties;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseConfiguration;
 
-/** The client's configuration: hbase-site.xml from the class path, Loadstone's limits as defaults, then the properties.
- * */
+/** The client's configuration: hbase-site.xml from the class path, Loadstone's default limits, then the properties. */
 final class HBaseConfig {
   /** The hint if HBase cannot be found. */
   static final String WHERE =

@@ -83,8 +83,7 @@ final class Host {
     return store.client();
   }
 
-  /** Sets the application's class loader, which bindings expect: a thread created outside Java has none for resources.
-   * */
+  /** Sets the application's class loader, which bindings expect: threads created outside Java have none. */
   private static void likeJavasOwn() {
     Thread.currentThread().setContextClassLoader(ClassLoader.getSystemClassLoader());
   }

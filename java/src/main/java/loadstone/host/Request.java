@@ -4,8 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/** The request of an operation: the key, then fields with values (writes) or only names (reads), as in {@link Answer}.
- * */
+/** The request of an operation: the key, then fields with values (writes) or names (reads), as in {@link Answer}. */
 final class Request {
   private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.BIG_ENDIAN);
 
